@@ -1,0 +1,49 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+// The exception's type is the exit code of the program (docs/interfaces.md). cli/ holds the only catch.
+namespace trainyard {
+
+/// Exit codes of `trainyard`; a rank killed by signal n ends as 128 + n.
+enum class ExitCode : int {
+  Done = 0,
+  Defect = 1,          ///< ours: any exception not named below
+  Input = 2,           ///< InputError
+  NotFinite = 3,       ///< NotFiniteError
+  PeerLost = 138,      ///< PeerError
+  DeviceFault = 140,   ///< DeviceError
+  Terminated = 143,    ///< TerminatedError
+};
+
+/// The user can mend it and a restart would repeat it: configuration, input files, memory, two ranks with one number.
+/// The message says where (file, line, field), what, and what would be right.
+class InputError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// A rank, the master or the network was lost, or did not come in time. The message names it.
+class PeerError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// This node's device is at fault (ECC, driver): the operator moves the gang elsewhere.
+class DeviceError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// The loss is NaN or infinite. The message names the step and the first bad tensor.
+class NotFiniteError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// SIGTERM arrived, on this rank or another, and the checkpoint is saved.
+class TerminatedError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// The exit code that belongs to `error`'s type; `Defect` for any type of nobody's above.
+ExitCode exit_code_of(const std::exception& error);
+
+}  // namespace trainyard

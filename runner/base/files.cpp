@@ -1,0 +1,116 @@
+#include "base/files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+
+namespace trainyard {
+namespace fs = std::filesystem;
+namespace {
+
+[[noreturn]] void throw_input(const fs::path& path, int error) {
+  throw InputError(fmt::format("{}: {}", path.string(), std::strerror(error)));
+}
+
+[[noreturn]] void throw_system(const char* what, const fs::path& path) {
+  throw fs::filesystem_error(what, path, std::error_code(errno, std::generic_category()));
+}
+
+UniqueFd open_to_read(const fs::path& path, struct stat& info) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid() || ::fstat(fd.get(), &info) != 0) throw_input(path, errno);
+  if (!S_ISREG(info.st_mode)) throw InputError(fmt::format("{}: not a regular file", path.string()));
+  return fd;
+}
+
+void write_all(int fd, std::string_view content, const fs::path& path) {
+  while (!content.empty()) {
+    const ssize_t n = ::write(fd, content.data(), content.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw_system("write", path);
+    content.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
+}  // namespace
+
+UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
+  if (this != &other) {
+    reset();
+    fd_ = other.release();
+  }
+  return *this;
+}
+
+int UniqueFd::release() { return std::exchange(fd_, -1); }
+
+void UniqueFd::reset() {
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+}
+
+MappedFile::MappedFile(const fs::path& path) : path_(path) {
+  struct stat info {};
+  const UniqueFd fd = open_to_read(path, info);
+  size_ = static_cast<size_t>(info.st_size);
+  if (size_ == 0) return;  // mmap refuses an empty range
+  void* const address = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+  if (address == MAP_FAILED) throw_input(path, errno);
+  data_ = static_cast<const std::byte*>(address);
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+MappedFile::~MappedFile() {
+  if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+std::string read_file(const fs::path& path, size_t limit_bytes) {
+  struct stat info {};
+  const UniqueFd fd = open_to_read(path, info);
+  if (static_cast<size_t>(info.st_size) > limit_bytes)
+    throw InputError(fmt::format("{}: {} bytes, more than the {} this kind of file may have", path.string(), info.st_size, limit_bytes));
+  std::string content(static_cast<size_t>(info.st_size), '\0');
+  size_t done = 0;
+  while (done < content.size()) {
+    const ssize_t n = ::read(fd.get(), content.data() + done, content.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw_input(path, errno);
+    if (n == 0) break;  // cut while we read it
+    done += static_cast<size_t>(n);
+  }
+  content.resize(done);
+  return content;
+}
+
+void write_file_atomically(const fs::path& path, std::string_view content) {
+  const fs::path temporary = path.string() + fmt::format(".tmp.{}", ::getpid());
+  try {
+    const UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (!fd.valid()) throw_system("open", temporary);
+    write_all(fd.get(), content, temporary);
+    if (::fsync(fd.get()) != 0) throw_system("fsync", temporary);
+    fs::rename(temporary, path);
+  } catch (...) {
+    std::error_code ignored;  // the first failure is the one worth reporting
+    fs::remove(temporary, ignored);
+    throw;
+  }
+  sync_folder(path.has_parent_path() ? path.parent_path() : fs::path("."));
+}
+
+void sync_folder(const fs::path& folder) {
+  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid() || ::fsync(fd.get()) != 0) throw_system("fsync", folder);
+}
+
+}  // namespace trainyard

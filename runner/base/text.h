@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trainyard {
+
+std::vector<std::string> split(std::string_view text, char separator);
+std::string_view trim(std::string_view text);
+
+/// The known word nearest to `word` by edit distance, for "did you mean …"; none where nothing is near
+/// (more than a third of the longer word would have to change).
+std::optional<std::string> nearest(std::string_view word, std::span<const std::string> known);
+
+/// 1234567 as "1,234,567".
+std::string with_thousands(int64_t value);
+
+/// Bytes as "512 B", "1.5 KiB", "0.52 GiB".
+std::string human_bytes(uint64_t bytes);
+
+/// A non-negative or negative whole number, nothing else around it; none where `text` is anything else or out of range.
+std::optional<int64_t> parse_int(std::string_view text);
+
+}  // namespace trainyard

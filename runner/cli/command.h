@@ -1,0 +1,22 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+// One file a subcommand: it reads its arguments, calls the floors below, and prints. No logic lives here.
+namespace trainyard::cli {
+
+using Arguments = std::vector<std::string>;  ///< without the program's and the subcommand's name
+
+/// A subcommand. `run` returns the exit code and throws what base/error.h names; main() holds the only catch.
+struct Command {
+  const char* name;
+  const char* summary;  ///< one line of `trainyard --help`
+  int (*run)(const Arguments& arguments);
+};
+
+/// Every subcommand, in the order of the help.
+std::span<const Command> commands();
+
+}  // namespace trainyard::cli

@@ -1,0 +1,59 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/command.h"
+
+namespace trainyard::cli {
+namespace {
+
+void print_help() {
+  fmt::print("trainyard: sharded training of transformer language models\n\nusage: trainyard COMMAND [ARGUMENTS]\n\n");
+  for (const Command& command : commands()) fmt::print("  {:<12} {}\n", command.name, command.summary);
+  fmt::print("\ntrainyard COMMAND --help tells more.\n");
+}
+
+const Command& find_command(const std::string& name) {
+  const auto found = std::ranges::find(commands(), name, [](const Command& command) { return std::string(command.name); });
+  if (found != commands().end()) return *found;
+  std::vector<std::string> known;
+  for (const Command& command : commands()) known.emplace_back(command.name);
+  const auto near = nearest(name, known);
+  throw InputError(fmt::format("unknown command '{}'{}; trainyard --help lists them", name, near ? fmt::format(", did you mean '{}'?", *near) : ""));
+}
+
+int run(const Arguments& arguments) {
+  if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help") {
+    print_help();
+    return arguments.empty() ? static_cast<int>(ExitCode::Input) : 0;
+  }
+  if (arguments[0] == "--version") {
+    fmt::print("trainyard {}\n", TRAINYARD_VERSION);
+    return 0;
+  }
+  return find_command(arguments[0]).run(Arguments(arguments.begin() + 1, arguments.end()));
+}
+
+/// One failure, one line.
+int report(const std::exception& error) {
+  const ExitCode code = exit_code_of(error);
+  const char* const prefix = code == ExitCode::Defect ? "defect (please report it)" : "error";
+  fmt::print(stderr, "trainyard: {}: {}\n", prefix, error.what());
+  return static_cast<int>(code);
+}
+
+}  // namespace
+}  // namespace trainyard::cli
+
+int main(int argc, char** argv) {
+  try {
+    return trainyard::cli::run(trainyard::cli::Arguments(argv + 1, argv + argc));
+  } catch (const std::exception& error) {
+    return trainyard::cli::report(error);
+  }
+}

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "tensor/tensor.h"
+
+namespace trainyard::comm {
+
+enum class ReduceOp { Sum, Max, Min };
+
+/// A collective under way. Copies share it.
+class Work {
+ public:
+  class State {
+   public:
+    virtual ~State() = default;
+    /// Returns when done; throws what the collective threw (PeerError, naming the ranks).
+    virtual void wait() = 0;
+  };
+  Work() = default;  ///< done already
+  explicit Work(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  /// Returns when the collective is done. Throws PeerError, naming the ranks that did not come within timeout().
+  void wait() const {
+    if (state_) state_->wait();
+  }
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+/// One collective, for traces and tests. Times are of the steady clock.
+struct CollectiveRecord {
+  std::string name;   ///< "all_gather", "reduce_scatter", …
+  std::string label;  ///< what the caller called it: "layers.3"
+  size_t bytes = 0;   ///< of the whole (world * shard) side
+  std::chrono::steady_clock::time_point issued, begun, ended;
+};
+
+/// The ranks of one mesh dimension, and their collectives on tensors.
+///
+/// Collectives are asynchronous: they return at once, run in the order of issue on a thread (or stream) of the
+/// communicator's own, and until Work::wait() has returned the tensors belong to the call. Every rank issues the same
+/// collectives, in the same order, with the same shapes. One thread per communicator issues.
+/// Shapes and dtypes are checked before anything is sent: std::invalid_argument.
+/// in_process and gloo add in rank order, so runs repeat bit for bit and agree with one another; mpi repeats at the same
+/// world size. bfloat16 sums are kept in float32 and rounded once.
+/// A failed collective poisons the communicator: every later one throws the same PeerError.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;  ///< still open: aborts, never waits for a peer
+
+  [[nodiscard]] virtual int rank() const = 0;
+  [[nodiscard]] virtual int world() const = 0;
+
+  /// output [world * rows, ...] gets input [rows, ...] of every rank, in rank order. `input` may be this rank's slice of `output`.
+  [[nodiscard]] virtual Work all_gather(const Tensor& input, Tensor& output, std::string label = {}) = 0;
+  /// output [rows, ...] gets the sum over ranks of the rank()-th slice of input [world * rows, ...]. `output` may be
+  /// this rank's slice of `input`.
+  [[nodiscard]] virtual Work reduce_scatter(const Tensor& input, Tensor& output, std::string label = {}) = 0;
+  /// Every element of `values` becomes its sum (max, min) over the ranks, the same bits on each.
+  [[nodiscard]] virtual Work all_reduce(Tensor& values, ReduceOp op = ReduceOp::Sum, std::string label = {}) = 0;
+  [[nodiscard]] virtual Work broadcast(Tensor& values, int root, std::string label = {}) = 0;
+  /// Slice j of `output` [world * rows, ...] is slice rank() of rank j's `input` [world * rows, ...].
+  [[nodiscard]] virtual Work all_to_all(const Tensor& input, Tensor& output, std::string label = {}) = 0;
+  /// Returns when every rank has come. Waits itself.
+  virtual void barrier() = 0;
+
+  /// The ranks that give the same `color`, ordered by this communicator's rank. Collective. `name` marks it in messages.
+  [[nodiscard]] virtual std::unique_ptr<Communicator> split(int color, std::string name) = 0;
+
+  [[nodiscard]] virtual std::chrono::milliseconds timeout() const = 0;
+  /// Orderly end: waits for what was issued, at most to the deadline. Afterwards only the destructor may be called.
+  virtual void close(std::chrono::steady_clock::time_point deadline) = 0;
+
+  /// Called on the communicator's thread after each collective; null stops it. Set while nothing is in flight.
+  virtual void on_collective(std::function<void(const CollectiveRecord&)> observer) = 0;
+};
+
+}  // namespace trainyard::comm

@@ -1,0 +1,128 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+// The one schema of a training run. Every field here is a key of the YAML (section.field), a flag (--section.field) and
+// a row of docs/configuration.md; schema.cpp gives each its text, range and default.
+namespace trainyard::config {
+
+enum class Strategy { FullShard, ShardGradOp, NoShard, HybridShard, HybridShardZero2 };
+enum class Decay { Cosine, Linear, Sqrt, Constant };
+enum class CheckpointingMode { None, Full, Selective, EveryN };
+enum class Backend { Auto, Nccl, Gloo, Mpi, InProcess };
+enum class DeviceChoice { Auto, Cpu, Cuda };
+enum class Precision { Float32, BFloat16 };
+
+struct Model {
+  std::string preset;     ///< a named model (models/presets.h); one of preset, config, init_from
+  std::string config;     ///< a Hugging Face config.json: that model with random weights
+  std::string init_from;  ///< a Hugging Face folder: config.json and safetensors
+  uint64_t seed = 0;      ///< of the random weights
+};
+
+struct Data {
+  std::string path;             ///< .txt, .jsonl, or a folder of them; "" = the embedded corpus where the preset says so
+  std::string field = "text";   ///< of each JSON line
+  std::string tokenizer;        ///< file or folder; "bytes" = byte-level without files
+  std::string tokens;           ///< safetensors of pre-tokenised batches, in place of path
+  bool append_eos = true;       ///< after each document
+  uint64_t seed = 0;            ///< of the order of sequences
+  bool shuffle = true;
+  std::string cache_dir;        ///< of tokenised corpora; "" = beside the corpus, or the user's cache folder where that is read-only
+};
+
+struct Training {
+  int64_t steps = 0;               ///< 0: as `epochs` says
+  int64_t epochs = 1;
+  int64_t batch_size = 8;          ///< rows a rank and micro-batch
+  int64_t sequence_length = 512;
+  int64_t accumulation_steps = 1;
+  bool sync_every_micro_batch = false;  ///< reduce-scatter at each micro-batch: less memory, more traffic
+  double clip_grad_norm = 1.0;     ///< 0: no clipping
+  uint64_t seed = 0;
+  bool deterministic = true;
+};
+
+struct Optimizer {
+  double lr = 3e-4;
+  int64_t warmup_steps = 0;
+  int64_t stable_steps = 0;
+  Decay decay = Decay::Cosine;
+  double min_lr_ratio = 0.1;
+  std::vector<double> betas{0.9, 0.95};
+  double eps = 1e-8;
+  double weight_decay = 0.1;  ///< on parameters of two or more dimensions
+};
+
+struct Parallel {
+  Strategy strategy = Strategy::FullShard;
+  int64_t shard = -1;      ///< ranks that share one copy; -1 = all
+  int64_t replicate = 1;
+  Precision param_dtype = Precision::Float32;
+  Precision reduce_dtype = Precision::Float32;
+  int64_t prefetch = 1;    ///< groups gathered ahead; 0 = none
+};
+
+struct ActivationCheckpointing {
+  CheckpointingMode mode = CheckpointingMode::None;
+  int64_t n = 1;           ///< every n-th block, for every_n
+};
+
+struct Checkpoint {
+  bool enabled = true;
+  std::string dir = "checkpoints";
+  int64_t interval = 0;    ///< steps; 0 = only at the end and on SIGTERM
+  int64_t keep = 2;
+  std::string resume = "auto";  ///< auto, never, or a path
+  bool async = false;
+  std::chrono::milliseconds timeout{std::chrono::minutes(30)};
+};
+
+struct Comm {
+  Backend backend = Backend::Auto;
+  std::chrono::milliseconds timeout{std::chrono::minutes(10)};
+  bool shared_memory = true;  ///< between ranks of one host, inside gloo
+};
+
+struct Rendezvous {
+  std::chrono::milliseconds timeout{std::chrono::minutes(30)};
+};
+
+struct DeviceSection {
+  DeviceChoice kind = DeviceChoice::Auto;
+  int64_t threads = 0;     ///< CPU threads a rank; 0 = the cores divided by the ranks of this host
+};
+
+struct Metrics {
+  std::string dir = "metrics";
+  int64_t interval = 10;
+  std::string line;        ///< a pattern of one's own; "" = the standard line
+};
+
+struct Sample {
+  std::string prompt;            ///< sampled before and after training where not empty
+  int64_t max_new_tokens = 120;
+  double temperature = 0.8;
+  double top_p = 0.95;
+};
+
+struct Config {
+  Model model;
+  Data data;
+  Training training;
+  Optimizer optimizer;
+  Parallel parallel;
+  ActivationCheckpointing activation_checkpointing;
+  Checkpoint checkpoint;
+  Comm comm;
+  Rendezvous rendezvous;
+  DeviceSection device;
+  Metrics metrics;
+  Sample sample;
+};
+
+}  // namespace trainyard::config

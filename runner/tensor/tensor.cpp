@@ -1,0 +1,106 @@
+#include "tensor/tensor.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+namespace trainyard {
+
+int64_t count_of(const Shape& shape) {
+  int64_t count = 1;
+  for (const int64_t size : shape) count *= size;
+  return count;
+}
+
+std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+
+Storage::Storage(size_t bytes, Device device) : bytes_(bytes), device_(device), ledger_(current_ledger()) {
+  if (device.kind != DeviceKind::Cpu) throw std::invalid_argument("Storage: this build holds tensors on the CPU only");
+  materialize();
+}
+
+void Storage::release() noexcept {
+  if (!data_) return;
+  free_host(data_, bytes_);
+  data_ = nullptr;
+  if (ledger_) ledger_->remove(bytes_);
+}
+
+void Storage::materialize() {
+  if (data_) return;
+  data_ = static_cast<std::byte*>(allocate_host(std::max<size_t>(bytes_, 1)));
+  if (ledger_) ledger_->add(bytes_);
+}
+
+Tensor Tensor::empty(Shape shape, DType dtype, Device device) {
+  if (std::any_of(shape.begin(), shape.end(), [](int64_t size) { return size < 0; }))
+    throw std::invalid_argument(fmt::format("Tensor: negative size in {}", to_string(shape)));
+  const auto bytes = static_cast<size_t>(count_of(shape)) * size_of(dtype);
+  return view(std::make_shared<Storage>(bytes, device), 0, std::move(shape), dtype);
+}
+
+Tensor Tensor::zeros(Shape shape, DType dtype, Device device) {
+  Tensor made = empty(std::move(shape), dtype, device);
+  std::memset(made.raw(), 0, made.bytes());
+  return made;
+}
+
+Tensor Tensor::from_bytes(std::span<const std::byte> bytes, Shape shape, DType dtype) {
+  Tensor made = empty(std::move(shape), dtype);
+  if (made.bytes() != bytes.size())
+    throw std::invalid_argument(fmt::format("Tensor: {} bytes given for {} of {}", bytes.size(), to_string(made.shape_), name_of(dtype)));
+  if (!bytes.empty()) std::memcpy(made.raw(), bytes.data(), bytes.size());
+  return made;
+}
+
+Tensor Tensor::view(std::shared_ptr<Storage> storage, size_t byte_offset, Shape shape, DType dtype) {
+  Tensor made;
+  made.count_ = count_of(shape);
+  made.storage_ = std::move(storage);
+  made.byte_offset_ = byte_offset;
+  made.shape_ = std::move(shape);
+  made.dtype_ = dtype;
+  if (byte_offset + made.bytes() > made.storage_->bytes())
+    throw std::invalid_argument(fmt::format("Tensor: {} of {} at byte {} reaches past a storage of {} bytes",
+                                            to_string(made.shape_), name_of(dtype), byte_offset, made.storage_->bytes()));
+  return made;
+}
+
+int64_t Tensor::size(int dim) const {
+  const int index = dim < 0 ? dim + rank() : dim;
+  if (index < 0 || index >= rank()) throw std::invalid_argument(fmt::format("Tensor: dimension {} of shape {}", dim, to_string(shape_)));
+  return shape_[static_cast<size_t>(index)];
+}
+
+Tensor Tensor::rows(int64_t begin, int64_t count) const {
+  if (shape_.empty() || begin < 0 || count < 0 || begin + count > shape_[0])
+    throw std::invalid_argument(fmt::format("Tensor: rows {} to {} of shape {}", begin, begin + count, to_string(shape_)));
+  Shape shape = shape_;
+  shape[0] = count;
+  const int64_t row_count = shape_[0] == 0 ? 0 : count_ / shape_[0];
+  return view(storage_, byte_offset_ + static_cast<size_t>(begin * row_count) * size_of(dtype_), std::move(shape), dtype_);
+}
+
+Tensor Tensor::reshape(Shape shape) const {
+  if (count_of(shape) != count_)
+    throw std::invalid_argument(fmt::format("Tensor: reshape of {} to {}", to_string(shape_), to_string(shape)));
+  return view(storage_, byte_offset_, std::move(shape), dtype_);
+}
+
+void* Tensor::checked(DType wanted) const {
+  if (wanted != dtype_)
+    throw std::invalid_argument(fmt::format("Tensor: {} elements read as {}", name_of(dtype_), name_of(wanted)));
+  return storage_ ? storage_->data() + byte_offset_ : nullptr;
+}
+
+void copy(const Tensor& from, Tensor& to) {
+  if (from.dtype() != to.dtype() || from.count() != to.count())
+    throw std::invalid_argument(fmt::format("copy: {} {} to {} {}", name_of(from.dtype()), to_string(from.shape()),
+                                            name_of(to.dtype()), to_string(to.shape())));
+  if (from.count() > 0 && from.raw() != to.raw()) std::memmove(to.raw(), from.raw(), from.bytes());
+}
+
+}  // namespace trainyard

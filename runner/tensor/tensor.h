@@ -1,0 +1,126 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tensor/dtype.h"
+#include "tensor/memory.h"
+
+namespace trainyard {
+
+enum class DeviceKind : uint8_t { Cpu, Cuda };
+
+struct Device {
+  DeviceKind kind = DeviceKind::Cpu;
+  int index = 0;
+  bool operator==(const Device&) const = default;
+};
+
+using Shape = std::vector<int64_t>;
+
+/// Product of the sizes; 1 for the empty shape.
+int64_t count_of(const Shape& shape);
+
+/// "[4, 96]".
+std::string to_string(const Shape& shape);
+
+/// A block of memory that tensors share. Not zeroed. Its memory can be given back and taken again while tensors still
+/// refer to it: a sharding group frees its gathered parameters between uses and every tensor recorded for backward
+/// finds them at the same place of the same storage afterwards.
+/// One thread at a time releases or materializes; readers must be ordered with that by their own means.
+class Storage {
+ public:
+  explicit Storage(size_t bytes, Device device = {});
+  ~Storage() { release(); }
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+
+  /// Gives the memory back. No effect where it is released already.
+  void release() noexcept;
+  /// Takes memory again, content undefined. No effect where it has some. Throws std::bad_alloc.
+  void materialize();
+
+  [[nodiscard]] bool is_materialized() const { return data_ != nullptr; }
+  [[nodiscard]] std::byte* data() const { return data_; }
+  [[nodiscard]] size_t bytes() const { return bytes_; }
+  [[nodiscard]] Device device() const { return device_; }
+
+ private:
+  size_t bytes_;
+  Device device_;
+  std::byte* data_ = nullptr;
+  std::shared_ptr<MemoryLedger> ledger_;
+};
+
+/// A contiguous, row-major view into a storage. Copying a Tensor copies the handle, not the elements.
+/// `const` is of the handle and, through data(), of the elements.
+class Tensor {
+ public:
+  /// Undefined: no storage, shape [0]. Only defined() and assignment are of use.
+  Tensor() = default;
+
+  /// New storage, elements undefined. Throws std::bad_alloc; std::invalid_argument for a negative size.
+  static Tensor empty(Shape shape, DType dtype, Device device = {});
+  static Tensor zeros(Shape shape, DType dtype, Device device = {});
+  /// Copies `values`, whose number must be count_of(shape).
+  template <typename T>
+  static Tensor from(std::span<const T> values, Shape shape) {
+    return from_bytes(std::as_bytes(values), std::move(shape), DTypeOf<T>::value);
+  }
+  static Tensor from_bytes(std::span<const std::byte> bytes, Shape shape, DType dtype);
+  /// A view into `storage` from `byte_offset` on. Throws std::invalid_argument where it does not fit.
+  static Tensor view(std::shared_ptr<Storage> storage, size_t byte_offset, Shape shape, DType dtype);
+
+  [[nodiscard]] bool defined() const { return storage_ != nullptr; }
+  [[nodiscard]] const Shape& shape() const { return shape_; }
+  [[nodiscard]] int64_t size(int dim) const;  ///< negative counts from the end
+  [[nodiscard]] int rank() const { return static_cast<int>(shape_.size()); }
+  [[nodiscard]] int64_t count() const { return count_; }
+  [[nodiscard]] DType dtype() const { return dtype_; }
+  [[nodiscard]] Device device() const { return storage_ ? storage_->device() : Device{}; }
+  [[nodiscard]] size_t bytes() const { return static_cast<size_t>(count_) * size_of(dtype_); }
+  [[nodiscard]] const std::shared_ptr<Storage>& storage() const { return storage_; }
+  [[nodiscard]] size_t byte_offset() const { return byte_offset_; }
+
+  /// Rows [begin, begin + rows) of dim 0: a view.
+  [[nodiscard]] Tensor rows(int64_t begin, int64_t rows) const;
+  /// The same elements in another shape of the same count: a view.
+  [[nodiscard]] Tensor reshape(Shape shape) const;
+
+  /// Host elements. Throws std::invalid_argument where T is not the dtype; the storage must be materialized, on the CPU.
+  template <typename T>
+  [[nodiscard]] T* data() {
+    return static_cast<T*>(checked(DTypeOf<T>::value));
+  }
+  template <typename T>
+  [[nodiscard]] const T* data() const {
+    return static_cast<const T*>(checked(DTypeOf<T>::value));
+  }
+  template <typename T>
+  [[nodiscard]] std::span<T> values() {
+    return {data<T>(), static_cast<size_t>(count_)};
+  }
+  template <typename T>
+  [[nodiscard]] std::span<const T> values() const {
+    return {data<T>(), static_cast<size_t>(count_)};
+  }
+  [[nodiscard]] std::byte* raw() { return storage_->data() + byte_offset_; }
+  [[nodiscard]] const std::byte* raw() const { return storage_->data() + byte_offset_; }
+
+ private:
+  [[nodiscard]] void* checked(DType wanted) const;
+
+  std::shared_ptr<Storage> storage_;
+  size_t byte_offset_ = 0;
+  Shape shape_{0};
+  int64_t count_ = 0;
+  DType dtype_ = DType::Float32;
+};
+
+/// Copies elements of the same dtype and count; any shapes. Throws std::invalid_argument otherwise.
+void copy(const Tensor& from, Tensor& to);
+
+}  // namespace trainyard

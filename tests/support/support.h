@@ -1,0 +1,29 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace trainyard::test {
+
+/// Prints that the running case is skipped and why; ctest then lists it as skipped. The caller returns next.
+void skip(const std::string& reason);
+
+/// The shared reference data (TRAINYARD_TEST_DATA, else ../shared/data beside the checkout); empty where there is none.
+/// `if (test_data().empty()) return skip("no reference data");`
+std::filesystem::path test_data();
+
+/// A new empty folder, removed with all it holds at the end of the scope.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  [[nodiscard]] std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace trainyard::test

@@ -1,0 +1,61 @@
+#include <catch2/catch.hpp>
+
+#include <fstream>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "support/support.h"
+
+namespace trainyard {
+
+TEST_CASE("exit_code_of: the exception's type decides", "[base]") {
+  CHECK(exit_code_of(InputError("x")) == ExitCode::Input);
+  CHECK(exit_code_of(PeerError("x")) == ExitCode::PeerLost);
+  CHECK(exit_code_of(DeviceError("x")) == ExitCode::DeviceFault);
+  CHECK(exit_code_of(NotFiniteError("x")) == ExitCode::NotFinite);
+  CHECK(exit_code_of(TerminatedError("x")) == ExitCode::Terminated);
+  CHECK(exit_code_of(std::bad_alloc()) == ExitCode::Input);
+  CHECK(exit_code_of(std::runtime_error("x")) == ExitCode::Defect);
+}
+
+TEST_CASE("nearest: finds a near word and nothing where none is near", "[base]") {
+  const std::vector<std::string> known{"steps", "epochs", "batch_size"};
+  CHECK(nearest("step", known) == "steps");
+  CHECK(nearest("batchsize", known) == "batch_size");
+  CHECK_FALSE(nearest("zzz", known).has_value());
+}
+
+TEST_CASE("text: numbers as people read them", "[base]") {
+  CHECK(with_thousands(0) == "0");
+  CHECK(with_thousands(999) == "999");
+  CHECK(with_thousands(1234567) == "1,234,567");
+  CHECK(with_thousands(-1000) == "-1,000");
+  CHECK(human_bytes(512) == "512 B");
+  CHECK(human_bytes(1536) == "1.50 KiB");
+  CHECK(parse_int("-12") == -12);
+  CHECK_FALSE(parse_int("12x").has_value());
+  CHECK_FALSE(parse_int("").has_value());
+  CHECK_FALSE(parse_int("99999999999999999999").has_value());
+}
+
+TEST_CASE("write_file_atomically: the new content whole, or the old untouched", "[base]") {
+  const test::TemporaryFolder folder;
+  write_file_atomically(folder / "file", "first");
+  write_file_atomically(folder / "file", "second");
+  CHECK(read_file(folder / "file") == "second");
+  CHECK_THROWS_AS(write_file_atomically(folder / "missing/file", "x"), std::filesystem::filesystem_error);
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+}
+
+TEST_CASE("MappedFile: maps, and names what it cannot map", "[base]") {
+  const test::TemporaryFolder folder;
+  std::ofstream(folder / "empty").close();
+  CHECK(MappedFile(folder / "empty").bytes().empty());
+  write_file_atomically(folder / "file", "abc");
+  CHECK(MappedFile(folder / "file").text() == "abc");
+  CHECK_THROWS_WITH(MappedFile(folder / "none"), Catch::Contains("none: No such file"));
+  CHECK_THROWS_WITH(MappedFile(folder.path()), Catch::Contains("not a regular file"));
+}
+
+}  // namespace trainyard

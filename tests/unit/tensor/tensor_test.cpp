@@ -1,0 +1,55 @@
+#include "tensor/tensor.h"
+
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <limits>
+
+namespace trainyard {
+
+TEST_CASE("BFloat16: rounds to nearest even, keeps NaN and infinity", "[tensor]") {
+  CHECK(float(BFloat16(1.0F)) == 1.0F);
+  CHECK(float(BFloat16(1.00390625F)) == 1.0F);        // halfway, down to even
+  CHECK(float(BFloat16(1.01171875F)) == 1.015625F);   // halfway, up to even
+  CHECK(std::isnan(float(BFloat16(std::numeric_limits<float>::quiet_NaN()))));
+  CHECK(std::isinf(float(BFloat16(std::numeric_limits<float>::max()))));
+}
+
+TEST_CASE("Tensor: rows and reshape are views of the same elements", "[tensor]") {
+  const std::vector<float> values{0, 1, 2, 3, 4, 5};
+  Tensor tensor = Tensor::from<float>(values, {3, 2});
+  Tensor row = tensor.rows(1, 1);
+  CHECK(row.values<float>()[0] == 2);
+  row.values<float>()[1] = 9;
+  CHECK(tensor.reshape({6}).values<float>()[3] == 9);
+  CHECK(tensor.rows(3, 0).count() == 0);
+  CHECK_THROWS_WITH(tensor.rows(2, 2), Catch::Contains("rows 2 to 4 of shape [3, 2]"));
+  CHECK_THROWS_WITH(tensor.reshape({4}), Catch::Contains("[3, 2] to [4]"));
+  CHECK_THROWS_WITH(tensor.data<int32_t>(), Catch::Contains("float32 elements read as int32"));
+}
+
+TEST_CASE("Storage: released memory leaves the ledger and comes back at the same tensors", "[tensor]") {
+  const auto ledger = std::make_shared<MemoryLedger>();
+  const MemoryScope scope(ledger);
+  Tensor tensor = Tensor::zeros({1000}, DType::Float32);
+  CHECK(ledger->held_bytes() == 4000);
+  tensor.storage()->release();
+  CHECK(ledger->held_bytes() == 0);
+  tensor.storage()->materialize();
+  tensor.values<float>()[999] = 1;
+  CHECK(ledger->held_bytes() == 4000);
+  CHECK(ledger->peak_bytes() == 4000);
+  tensor = Tensor();
+  CHECK(ledger->held_bytes() == 0);
+}
+
+TEST_CASE("allocate_host: a freed block serves the next request of its size", "[tensor]") {
+  void* const first = allocate_host(1 << 20);
+  free_host(first, 1 << 20);
+  void* const second = allocate_host((1 << 20) - 100);
+  CHECK(second == first);
+  free_host(second, (1 << 20) - 100);
+  trim_host_cache();
+}
+
+}  // namespace trainyard
