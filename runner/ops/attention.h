@@ -1,0 +1,48 @@
+#pragma once
+
+#include "tensor/tensor.h"
+
+namespace trainyard::ops {
+
+struct AttentionShape {
+  int64_t batch = 0;
+  int64_t q_tokens = 0;   ///< a row
+  int64_t kv_tokens = 0;  ///< a row
+  int64_t heads = 0;
+  int64_t kv_heads = 0;  ///< divides heads; query head h uses KV head h / (heads / kv_heads)
+  int64_t head_dim = 0;
+};
+
+struct AttentionOptions {
+  float scale = 1;      ///< multiplies q · k; usually head_dim^-½
+  bool causal = true;   ///< key j is visible to query i of a row only if j <= q_offset + i
+  int64_t q_offset = 0; ///< position of the first query: with a KV cache kv_tokens − q_tokens, else 0
+  /// Packed documents: [batch * q_tokens] int32, for each query the index in its row of its document's first key;
+  /// keys before it are hidden. Undefined: the whole row is one document. Only with `causal`.
+  Tensor document_starts;
+};
+
+/// Softmax attention in blocks (FlashAttention-2, Dao 2023): no tokens × tokens matrix is ever kept, blocks that the
+/// mask hides are skipped. Any head_dim. float32 or bfloat16, all of one dtype; sums and softmax in float32.
+///   q, out  [batch * q_tokens, heads * head_dim]      k, v  [batch * kv_tokens, kv_heads * head_dim]
+///   lse     [batch, heads, q_tokens] float32: log Σ exp(scale · q · k) over the visible keys, kept for backward
+/// A query that sees no key gets out = 0 and lse = −infinity. The same bits for any number of threads.
+/// Throws std::invalid_argument where shapes, dtypes or document starts do not fit.
+void attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionShape& shape,
+               const AttentionOptions& options, Tensor& out, Tensor& lse);
+
+/// What attention() read and wrote.
+struct AttentionSaved {
+  const Tensor &q, &k, &v, &out, &lse;
+};
+
+struct AttentionGradients {
+  Tensor dq;      ///< like q; may be dout
+  Tensor dk, dv;  ///< like k and v
+};
+
+/// Gradients, written, not added. Recomputes the probabilities block by block from lse.
+void attention_backward(const Tensor& dout, const AttentionSaved& saved, const AttentionShape& shape,
+                        const AttentionOptions& options, AttentionGradients gradients);
+
+}  // namespace trainyard::ops

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "tensor/tensor.h"
+
+namespace trainyard::ops {
+
+enum class Transpose : uint8_t { No, Yes };
+
+struct MatmulOptions {
+  Transpose a = Transpose::No;
+  Transpose b = Transpose::No;
+  bool accumulate = false;  ///< c += instead of c =
+};
+
+/// c = op(a) · op(b), or c += with `accumulate`; op transposes where the options say so.
+///   a  [m, k], stored [k, m] where transposed      b  [k, n], stored [n, k] where transposed      c  [m, n]
+/// a and b: both float32 or both bfloat16; c: either of the two. Sums are float32, rounded once at the store.
+/// c must not overlap a or b. A Linear layer without bias: y = x · Wᵀ, dx = dy · W, dW += dyᵀ · x:
+///   matmul(x, w, y, {.b = Transpose::Yes}); matmul(dy, w, dx); matmul(dy, x, dw, {.a = Transpose::Yes, .accumulate = true});
+/// Throws std::invalid_argument where shapes or dtypes do not fit.
+void matmul(const Tensor& a, const Tensor& b, Tensor& c, MatmulOptions options = {});
+
+/// FLOP/s that the calling thread's threads() reach here in large float32 products: the best of a few, about a quarter
+/// of a second in all. What MFU and the benches divide by.
+double measure_matmul_peak();
+
+}  // namespace trainyard::ops
