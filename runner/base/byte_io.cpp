@@ -1,0 +1,63 @@
+#include "base/byte_io.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+
+namespace trainyard {
+namespace fs = std::filesystem;
+
+FileSink::FileSink(fs::path path)
+    : path_(std::move(path)), fd_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
+  if (!fd_.valid()) fail("open");
+}
+
+void FileSink::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd_.get(), bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail("write");
+    bytes = bytes.subspan(static_cast<size_t>(n));
+    written_ += static_cast<uint64_t>(n);
+  }
+}
+
+void FileSink::finish() {
+  if (::fsync(fd_.get()) != 0) fail("fsync");
+  // NFS and quotas may tell of a full disk only here.
+  if (::close(fd_.release()) != 0 && errno != EINTR) fail("close");
+}
+
+void FileSink::fail(const char* what) const {
+  const std::error_code reason(errno, std::generic_category());
+  throw fs::filesystem_error(fmt::format("{} after {} bytes", what, written_), path_, reason);
+}
+
+FileSource::FileSource(fs::path path) : path_(std::move(path)), fd_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
+  struct stat info {};
+  if (!fd_.valid() || ::fstat(fd_.get(), &info) != 0)
+    throw InputError(fmt::format("{}: {}", path_.string(), std::strerror(errno)));
+  if (!S_ISREG(info.st_mode)) throw InputError(fmt::format("{}: not a regular file", path_.string()));
+  size_ = static_cast<uint64_t>(info.st_size);
+}
+
+void FileSource::read(uint64_t offset, std::span<std::byte> into) const {
+  while (!into.empty()) {
+    const ssize_t n = ::pread(fd_.get(), into.data(), into.size(), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw InputError(fmt::format("{}: reading at byte {}: {}", path_.string(), offset, std::strerror(errno)));
+    if (n == 0) throw InputError(fmt::format("{}: ends at byte {}, {} more were expected", path_.string(), offset, into.size()));
+    into = into.subspan(static_cast<size_t>(n));
+    offset += static_cast<uint64_t>(n);
+  }
+}
+
+}  // namespace trainyard

@@ -1,0 +1,170 @@
+#include "tensor/safetensors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <stdexcept>
+#include <unordered_set>
+#include <utility>
+
+#include "base/error.h"
+
+namespace trainyard {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "safetensors data is little-endian and read as it stands");
+
+constexpr size_t kPieceBytes = size_t{1} << 20;  // of a conversion: fits the second-level cache, hides the read's cost
+
+uint64_t header_bytes_of(const FileSource& source) {
+  const std::string where = source.path().string();
+  if (source.size() < 8) throw InputError(fmt::format("{}: {} bytes, too short for a safetensors file", where, source.size()));
+  uint64_t length = 0;
+  source.read(0, std::as_writable_bytes(std::span(&length, 1)));
+  if (length > kMaxSafetensorsHeaderBytes)
+    throw InputError(fmt::format("{}: a header of {} bytes, at most {} are allowed; not a safetensors file?", where, length, kMaxSafetensorsHeaderBytes));
+  if (length > source.size() - 8)
+    throw InputError(fmt::format("{}: a header of {} bytes in a file of {}; the file is truncated or damaged", where, length, source.size()));
+  return length;
+}
+
+float half_to_float(uint16_t bits) {
+  const uint32_t sign = (bits & 0x8000U) << 16U, exponent = bits >> 10U & 0x1fU, fraction = bits & 0x3ffU;
+  if (exponent == 0x1f) return std::bit_cast<float>(sign | 0x7f800000U | fraction << 13U);  // infinity, NaN
+  if (exponent != 0) return std::bit_cast<float>(sign | (exponent + 112U) << 23U | fraction << 13U);
+  const float magnitude = static_cast<float>(fraction) * 0x1p-24F;  // subnormal, exact
+  return sign ? -magnitude : magnitude;
+}
+
+template <typename Stored, typename Convert>
+void convert_each(std::span<const std::byte> from, float* to, Convert convert) {
+  for (size_t i = 0; i < from.size() / sizeof(Stored); ++i) {
+    Stored value;
+    std::memcpy(&value, from.data() + i * sizeof(Stored), sizeof(Stored));
+    to[i] = convert(value);
+  }
+}
+
+/// Bytes of one element where it converts to float32, else 0.
+size_t floating_bytes(std::string_view stored) {
+  if (stored == "F64") return 8;
+  if (stored == "F32") return 4;
+  return stored == "BF16" || stored == "F16" ? 2 : 0;
+}
+
+void convert_to_float32(std::string_view stored, std::span<const std::byte> from, float* to) {
+  if (stored == "BF16") return convert_each<BFloat16>(from, to, [](BFloat16 value) { return static_cast<float>(value); });
+  if (stored == "F16") return convert_each<uint16_t>(from, to, half_to_float);
+  convert_each<double>(from, to, [](double value) { return static_cast<float>(value); });
+}
+
+}  // namespace
+
+SafetensorsFile::SafetensorsFile(std::filesystem::path path) : source_(std::move(path)) {
+  std::string json(header_bytes_of(source_), '\0');
+  source_.read(8, std::as_writable_bytes(std::span(json)));
+  data_offset_ = 8 + json.size();
+  header_ = parse_safetensors_header(json, source_.size() - data_offset_, source_.path().string());
+  for (size_t i = 0; i < header_.entries.size(); ++i) index_.emplace(header_.entries[i].name, i);
+}
+
+const SafetensorsEntry& SafetensorsFile::entry(const std::string& name) const {
+  const auto found = index_.find(name);
+  if (found == index_.end()) throw InputError(fmt::format("{}: no tensor '{}'", path().string(), name));
+  return header_.entries[found->second];
+}
+
+Tensor SafetensorsFile::read(const std::string& name) const {
+  const SafetensorsEntry& found = entry(name);
+  return read_stored(found, {data_offset_ + found.begin, found.shape});
+}
+
+Tensor SafetensorsFile::read_rows(const std::string& name, int64_t begin, int64_t count) const {
+  const SafetensorsEntry& found = entry(name);
+  return read_stored(found, rows_of(found, begin, count));
+}
+
+Tensor SafetensorsFile::read_rows_as_float32(const std::string& name, int64_t begin, int64_t count) const {
+  const SafetensorsEntry& found = entry(name);
+  const Range range = rows_of(found, begin, count);
+  return found.stored_dtype == "F32" ? read_stored(found, range) : read_converted(found, range);
+}
+
+SafetensorsFile::Range SafetensorsFile::rows_of(const SafetensorsEntry& entry, int64_t begin, int64_t count) const {
+  if (entry.shape.empty() || begin < 0 || count < 0 || count > entry.shape[0] - begin)
+    throw InputError(fmt::format("{}: tensor '{}': {} rows from {} on of shape {}", path().string(), entry.name, count, begin, to_string(entry.shape)));
+  Shape shape = entry.shape;
+  const uint64_t row_bytes = shape[0] == 0 ? 0 : (entry.end - entry.begin) / static_cast<uint64_t>(shape[0]);
+  shape[0] = count;
+  return {data_offset_ + entry.begin + static_cast<uint64_t>(begin) * row_bytes, std::move(shape)};
+}
+
+Tensor SafetensorsFile::read_stored(const SafetensorsEntry& entry, const Range& range) const {
+  if (!entry.dtype())
+    throw InputError(fmt::format("{}: tensor '{}': {} is no type that Trainyard reads", path().string(), entry.name, entry.stored_dtype));
+  if (entry.stored_dtype == "F16") return read_converted(entry, range);
+  Tensor tensor = Tensor::empty(range.shape, *entry.dtype());
+  source_.read(range.offset, {tensor.raw(), tensor.bytes()});
+  return tensor;
+}
+
+Tensor SafetensorsFile::read_converted(const SafetensorsEntry& entry, const Range& range) const {
+  const size_t element = floating_bytes(entry.stored_dtype);
+  if (element == 0)
+    throw InputError(fmt::format("{}: tensor '{}': {} where floating point was expected", path().string(), entry.name, entry.stored_dtype));
+  Tensor tensor = Tensor::empty(range.shape, DType::Float32);
+  const size_t bytes = static_cast<size_t>(tensor.count()) * element;
+  std::vector<std::byte> piece(std::min(kPieceBytes, bytes));
+  for (size_t done = 0; done < bytes; done += piece.size()) {
+    const std::span<std::byte> part(piece.data(), std::min(piece.size(), bytes - done));
+    source_.read(range.offset + done, part);
+    convert_to_float32(entry.stored_dtype, part, tensor.data<float>() + done / element);
+  }
+  return tensor;
+}
+
+SafetensorsWriter::SafetensorsWriter(std::unique_ptr<ByteSink> sink, std::span<const Declared> tensors, const std::map<std::string, std::string>& metadata)
+    : sink_(std::move(sink)), tensors_(tensors.begin(), tensors.end()) {
+  std::vector<SafetensorsEntry> entries;
+  std::unordered_set<std::string> names{"__metadata__"};
+  uint64_t offset = 0;
+  for (const Declared& tensor : tensors_) {
+    if (!names.insert(tensor.name).second) throw std::invalid_argument(fmt::format("safetensors: the name '{}' stands twice or is reserved", tensor.name));
+    const uint64_t end = offset + static_cast<uint64_t>(count_of(tensor.shape)) * size_of(tensor.dtype);
+    entries.push_back({tensor.name, std::string(safetensors_name_of(tensor.dtype)), tensor.shape, offset, end});
+    offset = end;
+  }
+  sink_->write(format_safetensors_header(entries, metadata));
+  if (!tensors_.empty()) left_ = count_of(tensors_[0].shape);
+  skip_complete();
+}
+
+SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::span<const Declared> tensors, const std::map<std::string, std::string>& metadata)
+    : SafetensorsWriter(std::make_unique<FileSink>(path), tensors, metadata) {}
+
+void SafetensorsWriter::append(const Tensor& elements) {
+  if (elements.count() == 0) return;
+  if (current_ == tensors_.size()) throw std::invalid_argument(fmt::format("safetensors: {} appended after the last tensor", to_string(elements.shape())));
+  const Declared& tensor = tensors_[current_];
+  if (elements.dtype() != tensor.dtype || elements.count() > left_)
+    throw std::invalid_argument(fmt::format("safetensors: {} {} appended to '{}', which waits for {} elements of {}", name_of(elements.dtype()),
+                                            to_string(elements.shape()), tensor.name, left_, name_of(tensor.dtype)));
+  sink_->write(std::span(elements.raw(), elements.bytes()));
+  left_ -= elements.count();
+  skip_complete();
+}
+
+void SafetensorsWriter::skip_complete() {
+  while (current_ < tensors_.size() && left_ == 0)
+    if (++current_ < tensors_.size()) left_ = count_of(tensors_[current_].shape);
+}
+
+void SafetensorsWriter::finish() {
+  if (current_ < tensors_.size())
+    throw std::invalid_argument(fmt::format("safetensors: '{}' still waits for {} elements", tensors_[current_].name, left_));
+  sink_->finish();
+}
+
+}  // namespace trainyard
