@@ -68,6 +68,14 @@ std::string human_bytes(uint64_t bytes) {
   return fmt::format("{:.{}f} {}", value, value < 10 ? 2 : 1, kUnits[unit]);
 }
 
+std::string human_duration(std::chrono::milliseconds duration) {
+  const auto milliseconds = duration.count();
+  if (milliseconds < 1000) return fmt::format("{} ms", milliseconds);
+  if (milliseconds % 60000 == 0) return fmt::format("{} min", milliseconds / 60000);
+  if (milliseconds % 1000 == 0) return fmt::format("{} s", milliseconds / 1000);
+  return fmt::format("{:.1f} s", static_cast<double>(milliseconds) / 1000);
+}
+
 std::optional<int64_t> parse_int(std::string_view text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -21,6 +22,9 @@ std::string with_thousands(int64_t value);
 
 /// Bytes as "512 B", "1.5 KiB", "0.52 GiB".
 std::string human_bytes(uint64_t bytes);
+
+/// A time-out as people say it: "250 ms", "2.5 s", "30 s", "30 min".
+std::string human_duration(std::chrono::milliseconds duration);
 
 /// A non-negative or negative whole number, nothing else around it; none where `text` is anything else or out of range.
 std::optional<int64_t> parse_int(std::string_view text);

@@ -33,6 +33,10 @@ TEST_CASE("text: numbers as people read them", "[base]") {
   CHECK(with_thousands(-1000) == "-1,000");
   CHECK(human_bytes(512) == "512 B");
   CHECK(human_bytes(1536) == "1.50 KiB");
+  CHECK(human_duration(std::chrono::milliseconds(250)) == "250 ms");
+  CHECK(human_duration(std::chrono::milliseconds(2500)) == "2.5 s");
+  CHECK(human_duration(std::chrono::seconds(30)) == "30 s");
+  CHECK(human_duration(std::chrono::minutes(30)) == "30 min");
   CHECK(parse_int("-12") == -12);
   CHECK_FALSE(parse_int("12x").has_value());
   CHECK_FALSE(parse_int("").has_value());

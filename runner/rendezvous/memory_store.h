@@ -1,0 +1,30 @@
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+
+#include "rendezvous/store.h"
+#include "rendezvous/table.h"
+
+namespace trainyard::rendezvous {
+
+/// The store of ranks that are threads of one process, and of a world of one: no port, no token, nobody to lose.
+class MemoryStore final : public Store {
+ public:
+  void set(const std::string& key, const std::string& value) override;
+  [[nodiscard]] std::optional<std::string> get(const std::string& key) override;
+  [[nodiscard]] Waited try_wait(std::span<const std::string> keys, std::chrono::milliseconds timeout) override;
+  int64_t add(const std::string& key, int64_t delta) override;
+  std::string compare_and_set(const std::string& key, const std::optional<std::string>& expected,
+                              const std::string& desired) override;
+  bool erase(const std::string& key) override;
+  /// Its client lives as long as the process: the same as set().
+  void set_while_connected(const std::string& key, const std::string& value) override { set(key, value); }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Table table_;  // guarded by mutex_
+};
+
+}  // namespace trainyard::rendezvous
