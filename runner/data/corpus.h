@@ -1,0 +1,68 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/files.h"
+#include "tokenizer/tokenizer.h"
+
+namespace trainyard::data {
+
+/// The ids of a corpus in order, documents one after another, each with its end-of-text token where that was asked for.
+/// Read-only: mapped from a cache file, 2 or 4 bytes an id, or held in memory. Copies share. Threads may read at once.
+class TokenArray {
+ public:
+  /// Holds `ids`.
+  TokenArray(std::vector<int32_t> ids, std::string name, std::string fingerprint);
+  /// Maps a cache file that open_corpus() wrote. Throws InputError where it is no such file.
+  static TokenArray map(const std::filesystem::path& cache_file, std::string name);
+
+  [[nodiscard]] int64_t size() const { return size_; }
+  [[nodiscard]] int32_t operator[](int64_t index) const;
+  /// Ids [begin, begin + ids.size()), which must be there (std::out_of_range).
+  void copy(int64_t begin, std::span<int32_t> ids) const;
+
+  /// What messages call it: the path the user gave.
+  [[nodiscard]] const std::string& name() const { return name_; }
+  /// Equal for equal text, tokenizer and end-of-text rule.
+  [[nodiscard]] const std::string& fingerprint() const { return fingerprint_; }
+
+ private:
+  TokenArray() = default;
+  std::shared_ptr<const MappedFile> file_;
+  std::shared_ptr<const std::vector<int32_t>> held_;
+  std::variant<std::span<const uint16_t>, std::span<const int32_t>> ids_;
+  int64_t size_ = 0;
+  std::string name_, fingerprint_;
+};
+
+struct CorpusOptions {
+  std::filesystem::path path;       ///< .txt (a document a file), .jsonl (a document a line), or a folder of them
+  std::string field = "text";       ///< of each JSON line
+  bool append_eos = true;           ///< after each document, where the tokenizer has an end of text
+  std::filesystem::path cache_dir;  ///< "" = .trainyard beside the corpus, or the user's cache folder where that is read-only
+  std::chrono::milliseconds timeout{std::chrono::minutes(30)};  ///< of waiting while another process tokenises it
+};
+
+/// The corpus as ids. The first to ask for it tokenises it, in bounded memory, into a file in the cache folder that is
+/// whole or not there; others, on this machine or on a shared file system, wait for it. The file's name is a hash of the
+/// content, the tokenizer and the options, so a changed corpus is another file.
+/// Throws InputError for a path, an encoding (file and byte offset), a JSON line (file and line) or a folder that the
+/// user has to mend, and for a corpus without a single id; PeerError where another process holds the lock for longer
+/// than the time-out.
+TokenArray open_corpus(const CorpusOptions& options, const tokenizer::Tokenizer& tokenizer);
+
+/// The same of a text in memory, one document, without a cache. `name` is what messages call it.
+TokenArray tokenise_text(std::string_view text, const tokenizer::Tokenizer& tokenizer, bool append_eos, std::string name);
+
+/// Throws InputError, naming corpus, position and id, where an id is not in [0, vocab_size). Reads every id once.
+void check_ids(const TokenArray& tokens, int64_t vocab_size);
+
+}  // namespace trainyard::data

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "tensor/tensor.h"
+
+namespace trainyard::data {
+
+constexpr int32_t kIgnored = -100;  ///< a target that counts for nothing
+
+/// One rank's rows of one micro-batch, on the CPU. A rank may have none: then rows is 0 and all tensors are empty.
+struct Batch {
+  Tensor input_ids;          ///< [rows, tokens] int32
+  Tensor targets;            ///< [rows, tokens] int32: what position t has to predict; kIgnored = nothing
+  Tensor position_ids;       ///< [rows, tokens] int32, restarting at 0 with each document; undefined: one document a row
+  int64_t valid_tokens = 0;  ///< targets that are not ignored; sum them over ranks and micro-batches for a step's mean
+};
+
+/// This rank's part of one global order of sequences. The order does not depend on the number of ranks, so a run can go
+/// on with another number. Not thread-safe.
+class Loader {
+ public:
+  virtual ~Loader() = default;
+
+  /// The rank's part of the next global micro-batch. Every rank calls it equally often.
+  /// Throws InputError where the data has come to its end or is wrong.
+  virtual Batch next() = 0;
+
+  /// Where the next micro-batch begins, the same on all ranks. load_state() takes it, at any number of ranks; it throws
+  /// InputError where the state belongs to other data or another order.
+  [[nodiscard]] virtual nlohmann::json state() const = 0;
+  virtual void load_state(const nlohmann::json& state) = 0;
+
+  /// Sequences handed out so far to all ranks together, and how many one pass over the data has.
+  [[nodiscard]] virtual int64_t sequences_seen() const = 0;
+  [[nodiscard]] virtual int64_t sequences_per_epoch() const = 0;
+
+  /// Steps the data has in all; none where it can be repeated for ever.
+  [[nodiscard]] virtual std::optional<int64_t> steps_available() const { return std::nullopt; }
+
+  /// Sequences (rows) of a step over all ranks.
+  [[nodiscard]] virtual int64_t sequences_per_step() const = 0;
+  /// Tokens of a row.
+  [[nodiscard]] virtual int64_t sequence_length() const = 0;
+};
+
+}  // namespace trainyard::data

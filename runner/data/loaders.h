@@ -1,0 +1,49 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "data/corpus.h"
+#include "data/loader.h"
+
+namespace trainyard::data {
+
+/// This rank's place among those that see different data (the data-parallel world).
+struct Place {
+  int64_t rank = 0;
+  int64_t world = 1;
+};
+
+struct PackingOptions {
+  Place place;
+  int64_t sequence_length = 512;
+  int64_t batch_size = 8;          ///< rows a rank and micro-batch
+  int64_t accumulation_steps = 1;  ///< micro-batches a step
+  uint64_t seed = 0;
+  bool shuffle = true;             ///< else the order of the corpus
+};
+
+/// Cuts a corpus into windows of sequence_length + 1 ids that overlap by one, so that each id but the first is a target
+/// once an epoch; what is left at the end and fills no window is not used. Each epoch has an order of its own, a keyed
+/// permutation that takes no memory. Global micro-batch k holds the sequences [k * rows, (k + 1) * rows) of the endless
+/// sequence of epochs, rows = batch_size * world, row g of it at rank g % world: no sequence is lost or handed out
+/// twice, also where an epoch ends inside a micro-batch.
+/// Throws InputError where the corpus is too short for one window.
+std::unique_ptr<Loader> packed_loader(TokenArray tokens, const PackingOptions& options);
+
+struct TokenBatchOptions {
+  Place place;
+  int64_t accumulation_steps = 1;  ///< a rank's rows of a step are split into so many consecutive pieces, some may be empty
+  int64_t vocab_size = 0;          ///< of the model; an id outside is an InputError. 0: only negative ids are
+};
+
+/// Replays the pre-tokenised batches of a safetensors file, in file order (docs/tokenizers-and-data.md):
+///   input_ids [rows, tokens]               one batch for ever
+///   train.input_ids [steps, rows, tokens]  one batch a step; next() past the last is an InputError. Preferred where both are there
+///   labels, position_ids                   the same shape and prefix, optional
+/// int32 or int64. targets[t] = labels[t + 1], the last kIgnored; without labels, input_ids stand for them. Where
+/// position_ids are there, a document begins where they are 0, and its first token is no target.
+/// Row g of a batch is at rank g % world.
+std::unique_ptr<Loader> token_batches(const std::filesystem::path& file, const TokenBatchOptions& options);
+
+}  // namespace trainyard::data

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trainyard::tokenizer {
+
+/// Turns text into ids and back. Immutable once loaded; any number of threads may use one at once.
+///
+/// Text is text: what looks like a special token is encoded as the characters it is made of, and nothing is added at
+/// either end. Who wants an end of text appends eos_id().
+///
+/// Text must be UTF-8 (the Unicode standard's: shortest form, no surrogates, up to U+10FFFF). Nothing is replaced
+/// silently: encode() throws. Only the kind "bytes" takes any bytes.
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  /// Throws InputError, naming the offset of the first wrong byte, where `text` is no UTF-8.
+  [[nodiscard]] virtual std::vector<int32_t> encode(std::string_view text) const = 0;
+
+  /// The text of `ids`, special tokens printed as they are written. A byte-level kind gives the very bytes, so ids cut
+  /// out of a longer sequence may begin or end inside a character.
+  /// Throws InputError, naming position and id, for an id that stands for nothing.
+  [[nodiscard]] virtual std::string decode(std::span<const int32_t> ids) const = 0;
+
+  /// One more than the largest id, special tokens included.
+  [[nodiscard]] virtual int64_t vocab_size() const = 0;
+
+  /// The token that ends a document (of a chat model: not the one that ends a turn); none where the files name none.
+  [[nodiscard]] virtual std::optional<int32_t> eos_id() const = 0;
+  [[nodiscard]] virtual std::optional<int32_t> bos_id() const = 0;
+
+  /// Equal for tokenizers that were loaded from equal content: what is kept of their output can be keyed by it.
+  /// Hexadecimal, 32 digits.
+  [[nodiscard]] virtual std::string fingerprint() const = 0;
+};
+
+/// Loads the tokenizer at `path`, a file or a folder, whose kind is recognised by its content:
+///   "bytes"                     no files: ids 0 to 255 are the bytes, 256 is the end of text
+///   tokenizer.json              Hugging Face, byte-level BPE
+///   vocab.json + merges.txt     byte-level BPE; split pattern by the class in tokenizer_config.json, else GPT-2's
+///   tokenizer.model             tiktoken (lines of `base64 rank`: Llama 3) or SentencePiece (protobuf), whatever the name
+/// Special tokens come from added_tokens.json and tokenizer_config.json beside it.
+/// Throws InputError, naming file and line or field, for anything missing or malformed.
+std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path);
+
+}  // namespace trainyard::tokenizer
