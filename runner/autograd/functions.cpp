@@ -1,0 +1,129 @@
+#include "autograd/functions.h"
+
+#include "ops/add.h"
+#include "ops/embedding.h"
+#include "ops/matmul.h"
+#include "ops/rms_norm.h"
+#include "ops/rope.h"
+#include "ops/swiglu.h"
+
+namespace trainyard::autograd {
+namespace {
+
+Tensor empty_like(const Tensor& tensor) { return Tensor::empty(tensor.shape(), tensor.dtype(), tensor.device()); }
+
+}  // namespace
+
+Variable add(const Variable& a, const Variable& b) {
+  Tensor sum = empty_like(a.value());
+  ops::add(a.value(), b.value(), sum);
+  const Variable y(std::move(sum), a.tape());
+  if (a.tape()) {
+    a.tape()->record([da = a.gradient(), db = b.gradient(), dy = y.gradient()] {
+      const Tensor gradient = dy->take();
+      da->add(gradient);
+      db->add(gradient);
+    });
+  }
+  return y;
+}
+
+Variable linear(const Variable& x, Parameter& weight) {
+  Tensor product = Tensor::empty({x.value().size(0), weight.shape()[0]}, x.value().dtype(), x.value().device());
+  ops::matmul(x.value(), weight.value(), product, {.b = ops::Transpose::Yes});
+  const Variable y(std::move(product), x.tape());
+  if (x.tape()) {
+    x.tape()->record([value = x.value(), &weight, dx = x.gradient(), dy = y.gradient()] {
+      const Tensor gradient = dy->take();
+      ops::matmul(gradient, value, weight.gradient(), {.a = ops::Transpose::Yes, .accumulate = true});
+      Tensor input_gradient = empty_like(value);
+      ops::matmul(gradient, weight.value(), input_gradient);
+      dx->add(std::move(input_gradient));
+    });
+  }
+  return y;
+}
+
+Variable rms_norm(const Variable& x, Parameter& weight, float eps) {
+  const int64_t size = weight.shape()[0];
+  const Tensor rows = x.value().reshape({x.value().count() / size, size});
+  Tensor normed = empty_like(rows);
+  Tensor inverse_rms = Tensor::empty({rows.size(0)}, DType::Float32, rows.device());
+  ops::rms_norm(rows, weight.value(), eps, normed, inverse_rms);
+  const Variable y(normed.reshape(x.value().shape()), x.tape());
+  if (x.tape()) {
+    x.tape()->record([rows, inverse_rms, &weight, dx = x.gradient(), dy = y.gradient(), shape = x.value().shape()] {
+      Tensor input_gradient = empty_like(rows);
+      ops::rms_norm_backward(dy->take().reshape(rows.shape()), rows, weight.value(), inverse_rms, {input_gradient, weight.gradient()});
+      dx->add(input_gradient.reshape(shape));
+    });
+  }
+  return y;
+}
+
+Variable embedding(const Tensor& ids, Parameter& table, Tape* tape) {
+  Tensor rows = Tensor::empty({ids.count(), table.shape()[1]}, table.value().dtype(), table.value().device());
+  ops::embedding(ids, table.value(), rows);
+  const Variable y(std::move(rows), tape);
+  if (tape) tape->record([ids, &table, dy = y.gradient()] { ops::embedding_backward(dy->take(), ids, table.gradient()); });
+  return y;
+}
+
+Variable swiglu(const Variable& gate, const Variable& up) {
+  Tensor gated = empty_like(gate.value());
+  ops::swiglu(gate.value(), up.value(), gated);
+  const Variable y(std::move(gated), gate.tape());
+  if (gate.tape()) {
+    gate.tape()->record([g = gate.value(), u = up.value(), dgate = gate.gradient(), dup = up.gradient(), dy = y.gradient()] {
+      Tensor gate_gradient = empty_like(g), up_gradient = empty_like(u);
+      ops::swiglu_backward(dy->take(), g, u, gate_gradient, up_gradient);
+      dgate->add(std::move(gate_gradient));
+      dup->add(std::move(up_gradient));
+    });
+  }
+  return y;
+}
+
+Variable rope(const Variable& x, const Tensor& positions, const ops::RopeTables& tables) {
+  Tensor rotated = empty_like(x.value());
+  ops::rope(x.value(), positions, tables, ops::Rotation::Forward, rotated);
+  const Variable y(std::move(rotated), x.tape());
+  if (x.tape()) {
+    x.tape()->record([positions, tables, dx = x.gradient(), dy = y.gradient()] {
+      Tensor gradient = dy->take();
+      ops::rope(gradient, positions, tables, ops::Rotation::Inverse, gradient);
+      dx->add(std::move(gradient));
+    });
+  }
+  return y;
+}
+
+Variable attention(const Variable& q, const Variable& k, const Variable& v, const ops::AttentionShape& shape,
+                   const ops::AttentionOptions& options) {
+  Tensor mixed = empty_like(q.value());
+  Tensor log_sum = Tensor::empty({shape.batch, shape.heads, shape.q_tokens}, DType::Float32, q.value().device());
+  ops::attention(q.value(), k.value(), v.value(), shape, options, mixed, log_sum);
+  const Variable y(mixed, q.tape());
+  if (q.tape()) {
+    q.tape()->record([q = q.value(), k = k.value(), v = v.value(), mixed, log_sum, shape, options, dq = q.gradient(),
+                      dk = k.gradient(), dv = v.gradient(), dy = y.gradient()] {
+      const ops::AttentionGradients gradients{empty_like(q), empty_like(k), empty_like(v)};
+      ops::attention_backward(dy->take(), {q, k, v, mixed, log_sum}, shape, options, gradients);
+      dq->add(gradients.dq);
+      dk->add(gradients.dk);
+      dv->add(gradients.dv);
+    });
+  }
+  return y;
+}
+
+ops::LossSums linear_cross_entropy(const Variable& h, Parameter& head, const Tensor& targets, float gradient_scale) {
+  if (!h.tape()) return ops::linear_cross_entropy(h.value(), head.value(), targets);
+  Tensor gradient = empty_like(h.value());
+  const ops::LossSums sums =
+      ops::linear_cross_entropy_with_gradients(h.value(), head.value(), targets, {gradient_scale, gradient, head.gradient()});
+  h.tape()->record([gradient, dh = h.gradient()] { dh->add(gradient); });
+  return sums;
+}
+
+}  // namespace trainyard::autograd

@@ -1,0 +1,37 @@
+#pragma once
+
+#include "autograd/parameter.h"
+#include "autograd/tape.h"
+#include "ops/attention.h"
+#include "ops/cross_entropy.h"
+#include "ops/rope.h"
+
+// The operations of a transformer on variables: each computes with ops/ and records its way back on its input's tape.
+namespace trainyard::autograd {
+
+Variable add(const Variable& a, const Variable& b);
+
+/// x [tokens, in] · weightᵀ, weight [out, in] → [tokens, out].
+Variable linear(const Variable& x, Parameter& weight);
+
+/// RMS norm over the last `weight` count of each row; x [tokens, k · size], seen as [tokens · k, size].
+Variable rms_norm(const Variable& x, Parameter& weight, float eps);
+
+/// Rows of table [vocab, hidden] → [tokens, hidden]. `tape`: as nothing before an embedding has one.
+Variable embedding(const Tensor& ids, Parameter& table, Tape* tape);
+
+/// silu(gate) · up, all [tokens, ff].
+Variable swiglu(const Variable& gate, const Variable& up);
+
+/// Rotates the heads of x [tokens, heads · head_dim] by their positions (int32 [tokens]); half-split pairs.
+Variable rope(const Variable& x, const Tensor& positions, const ops::RopeTables& tables);
+
+/// ops/attention.h. q [batch · q_tokens, heads · head_dim] → the same.
+Variable attention(const Variable& q, const Variable& k, const Variable& v, const ops::AttentionShape& shape,
+                   const ops::AttentionOptions& options);
+
+/// Cross-entropy of the head's logits h · headᵀ against targets, summed over the valid ones; the logits never exist
+/// whole. With a tape on h, gradients of loss_sum · gradient_scale are computed on the way: backward hands them on.
+ops::LossSums linear_cross_entropy(const Variable& h, Parameter& head, const Tensor& targets, float gradient_scale);
+
+}  // namespace trainyard::autograd

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <string>
+
+#include "tensor/tensor.h"
+
+namespace trainyard::autograd {
+
+/// How a parameter begins where nothing is loaded.
+struct Init {
+  enum class Kind { Normal, Ones } kind = Kind::Normal;
+  float deviation = 0.02F;
+};
+
+/// A named weight. The model owns it and computes with value(); who places it (shard/, or place_whole) decides where its
+/// elements live and when they are there. The name is its key in checkpoints, its shard and its log line.
+class Parameter {
+ public:
+  Parameter(std::string name, Shape shape, Init init) : name_(std::move(name)), shape_(std::move(shape)), init_(init) {}
+  Parameter(const Parameter&) = delete;
+  Parameter& operator=(const Parameter&) = delete;
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const Shape& shape() const { return shape_; }
+  [[nodiscard]] int64_t count() const { return count_of(shape_); }
+  [[nodiscard]] const Init& init() const { return init_; }
+
+  /// The whole weight, [shape]. Valid where its storage is materialized: inside its group's forward and backward.
+  [[nodiscard]] const Tensor& value() const { return value_; }
+  /// Where backward adds, [shape], dtype of the value.
+  [[nodiscard]] Tensor& gradient() { return gradient_; }
+
+  /// Sets both views; whoever places the parameter calls it once, before the first forward.
+  void place(Tensor value, Tensor gradient) {
+    value_ = std::move(value);
+    gradient_ = std::move(gradient);
+  }
+
+ private:
+  std::string name_;
+  Shape shape_;
+  Init init_;
+  Tensor value_, gradient_;
+};
+
+}  // namespace trainyard::autograd

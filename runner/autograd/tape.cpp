@@ -1,0 +1,42 @@
+#include "autograd/tape.h"
+
+#include "ops/add.h"
+
+namespace trainyard::autograd {
+
+void Gradient::add(Tensor gradient) {
+  if (!gathered_.defined()) {
+    gathered_ = std::move(gradient);
+  } else if (gathered_.storage().use_count() == 1) {
+    ops::add(gathered_, gradient, gathered_);
+  } else {  // a residual stream hands one tensor to both its branches: adding in place would change the other's
+    Tensor sum = Tensor::empty(gathered_.shape(), gathered_.dtype(), gathered_.device());
+    ops::add(gathered_, gradient, sum);
+    gathered_ = std::move(sum);
+  }
+}
+
+void Tape::backward() {
+  while (!steps_.empty()) {
+    const std::function<void()> step = std::move(steps_.back());
+    steps_.pop_back();
+    step();
+  }
+}
+
+Variable checkpoint(const Variable& x, std::function<Variable(const Variable&)> body) {
+  if (!x.tape()) return body(x);
+  Variable y(body(Variable(x.value())).value(), x.tape());
+  x.tape()->record([value = x.value(), dx = x.gradient(), dy = y.gradient(), body = std::move(body)] {
+    Tensor gradient = dy->take();
+    if (!gradient.defined()) return;
+    Tape again;
+    const Variable input(value, &again);
+    body(input).gradient()->add(std::move(gradient));
+    again.backward();
+    dx->add(input.gradient()->take());
+  });
+  return y;
+}
+
+}  // namespace trainyard::autograd

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tensor/tensor.h"
+
+namespace trainyard::autograd {
+
+class Tape;
+
+/// Where the gradient of one value gathers on the way back. What a step of the tape keeps of a value that it does not
+/// need again is this and not the value, so the value's memory goes as soon as nobody needs it.
+class Gradient {
+ public:
+  /// Adds `gradient` (shape and dtype of the value). Takes the tensor over where it is the first.
+  void add(Tensor gradient);
+  /// What has gathered, given away; undefined where nothing came: then nothing downstream depends on the value.
+  [[nodiscard]] Tensor take() { return std::exchange(gathered_, {}); }
+
+ private:
+  Tensor gathered_;
+};
+
+/// A value on its way through the model. Copies share value and gradient. Without a tape nothing is recorded.
+class Variable {
+ public:
+  Variable() = default;
+  explicit Variable(Tensor value, Tape* tape = nullptr)
+      : value_(std::move(value)), tape_(tape), gradient_(tape ? std::make_shared<Gradient>() : nullptr) {}
+
+  [[nodiscard]] const Tensor& value() const { return value_; }
+  [[nodiscard]] Tape* tape() const { return tape_; }
+  [[nodiscard]] const std::shared_ptr<Gradient>& gradient() const { return gradient_; }  ///< null without a tape
+
+ private:
+  Tensor value_;
+  Tape* tape_ = nullptr;
+  std::shared_ptr<Gradient> gradient_;
+};
+
+/// What a forward pass did, in order; backward() undoes it from the end. A list and no graph: the order of a
+/// transformer's forward is a valid order for its backward, and a fixed order makes runs repeat bit for bit and gives
+/// the sharding engine its places between blocks.
+/// Each step is dropped when done, and with it what it kept for backward. One thread.
+class Tape {
+ public:
+  Tape() = default;
+  Tape(const Tape&) = delete;
+  Tape& operator=(const Tape&) = delete;
+
+  void record(std::function<void()> backward) { steps_.push_back(std::move(backward)); }
+  /// Runs what was recorded, last first, and leaves the tape empty.
+  void backward();
+
+ private:
+  std::vector<std::function<void()>> steps_;
+};
+
+/// Computes body(x) and keeps nothing for backward but x; backward runs `body` again, recorded, and goes back through
+/// that. Bit-equal to running it recorded at once. `body` runs twice and must do the same both times.
+/// Without a tape on x it is just body(x).
+Variable checkpoint(const Variable& x, std::function<Variable(const Variable&)> body);
+
+}  // namespace trainyard::autograd
