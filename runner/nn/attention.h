@@ -1,0 +1,37 @@
+#pragma once
+
+#include <vector>
+
+#include "autograd/functions.h"
+
+namespace trainyard::nn {
+
+using autograd::Variable;
+
+struct Heads {
+  int64_t query = 0, key_value = 0, dim = 0;
+};
+
+/// Keys and values of the tokens so far, of one attention layer and one row; [capacity, kv_heads · head_dim] each.
+struct KeyValueCache {
+  Tensor keys, values;
+  int64_t length = 0;  ///< tokens held
+};
+
+/// What every block of a decoder needs beside its input. Cheap to copy.
+struct DecoderContext {
+  int64_t rows = 0, tokens = 0;  ///< the blocks' input has rows · tokens rows
+  Tensor positions;              ///< int32 [rows · tokens]
+  Tensor document_starts;        ///< int32 [rows · tokens]: index in its row of each token's document; undefined: a row is one
+  ops::RopeTables rope;
+  std::vector<KeyValueCache>* caches = nullptr;  ///< while generating: one a layer, and rows is 1
+};
+
+/// Rotary positions (Su et al. 2021) on the heads of x [rows · tokens, heads · dim].
+Variable rotate(const Variable& x, const DecoderContext& context);
+
+/// Causal attention with scale dim^-½, inside each document. With caches, `layer`'s takes k and v in and q sees all it holds.
+Variable causal_attention(const Variable& q, const Variable& k, const Variable& v, const Heads& heads, int layer,
+                          const DecoderContext& context);
+
+}  // namespace trainyard::nn

@@ -1,0 +1,61 @@
+#include "nn/init.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace trainyard::nn {
+namespace {
+
+/// SplitMix64 (Steele, Lea & Flood 2014): a full-period generator whose state is a counter, so streams are cheap.
+struct SplitMix64 {
+  uint64_t state;
+  uint64_t next() {
+    uint64_t z = (state += 0x9e3779b97f4a7c15ULL);
+    z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27U)) * 0x94d049bb133111ebULL;
+    return z ^ (z >> 31U);
+  }
+  /// Uniform in (0, 1].
+  double uniform() { return (static_cast<double>(next() >> 11U) + 1.0) * 0x1.0p-53; }
+};
+
+/// FNV-1a: the same on every machine, which std::hash does not promise.
+uint64_t hash_of(const std::string& name) {
+  uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char c : name) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3ULL;
+  return hash;
+}
+
+SplitMix64 stream_of(uint64_t seed, uint64_t name_hash, int64_t row) {
+  SplitMix64 mixer{seed};
+  mixer.state = mixer.next() ^ name_hash;
+  mixer.state = mixer.next() ^ static_cast<uint64_t>(row);
+  return SplitMix64{mixer.next()};
+}
+
+/// Pairs of normal numbers by Box and Muller.
+void fill_normal(SplitMix64 random, float deviation, std::span<float> row) {
+  for (size_t i = 0; i < row.size(); i += 2) {
+    const double radius = deviation * std::sqrt(-2.0 * std::log(random.uniform()));
+    const double angle = 2.0 * std::numbers::pi * random.uniform();
+    row[i] = static_cast<float>(radius * std::cos(angle));
+    if (i + 1 < row.size()) row[i + 1] = static_cast<float>(radius * std::sin(angle));
+  }
+}
+
+}  // namespace
+
+void initial_rows(const autograd::Parameter& parameter, uint64_t seed, int64_t row_begin, int64_t rows, std::span<float> out) {
+  if (parameter.init().kind == autograd::Init::Kind::Ones) {
+    std::fill(out.begin(), out.end(), 1.0F);
+    return;
+  }
+  const uint64_t name_hash = hash_of(parameter.name());
+  const size_t row_size = rows == 0 ? 0 : out.size() / static_cast<size_t>(rows);
+  for (int64_t row = 0; row < rows; ++row)
+    fill_normal(stream_of(seed, name_hash, row_begin + row), parameter.init().deviation,
+                out.subspan(static_cast<size_t>(row) * row_size, row_size));
+}
+
+}  // namespace trainyard::nn

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <vector>
+
+#include "autograd/functions.h"
+#include "nn/module.h"
+
+namespace trainyard::nn {
+
+/// y = x · weightᵀ; weight [out, in], no bias.
+class Linear : public Module {
+ public:
+  Linear(std::string name, int64_t in, int64_t out, Init init = {})
+      : Module(std::move(name)), weight_(add_parameter("weight", {out, in}, init)) {}
+  Variable operator()(const Variable& x) const { return autograd::linear(x, weight_); }
+  [[nodiscard]] Parameter& weight() const { return weight_; }
+
+ private:
+  Parameter& weight_;
+};
+
+/// Zhang & Sennrich 2019, as Hugging Face computes it: in float32, cast, then × weight.
+class RmsNorm : public Module {
+ public:
+  RmsNorm(std::string name, int64_t size, float eps)
+      : Module(std::move(name)), weight_(add_parameter("weight", {size}, {Init::Kind::Ones})), eps_(eps) {}
+  Variable operator()(const Variable& x) const { return autograd::rms_norm(x, weight_, eps_); }
+
+ private:
+  Parameter& weight_;
+  float eps_;
+};
+
+/// Rows of a table [vocab, hidden].
+class Embedding : public Module {
+ public:
+  Embedding(std::string name, int64_t vocab, int64_t hidden, Init init = {})
+      : Module(std::move(name)), weight_(add_parameter("weight", {vocab, hidden}, init)) {}
+  Variable operator()(const Tensor& ids, Tape* tape) const { return autograd::embedding(ids, weight_, tape); }
+  [[nodiscard]] Parameter& weight() const { return weight_; }
+
+ private:
+  Parameter& weight_;
+};
+
+/// down(silu(gate(x)) · up(x)), Shazeer 2020.
+class SwiGlu : public Module {
+ public:
+  SwiGlu(std::string name, int64_t hidden, int64_t ff, Init init);
+  Variable operator()(const Variable& x) const { return down_(autograd::swiglu(gate_(x), up_(x))); }
+
+ private:
+  Linear gate_, up_, down_;
+};
+
+}  // namespace trainyard::nn

@@ -1,0 +1,39 @@
+#include "nn/module.h"
+
+namespace trainyard::nn {
+
+std::vector<Parameter*> Module::parameters() const {
+  std::vector<Parameter*> all;
+  for (const auto& parameter : parameters_) all.push_back(parameter.get());
+  for (const Module* const child : children_) {
+    const auto below = child->parameters();
+    all.insert(all.end(), below.begin(), below.end());
+  }
+  return all;
+}
+
+Parameter& Module::add_parameter(const std::string& suffix, Shape shape, Init init) {
+  return *parameters_.emplace_back(std::make_unique<Parameter>(name_of(suffix), std::move(shape), init));
+}
+
+Variable Module::run(const Variable& x, std::function<Variable(const Variable&)> body) {
+  Variable y;
+  run_root(x.tape(), [&] { y = recompute_ ? autograd::checkpoint(x, std::move(body)) : body(x); });
+  return y;
+}
+
+void Module::run_root(Tape* tape, const std::function<void()>& body) {
+  if (!hooks_) return body();
+  hooks_->before_forward(tape != nullptr);
+  if (tape) tape->record([hooks = hooks_.get()] { hooks->after_backward(); });
+  body();
+  if (tape) tape->record([hooks = hooks_.get()] { hooks->before_backward(); });
+  hooks_->after_forward(tape != nullptr);
+}
+
+void place_whole(Module& module, DType dtype) {
+  for (Parameter* const parameter : module.parameters())
+    parameter->place(Tensor::zeros(parameter->shape(), dtype), Tensor::zeros(parameter->shape(), dtype));
+}
+
+}  // namespace trainyard::nn

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "autograd/parameter.h"
+#include "autograd/tape.h"
+
+namespace trainyard::nn {
+
+using autograd::Init;
+using autograd::Parameter;
+using autograd::Tape;
+using autograd::Variable;
+
+/// What somebody outside a model does around a module's forward and backward: how sharding reaches in without the
+/// model's knowledge. Called on the thread that runs the model, each once a pass and in this order.
+class ModuleHooks {
+ public:
+  virtual ~ModuleHooks() = default;
+  /// `will_go_back`: a tape records the pass, so before_backward and after_backward follow.
+  virtual void before_forward(bool will_go_back) = 0;
+  virtual void after_forward(bool will_go_back) = 0;
+  virtual void before_backward() = 0;
+  virtual void after_backward() = 0;
+};
+
+/// A part of a model: its parameters, its parts, and the places around its forward where hooks run.
+/// Built without memory for its parameters: who places them decides where they live.
+class Module {
+ public:
+  /// `name` is the prefix of its parameters: "model.layers.3"; empty for the whole model.
+  explicit Module(std::string name) : name_(std::move(name)) {}
+  virtual ~Module() = default;
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const std::vector<Module*>& children() const { return children_; }
+  /// This module's parameters and its children's, in order of construction.
+  [[nodiscard]] std::vector<Parameter*> parameters() const;
+
+  void set_hooks(std::unique_ptr<ModuleHooks> hooks) { hooks_ = std::move(hooks); }
+  /// Keep only this module's input for backward and compute the rest again.
+  void set_recompute(bool recompute) { recompute_ = recompute; }
+  [[nodiscard]] bool recomputes() const { return recompute_; }
+
+ protected:
+  /// A parameter named name() + "." + suffix, owned by this module.
+  Parameter& add_parameter(const std::string& suffix, Shape shape, Init init = {});
+  /// A part that a derived class holds as a member.
+  void add_child(Module& child) { children_.push_back(&child); }
+  [[nodiscard]] std::string name_of(const std::string& suffix) const { return name_.empty() ? suffix : name_ + "." + suffix; }
+
+  /// Runs `body` as this module's forward: hooks around it, on the way back too, recomputed there if set so.
+  Variable run(const Variable& x, std::function<Variable(const Variable&)> body);
+  /// The same for a whole model, whose body takes no variable. `tape` null: no backward follows.
+  void run_root(Tape* tape, const std::function<void()>& body);
+
+ private:
+  std::string name_;
+  std::vector<std::unique_ptr<Parameter>> parameters_;
+  std::vector<Module*> children_;
+  std::unique_ptr<ModuleHooks> hooks_;
+  bool recompute_ = false;
+};
+
+/// Gives every parameter of `module` memory of its own, whole, in `dtype`, gradients zeroed: a model without sharding.
+void place_whole(Module& module, DType dtype = DType::Float32);
+
+}  // namespace trainyard::nn
