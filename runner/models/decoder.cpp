@@ -1,0 +1,120 @@
+#include "models/decoder.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "models/rope_frequencies.h"
+#include "ops/matmul.h"
+
+namespace trainyard::models {
+namespace {
+
+/// 0, 1, 2, … from `first` on in each row.
+Tensor counted_positions(int64_t rows, int64_t tokens, int64_t first) {
+  Tensor positions = Tensor::empty({rows * tokens}, DType::Int32);
+  for (int64_t row = 0; row < rows; ++row) {
+    Tensor of_row = positions.rows(row * tokens, tokens);
+    std::iota(of_row.values<int32_t>().begin(), of_row.values<int32_t>().end(), static_cast<int32_t>(first));
+  }
+  return positions;
+}
+
+/// The index in its row at which each token's document begins: where the position is 0.
+Tensor starts_of(const Tensor& position_ids) {
+  Tensor starts = Tensor::empty({position_ids.count()}, DType::Int32);
+  const auto positions = position_ids.values<int32_t>();
+  const auto out = starts.values<int32_t>();
+  const int64_t tokens = position_ids.size(1);
+  for (int64_t i = 0; i < position_ids.count(); ++i) {
+    const auto index = static_cast<int32_t>(i % tokens);
+    const bool begins = index == 0 || positions[static_cast<size_t>(i)] == 0;
+    out[static_cast<size_t>(i)] = begins ? index : out[static_cast<size_t>(i - 1)];
+  }
+  return starts;
+}
+
+}  // namespace
+
+Decoder::Decoder(const ModelConfig& config, const MakeBlock& make_block)
+    : LanguageModel(""),
+      config_(config),
+      embed_tokens_("model.embed_tokens", config.vocab_size, config.hidden_size, init_of(config)),
+      norm_("model.norm", config.hidden_size, static_cast<float>(config.rms_norm_eps)) {
+  add_child(embed_tokens_);
+  for (int layer = 0; layer < config.layers; ++layer) add_child(*layers_.emplace_back(make_block(config, layer)));
+  add_child(norm_);
+  if (!config.tied_head) add_child(head_.emplace("lm_head", config.hidden_size, config.vocab_size, init_of(config)));
+}
+
+ops::LossSums Decoder::loss(const Tokens& tokens, float gradient_scale, nn::Tape* tape) {
+  ops::LossSums sums;
+  run_root(tape, [&] {
+    const nn::Variable h = hidden(tokens.input_ids, context_of(tokens), tape);
+    sums = autograd::linear_cross_entropy(h, head(), tokens.targets.reshape({tokens.targets.count()}), gradient_scale);
+  });
+  return sums;
+}
+
+Tensor Decoder::logits(const Tokens& tokens) {
+  Tensor logits;
+  run_root(nullptr, [&] {
+    const Tensor h = hidden(tokens.input_ids, context_of(tokens), nullptr).value();
+    logits = Tensor::empty({h.size(0), config_.vocab_size}, h.dtype());
+    ops::matmul(h, head().value(), logits, {.b = ops::Transpose::Yes});
+  });
+  return logits.reshape({tokens.input_ids.size(0), tokens.input_ids.size(1), config_.vocab_size});
+}
+
+Tensor Decoder::next_logits(const std::vector<int32_t>& ids, std::vector<nn::KeyValueCache>& caches) {
+  const auto count = static_cast<int64_t>(ids.size());
+  Tensor logits;
+  run_root(nullptr, [&] {
+    const int64_t before = caches.front().length;
+    const nn::DecoderContext context{1, count, counted_positions(1, count, before), {}, rope_tables(before + count), &caches};
+    const Tensor h = hidden(Tensor::from<int32_t>(ids, {1, count}), context, nullptr).value();
+    logits = Tensor::empty({1, config_.vocab_size}, h.dtype());
+    ops::matmul(h.rows(count - 1, 1), head().value(), logits, {.b = ops::Transpose::Yes});
+  });
+  return logits.reshape({config_.vocab_size});
+}
+
+std::vector<nn::KeyValueCache> Decoder::new_caches(int64_t capacity) const {
+  std::vector<nn::KeyValueCache> caches;
+  const Shape shape{capacity, config_.kv_heads * config_.head_dim};
+  const DType dtype = embed_tokens_.weight().value().dtype();
+  for (int64_t layer = 0; layer < config_.layers; ++layer)
+    caches.push_back({Tensor::empty(shape, dtype), Tensor::empty(shape, dtype)});
+  return caches;
+}
+
+std::vector<nn::Module*> Decoder::blocks() {
+  std::vector<nn::Module*> blocks;
+  for (const auto& layer : layers_) blocks.push_back(layer.get());
+  return blocks;
+}
+
+nn::Variable Decoder::hidden(const Tensor& input_ids, const nn::DecoderContext& context, nn::Tape* tape) {
+  nn::Variable h = embed_tokens_(input_ids.reshape({input_ids.count()}), tape);
+  for (const auto& layer : layers_) h = (*layer)(h, context);
+  return norm_(h);
+}
+
+nn::DecoderContext Decoder::context_of(const Tokens& tokens) {
+  nn::DecoderContext context{.rows = tokens.input_ids.size(0), .tokens = tokens.input_ids.size(1)};
+  if (tokens.position_ids.defined()) {
+    context.positions = tokens.position_ids.reshape({tokens.position_ids.count()});
+    context.document_starts = starts_of(tokens.position_ids);
+  } else {
+    context.positions = counted_positions(context.rows, context.tokens, 0);
+  }
+  context.rope = rope_tables(context.tokens);
+  return context;
+}
+
+const ops::RopeTables& Decoder::rope_tables(int64_t positions) {
+  if (!rope_.cos.defined() || rope_.cos.size(0) < positions)
+    rope_ = ops::rope_tables(std::max(positions, int64_t{256}), rope_frequencies(config_));
+  return rope_;
+}
+
+}  // namespace trainyard::models
