@@ -1,0 +1,21 @@
+#include "ops/adamw.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "ops/check.h"
+#include "ops/cpu/kernels.h"
+
+namespace trainyard::ops {
+
+void adamw_step(Tensor& param, const Tensor& grad, Tensor& m, Tensor& v, const AdamWStep& step) {
+  if (step.step < 1) throw std::invalid_argument(fmt::format("adamw_step: step {}; the first is 1", step.step));
+  require("adamw_step", "param", param, param.shape(), DType::Float32);
+  require("adamw_step", "grad", grad, param.shape(), DType::Float32);
+  require("adamw_step", "m", m, param.shape(), DType::Float32);
+  require("adamw_step", "v", v, param.shape(), DType::Float32);
+  cpu::adamw_step(param, grad, m, v, step);
+}
+
+}  // namespace trainyard::ops

@@ -1,0 +1,22 @@
+#include "ops/add.h"
+
+#include "ops/check.h"
+#include "ops/cpu/kernels.h"
+
+namespace trainyard::ops {
+
+void add(const Tensor& a, const Tensor& b, Tensor& out) {
+  require_floating("add", "a", a);
+  require("add", "b", b, a.shape(), a.dtype());
+  require("add", "out", out, a.shape(), a.dtype());
+  cpu::add(a, b, out);
+}
+
+void add_to(Tensor& total, const Tensor& addend) {
+  require_floating("add_to", "total", total);
+  require_floating("add_to", "addend", addend);
+  require_count("add_to", "addend", addend, total.count());
+  cpu::add_to(total, addend);
+}
+
+}  // namespace trainyard::ops

@@ -1,0 +1,16 @@
+#include "ops/cast.h"
+
+#include "ops/check.h"
+#include "ops/cpu/kernels.h"
+
+namespace trainyard::ops {
+
+void cast(const Tensor& from, Tensor& to) {
+  require_floating("cast", "from", from);
+  require_floating("cast", "to", to);
+  require_count("cast", "to", to, from.count());
+  if (from.dtype() == to.dtype()) return copy(from, to);
+  cpu::cast(from, to);
+}
+
+}  // namespace trainyard::ops

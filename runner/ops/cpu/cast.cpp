@@ -1,0 +1,25 @@
+#include "ops/cpu/elements.h"
+#include "ops/cpu/kernels.h"
+#include "ops/cpu/parallel.h"
+#include "ops/cpu/simd.h"
+
+namespace trainyard::ops::cpu {
+namespace {
+
+template <typename From, typename To>
+TRAINYARD_MULTIVERSION void cast_elements(const From* from, To* to, int64_t count) {
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) to[i] = from_float<To>(to_float(from[i]));
+}
+
+}  // namespace
+
+void cast(const Tensor& from, Tensor& to) {
+  with_elements(from.dtype(), to.dtype(), [&]<typename From, typename To>(From*, To*) {
+    parallel_for(from.count(), kElementGrain, [from = from.data<From>(), to = to.data<To>()](int64_t begin, int64_t end) {
+      cast_elements(from + begin, to + begin, end - begin);
+    });
+  });
+}
+
+}  // namespace trainyard::ops::cpu

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "tensor/tensor.h"
+
+namespace trainyard::ops::cpu {
+
+/// Calls `body` with a null pointer of the element type, float or BFloat16: the one place where a dtype becomes a type.
+/// The caller has checked that it is one of the two.
+///   with_element(x.dtype(), [&]<typename T>(T*) { kernel(x.data<T>(), x.count()); });
+template <typename Body>
+decltype(auto) with_element(DType dtype, const Body& body) {
+  if (dtype == DType::BFloat16) return body(static_cast<BFloat16*>(nullptr));
+  return body(static_cast<float*>(nullptr));
+}
+
+template <typename Body>
+decltype(auto) with_elements(DType first, DType second, const Body& body) {
+  return with_element(first, [&]<typename A>(A* a) { return with_element(second, [&]<typename B>(B* b) { return body(a, b); }); });
+}
+
+}  // namespace trainyard::ops::cpu

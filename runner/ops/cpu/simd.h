@@ -1,0 +1,77 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+#include "tensor/dtype.h"
+
+// How a loop becomes one for this machine's vector unit: a kernel function is compiled for each level below and the
+// loader picks one (an ifunc). What it calls must be inlined into it to be compiled along, hence TRAINYARD_INLINE; and
+// it must hold no OpenMP region, whose body the compiler outlines for the baseline only: the split over threads is
+// outside (parallel.h). clang 16 has no clones of function templates and takes the baseline.
+#if defined(TRAINYARD_NO_MULTIVERSION) || defined(__clang__)
+#define TRAINYARD_MULTIVERSION
+#else
+#define TRAINYARD_MULTIVERSION __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#endif
+#define TRAINYARD_INLINE [[gnu::always_inline]] inline
+
+namespace trainyard::ops::cpu {
+
+TRAINYARD_INLINE float to_float(float value) { return value; }
+TRAINYARD_INLINE float to_float(BFloat16 value) { return std::bit_cast<float>(static_cast<uint32_t>(value.bits) << 16U); }
+
+template <typename T>
+TRAINYARD_INLINE T from_float(float value);
+
+template <>
+TRAINYARD_INLINE float from_float<float>(float value) {
+  return value;
+}
+
+template <>
+TRAINYARD_INLINE BFloat16 from_float<BFloat16>(float value) {  // BFloat16(float), without its branch
+  const auto full = std::bit_cast<uint32_t>(value);
+  const uint32_t rounded = (full + 0x7fffU + ((full >> 16U) & 1U)) >> 16U;
+  const uint32_t quiet_nan = (full >> 16U) | 0x40U;
+  BFloat16 result;
+  result.bits = static_cast<uint16_t>((full & 0x7fffffffU) > 0x7f800000U ? quiet_nan : rounded);
+  return result;
+}
+
+/// `value` as it would be after a store in T and a load.
+template <typename T>
+TRAINYARD_INLINE float rounded_to(float value) {
+  return to_float(from_float<T>(value));
+}
+
+/// e^x within 2 ulp, in a form that loops over it vectorise (libm's call would not). x below -87.3 gives 0 (results
+/// below the least normal float are flushed), above 88.7 infinity; NaN stays NaN.
+/// Cody and Waite reduction to |r| <= ln 2 / 2, then the polynomial of Cephes' expf.
+TRAINYARD_INLINE float exp(float x) {
+  constexpr float kLeast = -87.33654F, kMost = 88.72283F;
+  constexpr float kToInteger = 12582912.0F;  // 1.5 * 2^23: adding it leaves the nearest integer in the low mantissa bits
+  const float clamped = x < kLeast ? kLeast : (x > kMost ? kMost : x);
+  const float shifted = clamped * 1.44269504F + kToInteger;
+  const float n = shifted - kToInteger;
+  const float r = (clamped - n * 0.693359375F) - n * -2.12194440e-4F;
+  float p = 1.9875691500e-4F;
+  p = p * r + 1.3981999507e-3F;
+  p = p * r + 8.3334519073e-3F;
+  p = p * r + 4.1665795894e-2F;
+  p = p * r + 1.6666665459e-1F;
+  p = p * r + 5.0000001201e-1F;
+  const float e = p * (r * r) + r + 1.0F;
+  // 2^n in two halves: n = 128 has no float of its own. The low bits of `shifted` hold n.
+  const int32_t whole = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(kToInteger);
+  const int32_t half = whole >> 1;
+  const float low = std::bit_cast<float>((half + 127) << 23);
+  const float high = std::bit_cast<float>((whole - half + 127) << 23);
+  const float result = e * low * high;
+  return x < kLeast ? 0.0F : (x > kMost ? __builtin_inff() : result);
+}
+
+TRAINYARD_INLINE float sigmoid(float x) { return 1.0F / (1.0F + exp(-x)); }
+
+}  // namespace trainyard::ops::cpu

@@ -1,0 +1,36 @@
+#include "ops/cross_entropy.h"
+
+#include "ops/check.h"
+#include "ops/cpu/kernels.h"
+
+namespace trainyard::ops {
+namespace {
+
+void require_inputs(std::string_view op, const Tensor& h, const Tensor& w, const Tensor& targets, const Tensor* token_loss) {
+  require_rank(op, "h", h, 2);
+  require_rank(op, "w", w, 2);
+  require_floating(op, "h", h);
+  require(op, "w", w, {w.size(0), h.size(1)}, h.dtype());
+  require(op, "targets", targets, {h.size(0)}, DType::Int32);
+  if (token_loss) require(op, "token_loss", *token_loss, {h.size(0)}, DType::Float32);
+  require_indices(op, "targets", targets, w.size(0), kIgnoredTarget);
+}
+
+}  // namespace
+
+LossSums linear_cross_entropy(const Tensor& h, const Tensor& w, const Tensor& targets, Tensor* token_loss) {
+  require_inputs("linear_cross_entropy", h, w, targets, token_loss);
+  return cpu::linear_cross_entropy(h, w, targets, nullptr, token_loss);
+}
+
+LossSums linear_cross_entropy_with_gradients(const Tensor& h, const Tensor& w, const Tensor& targets,
+                                             LossGradients gradients, Tensor* token_loss) {
+  constexpr std::string_view kOp = "linear_cross_entropy_with_gradients";
+  require_inputs(kOp, h, w, targets, token_loss);
+  require(kOp, "dh", gradients.dh, h.shape(), h.dtype());
+  require_floating(kOp, "dw", gradients.dw);
+  require(kOp, "dw", gradients.dw, w.shape(), gradients.dw.dtype());
+  return cpu::linear_cross_entropy(h, w, targets, &gradients, token_loss);
+}
+
+}  // namespace trainyard::ops

@@ -1,0 +1,29 @@
+#include "ops/embedding.h"
+
+#include "ops/check.h"
+#include "ops/cpu/kernels.h"
+
+namespace trainyard::ops {
+
+void embedding(const Tensor& ids, const Tensor& table, Tensor& out) {
+  require_rank("embedding", "ids", ids, 1);
+  require_rank("embedding", "table", table, 2);
+  require("embedding", "ids", ids, ids.shape(), DType::Int32);
+  require_floating("embedding", "table", table);
+  require("embedding", "out", out, {ids.size(0), table.size(1)}, table.dtype());
+  require_indices("embedding", "ids", ids, table.size(0));
+  cpu::embedding(ids, table, out);
+}
+
+void embedding_backward(const Tensor& dout, const Tensor& ids, Tensor& dtable) {
+  require_rank("embedding_backward", "ids", ids, 1);
+  require_rank("embedding_backward", "dtable", dtable, 2);
+  require("embedding_backward", "ids", ids, ids.shape(), DType::Int32);
+  require_floating("embedding_backward", "dout", dout);
+  require_floating("embedding_backward", "dtable", dtable);
+  require("embedding_backward", "dout", dout, {ids.size(0), dtable.size(1)}, dout.dtype());
+  require_indices("embedding_backward", "ids", ids, dtable.size(0));
+  cpu::embedding_backward(dout, ids, dtable);
+}
+
+}  // namespace trainyard::ops

@@ -1,0 +1,18 @@
+#include "ops/norm.h"
+
+#include "ops/check.h"
+#include "ops/cpu/kernels.h"
+
+namespace trainyard::ops {
+
+double sum_of_squares(const Tensor& x) {
+  require_floating("sum_of_squares", "x", x);
+  return cpu::sum_of_squares(x);
+}
+
+bool all_finite(const Tensor& x) {
+  require_floating("all_finite", "x", x);
+  return cpu::all_finite(x);
+}
+
+}  // namespace trainyard::ops

@@ -1,0 +1,43 @@
+#include "ops/rms_norm.h"
+
+#include "ops/check.h"
+#include "ops/cpu/kernels.h"
+
+namespace trainyard::ops {
+namespace {
+
+void require_rows(std::string_view op, const Tensor& x, const Tensor& weight, const Tensor& rstd) {
+  require_rank(op, "x", x, 2);
+  require_floating(op, "x", x);
+  require(op, "weight", weight, {x.size(1)}, x.dtype());
+  require(op, "rstd", rstd, {x.size(0)}, DType::Float32);
+}
+
+}  // namespace
+
+void rms_norm(const Tensor& x, const Tensor& weight, float eps, Tensor& y, Tensor& rstd) {
+  require_rows("rms_norm", x, weight, rstd);
+  require("rms_norm", "y", y, x.shape(), x.dtype());
+  cpu::rms_norm(x, weight, eps, y, rstd);
+}
+
+void add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& weight, float eps, Tensor& sum, Tensor& y,
+                  Tensor& rstd) {
+  require_rows("add_rms_norm", x, weight, rstd);
+  require("add_rms_norm", "residual", residual, x.shape(), x.dtype());
+  require("add_rms_norm", "sum", sum, x.shape(), x.dtype());
+  require("add_rms_norm", "y", y, x.shape(), x.dtype());
+  cpu::add_rms_norm(x, residual, weight, eps, sum, y, rstd);
+}
+
+void rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& rstd,
+                       RmsNormGradients gradients) {
+  require_rows("rms_norm_backward", x, weight, rstd);
+  require("rms_norm_backward", "dy", dy, x.shape(), x.dtype());
+  require("rms_norm_backward", "dx", gradients.dx, x.shape(), x.dtype());
+  require_floating("rms_norm_backward", "dweight", gradients.dweight);
+  require("rms_norm_backward", "dweight", gradients.dweight, weight.shape(), gradients.dweight.dtype());
+  cpu::rms_norm_backward(dy, x, weight, rstd, gradients);
+}
+
+}  // namespace trainyard::ops

@@ -1,0 +1,20 @@
+#include "ops/scale.h"
+
+#include <cstring>
+
+#include "ops/check.h"
+#include "ops/cpu/kernels.h"
+
+namespace trainyard::ops {
+
+void scale(Tensor& x, float factor) {
+  require_floating("scale", "x", x);
+  cpu::scale(x, factor);
+}
+
+void set_zero(Tensor& x) {
+  require_count("set_zero", "x", x, x.count());
+  if (x.count() > 0) std::memset(x.raw(), 0, x.bytes());
+}
+
+}  // namespace trainyard::ops

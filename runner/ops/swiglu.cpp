@@ -1,0 +1,24 @@
+#include "ops/swiglu.h"
+
+#include "ops/check.h"
+#include "ops/cpu/kernels.h"
+
+namespace trainyard::ops {
+
+void swiglu(const Tensor& gate, const Tensor& up, Tensor& y) {
+  require_floating("swiglu", "gate", gate);
+  require("swiglu", "up", up, gate.shape(), gate.dtype());
+  require("swiglu", "y", y, gate.shape(), gate.dtype());
+  cpu::swiglu(gate, up, y);
+}
+
+void swiglu_backward(const Tensor& dy, const Tensor& gate, const Tensor& up, Tensor& dgate, Tensor& dup) {
+  require_floating("swiglu_backward", "gate", gate);
+  require("swiglu_backward", "up", up, gate.shape(), gate.dtype());
+  require("swiglu_backward", "dy", dy, gate.shape(), gate.dtype());
+  require("swiglu_backward", "dgate", dgate, gate.shape(), gate.dtype());
+  require("swiglu_backward", "dup", dup, gate.shape(), gate.dtype());
+  cpu::swiglu_backward(dy, gate, up, dgate, dup);
+}
+
+}  // namespace trainyard::ops

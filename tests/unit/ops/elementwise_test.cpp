@@ -1,0 +1,110 @@
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <limits>
+
+#include "ops/add.h"
+#include "ops/cast.h"
+#include "ops/norm.h"
+#include "ops/scale.h"
+#include "ops_support.h"
+
+namespace trainyard {
+using namespace test;
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInfinity = std::numeric_limits<float>::infinity();
+const std::vector<int64_t> kCounts{0, 1, 7, 33, 1000, 40001};
+
+}  // namespace
+
+TEST_CASE("add: the sum of both, also in place", "[ops]") {
+  const Device device = GENERATE(from_range(devices()));
+  const DType dtype = GENERATE(from_range(floating_dtypes()));
+  const int64_t count = GENERATE(from_range(kCounts));
+  for_thread_counts([&] {
+    Tensor a = random_tensor({count}, dtype, 1, device);
+    const Tensor b = random_tensor({count}, dtype, 2, device);
+    std::vector<double> expected = in_double(a);
+    const std::vector<double> addend = in_double(b);
+    for (size_t i = 0; i < expected.size(); ++i) expected[i] += addend[i];
+    Tensor out = Tensor::empty({count}, dtype, device);
+    ops::add(a, b, out);
+    CHECK(relative_error(out, expected) < tolerance(dtype));
+    ops::add(a, b, a);
+    CHECK(same_bits(a, out));
+  });
+}
+
+TEST_CASE("add_to: a total takes an addend of the other dtype", "[ops]") {
+  const DType total_dtype = GENERATE(from_range(floating_dtypes())), dtype = GENERATE(from_range(floating_dtypes()));
+  const int64_t count = GENERATE(from_range(kCounts));
+  Tensor total = random_tensor({count}, total_dtype, 3);
+  const Tensor addend = random_tensor({count}, dtype, 4);
+  std::vector<double> expected = in_double(total);
+  for (size_t i = 0; i < expected.size(); ++i) expected[i] += in_double(addend.rows(static_cast<int64_t>(i), 1))[0];
+  ops::add_to(total, addend);
+  CHECK(relative_error(total, expected) < tolerance(total_dtype));
+  CHECK_THROWS_WITH(ops::add_to(total, Tensor::zeros({count + 1}, dtype)), Catch::Contains("elements are needed"));
+}
+
+TEST_CASE("scale: every element times the factor", "[ops]") {
+  const DType dtype = GENERATE(from_range(floating_dtypes()));
+  const int64_t count = GENERATE(from_range(kCounts));
+  Tensor x = random_tensor({count}, dtype, 5);
+  std::vector<double> expected = in_double(x);
+  for (double& value : expected) value *= -1.5;
+  ops::scale(x, -1.5F);
+  CHECK(relative_error(x, expected) < tolerance(dtype));
+  ops::set_zero(x);
+  CHECK(relative_error(x, std::vector<double>(static_cast<size_t>(count))) == 0);
+}
+
+TEST_CASE("cast: to bfloat16 rounds as BFloat16 does, back is exact, NaN and infinity stay", "[ops]") {
+  const int64_t count = GENERATE(from_range(kCounts));
+  Tensor from = random_tensor({count + 4}, DType::Float32, 6);
+  const std::vector<float> special{kNan, -kInfinity, std::numeric_limits<float>::max(), 1.00390625F};
+  for (size_t i = 0; i < special.size(); ++i) from.values<float>()[static_cast<size_t>(count) + i] = special[i];
+  Tensor to = Tensor::empty({count + 4}, DType::BFloat16), back = Tensor::empty({count + 4}, DType::Float32);
+  ops::cast(from, to);
+  ops::cast(to, back);
+  int wrong = 0;
+  for (int64_t i = 0; i < count + 4; ++i) {
+    const BFloat16 rounded(from.data<float>()[i]);
+    const float value = back.data<float>()[i];
+    wrong += to.data<BFloat16>()[i].bits != rounded.bits || (value != static_cast<float>(rounded) && !std::isnan(value));
+  }
+  CHECK(wrong == 0);
+  Tensor same = Tensor::empty({count + 4}, DType::Float32);
+  ops::cast(from, same);
+  CHECK(same_bits(from, same));
+  CHECK_THROWS_WITH(ops::cast(int_tensor({1}), same), Catch::Contains("from is int32"));
+}
+
+TEST_CASE("sum_of_squares: the double-precision sum, of the same bits for any number of threads", "[ops]") {
+  const DType dtype = GENERATE(from_range(floating_dtypes()));
+  const int64_t count = GENERATE(from_range(kCounts));
+  const Tensor x = random_tensor({count}, dtype, 7);
+  double expected = 0;
+  for (const double value : in_double(x)) expected += value * value;
+  const double sum = ops::sum_of_squares(x);
+  CHECK(sum == Approx(expected).epsilon(1e-12));
+  for_thread_counts([&] { CHECK(ops::sum_of_squares(x) == sum); });
+}
+
+TEST_CASE("all_finite, sum_of_squares: one NaN or infinity anywhere shows", "[ops]") {
+  const DType dtype = GENERATE(from_range(floating_dtypes()));
+  const float bad = std::vector<float>{kNan, kInfinity, -kInfinity}[GENERATE(0U, 1U, 2U)];
+  const int64_t at = GENERATE(0, 17, 39999, 40000);
+  Tensor x = random_tensor({40001}, dtype, 8);
+  CHECK(ops::all_finite(x));
+  if (dtype == DType::BFloat16)
+    x.data<BFloat16>()[at] = BFloat16(bad);
+  else
+    x.data<float>()[at] = bad;
+  CHECK_FALSE(ops::all_finite(x));
+  CHECK_FALSE(std::isfinite(ops::sum_of_squares(x)));
+  CHECK(ops::all_finite(x.rows(0, at)));
+}
+
+}  // namespace trainyard

@@ -1,0 +1,53 @@
+#include "ops/embedding.h"
+
+#include <catch2/catch.hpp>
+
+#include "ops_support.h"
+
+namespace trainyard {
+using namespace test;
+
+TEST_CASE("embedding: looks rows up; backward adds each token's gradient to its row", "[ops]") {
+  const Device device = GENERATE(from_range(devices()));
+  const DType dtype = GENERATE(from_range(floating_dtypes())), table_dtype = GENERATE(from_range(floating_dtypes()));
+  const int64_t hidden = GENERATE(1, 61, 512);
+  const auto ids = GENERATE(std::vector<int32_t>{}, std::vector<int32_t>{4}, std::vector<int32_t>{0, 6, 3, 3, 3, 0, 6, 1});
+  const auto tokens = static_cast<int64_t>(ids.size());
+  const Tensor table = random_tensor({7, hidden}, dtype, 1, device), dout = random_tensor({tokens, hidden}, dtype, 2, device);
+  const std::vector<double> rows = in_double(table), gradients = in_double(dout);
+  std::vector<double> looked_up, expected = in_double(random_tensor({7, hidden}, table_dtype, 3));
+  for (size_t token = 0; token < ids.size(); ++token)
+    for (int64_t i = 0; i < hidden; ++i) {
+      looked_up.push_back(rows[ids[token] * hidden + i]);
+      expected[ids[token] * hidden + i] += gradients[static_cast<int64_t>(token) * hidden + i];
+    }
+  for_thread_counts([&] {
+    Tensor out = Tensor::empty({tokens, hidden}, dtype, device);
+    ops::embedding(int_tensor(ids), table, out);
+    CHECK(relative_error(out, looked_up) == 0);
+    Tensor dtable = random_tensor({7, hidden}, table_dtype, 3, device);
+    ops::embedding_backward(dout, int_tensor(ids), dtable);
+    CHECK(relative_error(dtable, expected) < tolerance(table_dtype));
+  });
+}
+
+TEST_CASE("embedding_backward: many tokens on few rows give the same bits for any number of threads", "[ops]") {
+  std::vector<int32_t> ids(5000);
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i * i % 5);
+  const Tensor dout = random_tensor({5000, 300}, DType::Float32, 1);
+  std::vector<Tensor> seen;
+  for_thread_counts([&] {
+    seen.push_back(Tensor::zeros({5, 300}, DType::Float32));
+    ops::embedding_backward(dout, int_tensor(ids), seen.back());
+  });
+  CHECK(same_bits(seen[0], seen[1]));
+}
+
+TEST_CASE("embedding: an id outside the table is named with its place", "[ops]") {
+  const Tensor table = Tensor::zeros({7, 4}, DType::Float32);
+  Tensor out = Tensor::empty({2, 4}, DType::Float32);
+  CHECK_THROWS_WITH(ops::embedding(int_tensor({3, 7}), table, out), "embedding: ids[1] is 7, outside 0 to 6");
+  CHECK_THROWS_WITH(ops::embedding(int_tensor({-1, 3}), table, out), "embedding: ids[0] is -1, outside 0 to 6");
+}
+
+}  // namespace trainyard

@@ -1,0 +1,76 @@
+#include "ops/matmul.h"
+
+#include <catch2/catch.hpp>
+
+#include "ops_support.h"
+
+namespace trainyard {
+using namespace test;
+namespace {
+
+struct Product {
+  int64_t m, k, n;
+};
+
+Shape stored(int64_t rows, int64_t columns, ops::Transpose transpose) {
+  return transpose == ops::Transpose::Yes ? Shape{columns, rows} : Shape{rows, columns};
+}
+
+std::vector<double> reference(const Tensor& a, const Tensor& b, const Product& size, const ops::MatmulOptions& options,
+                              std::vector<double> c) {
+  const std::vector<double> left = in_double(a), right = in_double(b);
+  for (int64_t i = 0; i < size.m; ++i)
+    for (int64_t j = 0; j < size.n; ++j) {
+      double sum = options.accumulate ? c[i * size.n + j] : 0;
+      for (int64_t p = 0; p < size.k; ++p)
+        sum += left[options.a == ops::Transpose::Yes ? p * size.m + i : i * size.k + p] *
+               right[options.b == ops::Transpose::Yes ? j * size.k + p : p * size.n + j];
+      c[i * size.n + j] = sum;
+    }
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("matmul: equals the double-precision product for every transposition, size and dtype", "[ops]") {
+  const Device device = GENERATE(from_range(devices()));
+  const DType dtype = GENERATE(from_range(floating_dtypes())), out_dtype = GENERATE(from_range(floating_dtypes()));
+  const Product size = GENERATE(Product{1, 1, 1}, Product{3, 0, 2}, Product{0, 4, 5}, Product{7, 5, 3}, Product{65, 33, 129},
+                                Product{1, 64, 257}, Product{130, 300, 48});
+  ops::MatmulOptions options{.a = GENERATE(ops::Transpose::No, ops::Transpose::Yes),
+                             .b = GENERATE(ops::Transpose::No, ops::Transpose::Yes),
+                             .accumulate = GENERATE(false, true)};
+  const Tensor a = random_tensor(stored(size.m, size.k, options.a), dtype, 1, device);
+  const Tensor b = random_tensor(stored(size.k, size.n, options.b), dtype, 2, device);
+  Tensor c = random_tensor({size.m, size.n}, out_dtype, 3, device);
+  const std::vector<double> expected = reference(a, b, size, options, in_double(c));
+  ops::matmul(a, b, c, options);
+  CHECK(relative_error(c, expected) < tolerance(out_dtype));
+}
+
+TEST_CASE("matmul: repeated runs give the same bits", "[ops]") {
+  const DType dtype = GENERATE(from_range(floating_dtypes()));
+  for_thread_counts([&] {
+    const Tensor a = random_tensor({150, 200}, dtype, 1), b = random_tensor({200, 90}, dtype, 2);
+    Tensor first = Tensor::empty({150, 90}, DType::Float32), second = Tensor::empty({150, 90}, DType::Float32);
+    ops::matmul(a, b, first);
+    ops::matmul(a, b, second);
+    CHECK(same_bits(first, second));
+  });
+}
+
+TEST_CASE("matmul: shapes and dtypes that do not fit are refused, with both values", "[ops]") {
+  Tensor c = Tensor::empty({4, 64}, DType::Float32);
+  const Tensor a = Tensor::zeros({4, 96}, DType::Float32), b = Tensor::zeros({128, 64}, DType::Float32);
+  CHECK_THROWS_WITH(ops::matmul(a, b, c), "matmul: [4, 96] x [128, 64]: inner sizes 96 and 128 differ");
+  CHECK_THROWS_WITH(ops::matmul(a, Tensor::zeros({96, 64}, DType::BFloat16), c), Catch::Contains("b is bfloat16 [96, 64]"));
+  CHECK_THROWS_WITH(ops::matmul(a, Tensor::zeros({96, 63}, DType::Float32), c),
+                    "matmul: c is float32 [4, 64], but float32 [4, 63] is needed");
+  CHECK_THROWS_WITH(ops::matmul(Tensor::zeros({4}, DType::Float32), b, c), Catch::Contains("a is [4], but 2 dimensions"));
+}
+
+TEST_CASE("measure_matmul_peak: a rate that any machine of this century exceeds", "[ops]") {
+  CHECK(ops::measure_matmul_peak() > 1e8);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "tensor/tensor.h"
+
+namespace trainyard::test {
+
+/// The devices that this build has a kernel for: each op's test runs on all of them.
+std::vector<Device> devices();
+
+/// The element types of the ops.
+std::vector<DType> floating_dtypes();
+
+/// Values in [-1, 1) that depend on the seed and the index alone, rounded to `dtype`.
+Tensor random_tensor(const Shape& shape, DType dtype, uint32_t seed, Device device = {});
+
+Tensor int_tensor(const std::vector<int32_t>& values);
+
+/// The elements in double, of either floating type.
+std::vector<double> in_double(const Tensor& tensor);
+
+/// Largest |actual − expected| over the largest |expected| (1e-30 at least). Infinite if a NaN stands on one side only
+/// or the counts differ.
+double relative_error(const Tensor& actual, const std::vector<double>& expected);
+
+/// What an op may be off from the double-precision loop: rounding of float32 sums, or of one store in bfloat16.
+constexpr double tolerance(DType dtype) { return dtype == DType::BFloat16 ? 1e-2 : 1e-5; }
+
+/// d(objective)/d(x[index]) by central differences of an objective in double.
+double difference_quotient(const std::function<double(const std::vector<double>&)>& objective, std::vector<double> x, size_t index);
+
+/// Runs `body` with the calling thread's ops on one thread, then on three; puts the old number back.
+void for_thread_counts(const std::function<void()>& body);
+
+bool same_bits(const Tensor& a, const Tensor& b);
+
+}  // namespace trainyard::test
