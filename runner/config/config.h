@@ -25,7 +25,7 @@ struct Model {
 };
 
 struct Data {
-  std::string path;             ///< .txt, .jsonl, or a folder of them; "" = the embedded corpus where the preset says so
+  std::string path;             ///< .txt, .jsonl, or a folder of them; "embedded" = the corpus that ships with the program
   std::string field = "text";   ///< of each JSON line
   std::string tokenizer;        ///< file or folder; "bytes" = byte-level without files
   std::string tokens;           ///< safetensors of pre-tokenised batches, in place of path

@@ -1,0 +1,146 @@
+#include "config/load.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "config/schema.h"
+#include "config/yaml.h"
+
+namespace trainyard::config {
+namespace {
+
+constexpr size_t kLargestFile = 256 * 1024;  // a configuration is a page or two; yaml-cpp takes some 50 times its size
+
+/// An argument cut at its first '=': "--a.b=c" → {"a.b", "c"}, "--a.b" → {"a.b", none}.
+struct Flag {
+  std::string name;
+  std::optional<std::string> value;
+};
+
+std::optional<Flag> as_flag(const std::string& argument) {
+  if (!argument.starts_with("--")) return std::nullopt;
+  const size_t equals = argument.find('=');
+  if (equals == std::string::npos) return Flag{argument.substr(2), std::nullopt};
+  return Flag{argument.substr(2, equals - 2), argument.substr(equals + 1)};
+}
+
+class ArgumentReader {
+ public:
+  explicit ArgumentReader(const std::vector<std::string>& arguments) : arguments_(arguments) {}
+
+  void read() {
+    while (at_ < arguments_.size()) {
+      const std::string& argument = arguments_[at_++];
+      const auto flag = as_flag(argument);
+      if (flag && flag->name == "config")
+        files.push_back(value_of(*flag));
+      else if (flag && flag->name == "device")
+        set(*find_key("device.kind"), "--device", value_of(*flag));
+      else if (flag && flag->name.find('.') != std::string::npos)
+        read_setting(*flag);
+      else
+        rest.push_back(argument);
+    }
+  }
+
+  std::vector<std::string> files;
+  std::vector<Setting> settings;
+  std::vector<std::string> rest;
+
+ private:
+  void read_setting(const Flag& flag) {
+    if (const Key* const key = find_key(flag.name)) {
+      const bool truth = std::holds_alternative<bool>(key->rule.type);
+      return set(*key, "--" + flag.name, truth && !flag.value && !next_is_truth() ? "true" : value_of(flag));
+    }
+    if (const Key* const key = find_negated(flag.name)) {
+      if (flag.value)
+        throw InputError(
+            fmt::format("--{} takes no value; use --{}={}", shown(flag.name), key->full_name(), shown(*flag.value)));
+      return set(*key, "--" + flag.name, "false");
+    }
+    refuse_unknown(flag.name);
+  }
+
+  /// "data.no_append_eos" → data.append_eos.
+  static const Key* find_negated(const std::string& name) {
+    const size_t dot = name.find('.');
+    if (name.compare(dot + 1, 3, "no_") != 0) return nullptr;
+    const Key* const key = find_key(name.substr(0, dot + 1) + name.substr(dot + 4));
+    return key && std::holds_alternative<bool>(key->rule.type) ? key : nullptr;
+  }
+
+  [[noreturn]] static void refuse_unknown(const std::string& name) {
+    const size_t dot = name.find('.');
+    const std::string section = name.substr(0, dot);
+    std::string hint = suggest_key(section, name.substr(dot + 1), "--");
+    if (hint.empty()) {
+      const std::string section_hint = suggest_section(section);
+      hint = section_hint.empty() ? "trainyard train --help lists all" : section_hint;
+    }
+    throw InputError(fmt::format("unknown flag --{}; {}", shown(name), hint));
+  }
+
+  [[nodiscard]] bool next_is_truth() const {
+    return at_ < arguments_.size() && (arguments_[at_] == "true" || arguments_[at_] == "false");
+  }
+
+  std::string value_of(const Flag& flag) {
+    if (flag.value) return *flag.value;
+    if (at_ == arguments_.size() || arguments_[at_].starts_with("--"))
+      throw InputError(fmt::format("--{} needs a value after it", shown(flag.name)));
+    return arguments_[at_++];
+  }
+
+  void set(const Key& key, const std::string& subject, const std::string& text) {
+    settings.push_back({&key, parse_value(key.rule, text, subject), "flag"});
+  }
+
+  const std::vector<std::string>& arguments_;
+  size_t at_ = 0;
+};
+
+void set_all(Loaded& loaded, const std::vector<Setting>& settings) {
+  for (const Setting& setting : settings) {
+    setting.key->set(loaded.config, setting.value);
+    loaded.origins[setting.key->full_name()] = setting.origin;
+  }
+}
+
+}  // namespace
+
+std::string Loaded::origin(const std::string& key) const {
+  const auto found = origins.find(key);
+  return found == origins.end() ? "default" : found->second;
+}
+
+std::string Loaded::subject(const std::string& key) const {
+  const std::string from = origin(key);
+  if (from == "default") return key;
+  return from == "flag" ? "--" + key : from + ": " + key;
+}
+
+Loaded load(const std::vector<std::string>& arguments, const std::vector<YamlText>& first) {
+  ArgumentReader reader(arguments);
+  reader.read();
+  Loaded loaded;
+  for (const YamlText& source : first) set_all(loaded, read_yaml(source));
+  for (const std::string& file : reader.files) set_all(loaded, read_yaml({file, read_file(file, kLargestFile)}));
+  set_all(loaded, reader.settings);
+  loaded.rest = std::move(reader.rest);
+  return loaded;
+}
+
+void refuse(const std::vector<std::string>& rest) {
+  if (rest.empty()) return;
+  const auto flag = as_flag(rest.front());
+  const std::string hint = flag ? suggest_key("", flag->name, "--") : "";
+  throw InputError(
+      fmt::format("unknown argument {}; {}", shown(rest.front()), hint.empty() ? "--help lists all" : hint));
+}
+
+}  // namespace trainyard::config

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/config.h"
+
+// From files and flags to a Config. The environment is no source: it says where a process is, not what it trains.
+namespace trainyard::config {
+
+/// A Config, and where each of its values came from.
+struct Loaded {
+  Config config;
+  std::map<std::string, std::string> origins;  ///< "training.steps" → "train.yaml:14" or "flag"; absent: the default
+  std::vector<std::string> rest;  ///< arguments that set nothing, in order; the caller takes or refuses them
+
+  /// "train.yaml:14", "flag" or "default".
+  [[nodiscard]] std::string origin(const std::string& key) const;
+  /// How an error begins: "train.yaml:14: training.steps", "--training.steps", or "training.steps" for a default.
+  [[nodiscard]] std::string subject(const std::string& key) const;
+};
+
+/// YAML text and the name that its errors carry.
+struct YamlText {
+  std::string name;
+  std::string text;
+};
+
+/// Reads `arguments`: `--config FILE` (may be repeated: later files win), `--section.key value`, `--section.key=value`
+/// (flags win over files, the last of a kind over those before), `--section.key` and `--section.no_key` of a truth
+/// value, `--device cuda` for `--device.kind cuda`. `first` is read before any file: the defaults of a demonstration.
+/// Everything else is left in Loaded::rest. Values are checked one by one; check() judges them together.
+/// Throws InputError: "<file>:<line>: <key> is '<value>'; it must be …".
+Loaded load(const std::vector<std::string>& arguments, const std::vector<YamlText>& first = {});
+
+/// Throws InputError for the first of `rest`, naming the flag that was probably meant; returns where `rest` is empty.
+void refuse(const std::vector<std::string>& rest);
+
+}  // namespace trainyard::config

@@ -1,0 +1,268 @@
+#include <type_traits>
+#include <utility>
+
+#include "config/schema.h"
+
+namespace trainyard::config {
+namespace {
+
+// Upper bounds keep products of sizes (rows × tokens × steps) far from 2^63; nobody is meant to reach them.
+constexpr double kMany = 1e12;
+constexpr double kRows = 1 << 20;
+constexpr double kTokens = 1 << 24;
+constexpr double kRanks = 1 << 20;
+constexpr double kWeek = 7.0 * 24 * 3'600'000;  // poll() takes milliseconds in an int, which ends at 24 days
+
+const Limits kAny;
+const Limits kNotEmpty{.not_empty = true};
+const Limits kTimeout{.min = 1, .max = kWeek};
+Limits between(double min, double max) {
+  return {.min = min, .max = max};
+}
+Limits at_least(double min) {
+  return {.min = min};
+}
+Limits above(double min) {
+  return {.min = min, .above_min = true};
+}
+
+// The words of each enumeration, in the order of its enumerators.
+template <typename E>
+struct Words;
+template <>
+struct Words<Strategy> {
+  static std::vector<Choice> list() {
+    return {
+        {"full_shard", {}}, {"shard_grad_op", {}}, {"no_shard", {}}, {"hybrid_shard", {}}, {"hybrid_shard_zero2", {}}};
+  }
+};
+template <>
+struct Words<Decay> {
+  static std::vector<Choice> list() { return {{"cosine", {}}, {"linear", {}}, {"sqrt", {}}, {"constant", {}}}; }
+};
+template <>
+struct Words<CheckpointingMode> {
+  static std::vector<Choice> list() { return {{"none", {}}, {"full", {}}, {"selective", {}}, {"every_n", {}}}; }
+};
+template <>
+struct Words<Backend> {
+  static std::vector<Choice> list() {
+    return {{"auto", {}}, {"nccl", {}}, {"gloo", {}}, {"mpi", {}}, {"in_process", {}}};
+  }
+};
+template <>
+struct Words<DeviceChoice> {
+  static std::vector<Choice> list() { return {{"auto", {}}, {"cpu", {}}, {"cuda", {}}}; }
+};
+template <>
+struct Words<Precision> {
+  static std::vector<Choice> list() { return {{"fp32", {"float32"}}, {"bf16", {"bfloat16"}}}; }
+};
+
+/// Adds keys of one section to the table.
+template <typename S>
+struct Section {
+  std::vector<Key>& table;
+  const char* name;
+  S Config::*section;
+
+  template <typename T>
+  Key& operator()(const char* key, T S::*field, const Limits& limits, const char* help) const {
+    const auto member = [section = section, field](auto& config) -> auto& { return config.*section.*field; };
+    Key made{.section = name, .name = key, .help = help, .rule = {}, .get = {}, .set = {}};
+    made.rule.limits = limits;
+    if constexpr (std::is_enum_v<T>) {
+      made.rule.choices = Words<T>::list();
+      made.get = [member](const Config& config) {
+        return Value(Words<T>::list().at(static_cast<size_t>(member(config))).name);
+      };
+      made.set = [member](Config& config, const Value& value) {
+        const auto words = Words<T>::list();
+        size_t index = 0;
+        while (words.at(index).name != std::get<std::string>(value)) ++index;
+        member(config) = static_cast<T>(index);
+      };
+    } else {
+      made.get = [member](const Config& config) { return Value(member(config)); };
+      made.set = [member](Config& config, const Value& value) { member(config) = std::get<T>(value); };
+    }
+    made.rule.type = made.get(Config{});
+    return table.emplace_back(std::move(made));
+  }
+};
+
+void add_model(std::vector<Key>& table) {
+  const Section<Model> key{table, "model", &Config::model};
+  key("preset", &Model::preset, kAny,
+      "A named model with random weights, such as Qwen3-0.6B. Exactly one of preset, config and init_from is given.");
+  key("config", &Model::config, kAny, "A Hugging Face config.json: that model with random weights.");
+  key("init_from", &Model::init_from, kAny,
+      "A Hugging Face folder (config.json and safetensors): that model with its weights. Each rank reads its own "
+      "slices.");
+  key("seed", &Model::seed, kAny, "Seed of the random weights.");
+}
+
+void add_data(std::vector<Key>& table) {
+  const Section<Data> key{table, "data", &Config::data};
+  key("path", &Data::path, kAny,
+      "The corpus: a .txt or .jsonl file, a folder of them, or `embedded` for the Shakespeare that ships with the "
+      "program. Exactly one of path and tokens is given.");
+  key("field", &Data::field, kNotEmpty, "The field of each JSON line that holds the text.");
+  key("tokenizer", &Data::tokenizer, kAny,
+      "A tokenizer's file or folder, or `bytes` for byte-level without files. Needed with path.");
+  key("tokens", &Data::tokens, kAny,
+      "A safetensors file of pre-tokenised batches in place of path: input_ids and labels [rows, tokens], or "
+      "train.input_ids [steps, rows, tokens], replayed in file order. batch_size is then not used.");
+  key("append_eos", &Data::append_eos, kAny, "Append the end-of-text token to each document.");
+  key("seed", &Data::seed, kAny, "Seed of the order of sequences.");
+  key("shuffle", &Data::shuffle, kAny, "Draw sequences in a random order, new in each epoch.");
+  key("cache_dir", &Data::cache_dir, kAny,
+      "Where tokenised corpora are kept; empty: beside the corpus, or the user's cache folder where that is read-only.")
+      .agreement = Agreement::PerRank;
+}
+
+void add_training(std::vector<Key>& table) {
+  const Section<Training> key{table, "training", &Config::training};
+  key("steps", &Training::steps, between(0, kMany), "Optimizer steps; 0: as epochs says.");
+  key("epochs", &Training::epochs, between(1, kMany), "Passes over the data, where steps is 0.");
+  key("batch_size", &Training::batch_size, between(1, kRows), "Rows (sequences) a rank and micro-batch.");
+  key("sequence_length", &Training::sequence_length, between(1, kTokens), "Tokens a row.");
+  key("accumulation_steps", &Training::accumulation_steps, between(1, kRows), "Micro-batches an optimizer step.");
+  key("sync_every_micro_batch", &Training::sync_every_micro_batch, kAny,
+      "Reduce gradients after each micro-batch instead of once a step: less memory, more traffic, the same result.");
+  key("clip_grad_norm", &Training::clip_grad_norm, at_least(0),
+      "Largest global L2 norm of the gradient; 0: no clipping.");
+  key("seed", &Training::seed, kAny, "Seed of everything random in training that has no seed of its own.");
+  key("deterministic", &Training::deterministic, kAny, "Equal runs give equal bits.");
+}
+
+void add_optimizer(std::vector<Key>& table) {
+  const Section<Optimizer> key{table, "optimizer", &Config::optimizer};
+  key("lr", &Optimizer::lr, above(0), "Peak learning rate of AdamW.");
+  key("warmup_steps", &Optimizer::warmup_steps, between(0, kMany), "Steps of linear warm-up.");
+  key("stable_steps", &Optimizer::stable_steps, between(0, kMany), "Steps at the peak between warm-up and decay.");
+  key("decay", &Optimizer::decay, kAny, "Shape of the learning rate from the peak to min_lr_ratio at the last step.");
+  key("min_lr_ratio", &Optimizer::min_lr_ratio, between(0, 1),
+      "Learning rate at the last step, as a fraction of the peak.");
+  key("betas", &Optimizer::betas, {.min = 0, .max = 1, .below_max = true, .entries = 2},
+      "Decay rates of AdamW's two moments.");
+  key("eps", &Optimizer::eps, above(0), "Added to the root of the second moment.");
+  key("weight_decay", &Optimizer::weight_decay, at_least(0),
+      "Decoupled weight decay, on parameters of two or more dimensions.");
+}
+
+void add_parallel(std::vector<Key>& table) {
+  const Section<Parallel> key{table, "parallel", &Config::parallel};
+  key("strategy", &Parallel::strategy, kAny,
+      "What is sharded: full_shard parameters, gradients and optimizer state; shard_grad_op the last two; no_shard "
+      "nothing (DDP); hybrid_* shard inside a node and replicate between nodes.");
+  key("shard", &Parallel::shard, between(-1, kRanks), "Ranks that share one copy of the model; -1: all.");
+  key("replicate", &Parallel::replicate, between(1, kRanks),
+      "Copies of the model; shard × replicate is the number of ranks.");
+  key("param_dtype", &Parallel::param_dtype, kAny,
+      "Type of gathered parameters and of the computation. Shards and optimizer state stay fp32.");
+  key("reduce_dtype", &Parallel::reduce_dtype, kAny, "Type in which gradients are summed over ranks.");
+  key("prefetch", &Parallel::prefetch, between(0, 64),
+      "Groups (blocks) gathered ahead of the one that computes; 0: none.");
+}
+
+void add_activation_checkpointing(std::vector<Key>& table) {
+  const Section<ActivationCheckpointing> key{table, "activation_checkpointing", &Config::activation_checkpointing};
+  key("mode", &ActivationCheckpointing::mode, kAny,
+      "What is computed again in the backward pass instead of kept: nothing, every block, chosen operations, or every "
+      "n-th block.");
+  key("n", &ActivationCheckpointing::n, between(1, kRanks), "For every_n.");
+}
+
+void add_checkpoint(std::vector<Key>& table) {
+  const Section<Checkpoint> key{table, "checkpoint", &Config::checkpoint};
+  key("enabled", &Checkpoint::enabled, kAny, "Write checkpoints.");
+  key("dir", &Checkpoint::dir, kNotEmpty, "Folder of the checkpoints: <dir>/step-50, pointer file <dir>/latest.");
+  key("interval", &Checkpoint::interval, between(0, kMany),
+      "Steps between checkpoints; 0: only at the end and on SIGTERM.");
+  key("keep", &Checkpoint::keep, between(1, kRows),
+      "How many of the newest are kept. At least 2 with an interval, so that a damaged newest one has one before it.");
+  key("resume", &Checkpoint::resume, kNotEmpty,
+      "auto: go on from the newest complete checkpoint in dir, if there is one; never: start anew; else the path of a "
+      "checkpoint.");
+  key("async", &Checkpoint::async, kAny, "Write behind the training steps.");
+  key("timeout", &Checkpoint::timeout, kTimeout, "How long ranks wait for each other to have written.");
+}
+
+void add_system(std::vector<Key>& table) {
+  const Section<Comm> comm{table, "comm", &Config::comm};
+  comm("backend", &Comm::backend, kAny,
+       "Who carries the collectives; auto: nccl on CUDA, mpi under mpirun, else gloo.");
+  comm("timeout", &Comm::timeout, kTimeout, "How long a collective waits before it names the ranks that did not come.");
+  comm("shared_memory", &Comm::shared_memory, kAny, "Let gloo's ranks on one host talk through shared memory.");
+  const Section<Rendezvous> rendezvous{table, "rendezvous", &Config::rendezvous};
+  rendezvous("timeout", &Rendezvous::timeout, kTimeout,
+             "How long ranks wait for the master and for each other at the start.")
+      .agreement = Agreement::PerRank;
+  const Section<DeviceSection> device{table, "device", &Config::device};
+  device(
+      "kind", &DeviceSection::kind, kAny,
+      "Where to compute; auto: cuda where there is a GPU, else cpu. `--device cpu` is short for `--device.kind cpu`.");
+  device("threads", &DeviceSection::threads, between(0, 4096),
+         "CPU threads a rank; 0: the cores divided by the ranks of this host.")
+      .agreement = Agreement::PerRank;
+}
+
+void add_people(std::vector<Key>& table) {
+  const Section<Metrics> metrics{table, "metrics", &Config::metrics};
+  metrics("dir", &Metrics::dir, kNotEmpty, "Folder of metrics.jsonl (every step) and of traces.").agreement =
+      Agreement::PerRank;
+  metrics("interval", &Metrics::interval, between(1, kMany), "Steps between printed lines.");
+  metrics("line", &Metrics::line, kAny,
+          "Pattern of the printed line, such as `{step} {loss:.3f}`; empty: the standard line. Names: step, loss, "
+          "grad_norm, lr, tokens, tokens_per_second, samples_per_second, mfu, memory, memory_bytes, time.")
+      .agreement = Agreement::PerRank;
+  const Section<Sample> sample{table, "sample", &Config::sample};
+  sample("prompt", &Sample::prompt, kAny, "Text to continue before and after training; empty: no sample.");
+  sample("max_new_tokens", &Sample::max_new_tokens, between(1, kTokens), "Length of the sample in tokens.");
+  sample("temperature", &Sample::temperature, between(0, 100),
+         "0: the likeliest token each time; 1: as the model says.");
+  sample("top_p", &Sample::top_p, {.min = 0, .max = 1, .above_min = true},
+         "Sample among the likeliest tokens that together have this probability.");
+}
+
+std::vector<Key> make_table() {
+  std::vector<Key> table;
+  add_model(table);
+  add_data(table);
+  add_training(table);
+  add_optimizer(table);
+  add_parallel(table);
+  add_activation_checkpointing(table);
+  add_checkpoint(table);
+  add_system(table);
+  add_people(table);
+  return table;
+}
+
+}  // namespace
+
+std::span<const SectionHelp> sections() {
+  static const std::vector<SectionHelp> list{
+      {"model", "Which model is trained."},
+      {"data", "What it is trained on."},
+      {"training", "How long, and in what portions."},
+      {"optimizer", "AdamW and its learning rate: warm-up, a stable phase, decay."},
+      {"parallel", "How the model is spread over the ranks."},
+      {"activation_checkpointing", "Memory for computation."},
+      {"checkpoint", "Saving and resuming."},
+      {"comm", "How ranks exchange tensors."},
+      {"rendezvous", "How ranks find each other."},
+      {"device", "What a rank computes on."},
+      {"metrics", "What is written about the run."},
+      {"sample", "Text sampled from the model before and after training."},
+  };
+  return list;
+}
+
+std::span<const Key> keys() {
+  static const std::vector<Key> table = make_table();
+  return table;
+}
+
+}  // namespace trainyard::config

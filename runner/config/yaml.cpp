@@ -1,0 +1,127 @@
+#include "config/yaml.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+
+namespace trainyard::config {
+namespace {
+
+/// yaml-cpp counts from 0, people from 1.
+int line_of(const YAML::Node& node) {
+  return node.Mark().line + 1;
+}
+
+class Reader {
+ public:
+  explicit Reader(const YamlText& source) : source_(source) {}
+
+  std::vector<Setting> read() {
+    const std::vector<YAML::Node> documents = parse();
+    if (documents.size() > 1) fail(documents[1], "a second document begins here; one file holds one");
+    if (documents.empty() || documents[0].IsNull()) return {};
+    const YAML::Node& root = documents[0];
+    if (!root.IsMap()) fail(root, "a configuration is a mapping of sections, such as training:");
+    for (const auto& entry : root) read_section(entry.first, entry.second);
+    return std::move(settings_);
+  }
+
+ private:
+  std::vector<YAML::Node> parse() const {
+    try {
+      return YAML::LoadAll(source_.text);
+    } catch (const YAML::Exception& error) {
+      throw InputError(fmt::format("{}:{}:{}: malformed YAML: {}", source_.name, error.mark.line + 1,
+                                   error.mark.column + 1, shown(error.msg)));
+    }
+  }
+
+  void read_section(const YAML::Node& name_node, const YAML::Node& body) {
+    const std::string section = name(name_node);
+    const auto known = std::ranges::find(sections(), section, &SectionHelp::name);
+    if (known == sections().end()) fail_unknown_section(name_node, section);
+    note(name_node, section);
+    if (body.IsNull()) return;  // all its keys are commented out
+    if (!body.IsMap()) fail(name_node, fmt::format("section {} holds no keys; write them indented below it", section));
+    for (const auto& entry : body) read_key(section, entry.first, entry.second);
+  }
+
+  void read_key(const std::string& section, const YAML::Node& name_node, const YAML::Node& body) {
+    const std::string key_name = name(name_node);
+    const std::string full_name = section + "." + key_name;
+    const Key* const key = find_key(full_name);
+    if (!key) {
+      const std::string hint = suggest_key(section, key_name, "");
+      fail(name_node, fmt::format("unknown key {}; {}", shown(full_name),
+                                  hint.empty() ? "trainyard train --help lists all" : hint));
+    }
+    note(name_node, full_name);
+    const std::string origin = where(name_node);
+    settings_.push_back(
+        {key, parse_value(key->rule, text(*key, name_node, body), fmt::format("{}: {}", origin, full_name)), origin});
+  }
+
+  std::string name(const YAML::Node& node) const {
+    if (!node.IsScalar()) fail(node, "a name is expected here");
+    return node.Scalar();
+  }
+
+  /// The value's text. A list is joined to what a flag would have.
+  std::string text(const Key& key, const YAML::Node& name_node, const YAML::Node& body) const {
+    if (body.IsNull())
+      fail(name_node, fmt::format("{} has no value; leave the line out for the default{}", key.full_name(),
+                                  std::holds_alternative<std::string>(key.rule.type) ? ", or write \"\"" : ""));
+    if (body.IsScalar()) return body.Scalar();
+    const bool fits = body.IsSequence() && std::holds_alternative<std::vector<double>>(key.rule.type);
+    if (!fits)
+      fail(name_node, fmt::format("{} is a {}; it must be {}", key.full_name(), body.IsMap() ? "mapping" : "list",
+                                  expected_kind(key)));
+    std::vector<std::string> entries;
+    for (const YAML::Node& entry : body) entries.push_back(entry.IsScalar() ? entry.Scalar() : "?");
+    return fmt::format("[{}]", fmt::join(entries, ", "));
+  }
+
+  static std::string expected_kind(const Key& key) {
+    return key.rule.choices.empty() ? type_name(key.rule) : "one of " + range_text(key.rule);
+  }
+
+  /// Refuses a name that was there before: which of two values is meant is not ours to guess.
+  void note(const YAML::Node& node, const std::string& full_name) {
+    const auto [before, added] = seen_.emplace(full_name, line_of(node));
+    if (!added) fail(node, fmt::format("{} was already given at line {}; keep one", full_name, before->second));
+  }
+
+  [[noreturn]] void fail_unknown_section(const YAML::Node& node, const std::string& section) const {
+    if (find_key(section)) {
+      const size_t dot = section.find('.');
+      fail(node, fmt::format("{} is written as two lines in YAML: {}: and, indented below it, {}:", section,
+                             section.substr(0, dot), section.substr(dot + 1)));
+    }
+    const std::string hint = suggest_section(section);
+    fail(node, fmt::format("unknown section {}; {}", shown(section),
+                           hint.empty() ? "trainyard train --help lists all" : hint));
+  }
+
+  [[nodiscard]] std::string where(const YAML::Node& node) const {
+    return fmt::format("{}:{}", source_.name, line_of(node));
+  }
+  [[noreturn]] void fail(const YAML::Node& node, const std::string& what) const {
+    throw InputError(where(node) + ": " + what);
+  }
+
+  const YamlText& source_;
+  std::vector<Setting> settings_;
+  std::map<std::string, int> seen_;
+};
+
+}  // namespace
+
+std::vector<Setting> read_yaml(const YamlText& source) {
+  return Reader(source).read();
+}
+
+}  // namespace trainyard::config

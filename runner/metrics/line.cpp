@@ -1,0 +1,144 @@
+#include "metrics/line.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+#include <variant>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace trainyard::metrics {
+
+const std::string_view kStandardLine =
+    "step: {step}  loss: {loss}  grad_norm: {grad_norm}  lr: {lr}  tokens/s: {tokens_per_second}  mfu: {mfu}  memory: "
+    "{memory}";
+
+namespace {
+using Number = std::variant<std::monostate, int64_t, double>;
+
+struct Field {
+  std::string_view name;
+  Number (*value)(const StepRecord&);
+  std::string (*standard)(const StepRecord&);
+};
+
+std::string rate(double per_second) {
+  return per_second < 1000 ? fmt::format("{:.1f}", per_second) : with_thousands(static_cast<int64_t>(per_second + 0.5));
+}
+double in_gib(const StepRecord& record) {
+  return static_cast<double>(record.memory_bytes) / (1024.0 * 1024 * 1024);
+}
+
+const Field kFields[] = {
+    {"step", [](const StepRecord& r) { return Number(r.step); },
+     [](const StepRecord& r) { return fmt::format("{}", r.step); }},
+    {"loss", [](const StepRecord& r) { return Number(r.loss); },
+     [](const StepRecord& r) { return fmt::format("{:.5f}", r.loss); }},
+    {"grad_norm", [](const StepRecord& r) { return Number(r.grad_norm); },
+     [](const StepRecord& r) { return fmt::format("{:.4f}", r.grad_norm); }},
+    {"lr", [](const StepRecord& r) { return Number(r.lr); },
+     [](const StepRecord& r) { return fmt::format("{:.1e}", r.lr); }},
+    {"tokens", [](const StepRecord& r) { return Number(r.tokens); },
+     [](const StepRecord& r) { return with_thousands(r.tokens); }},
+    {"tokens_per_second", [](const StepRecord& r) { return Number(r.tokens_per_second); },
+     [](const StepRecord& r) { return with_thousands(static_cast<int64_t>(r.tokens_per_second + 0.5)); }},
+    {"samples_per_second", [](const StepRecord& r) { return Number(r.samples_per_second); },
+     [](const StepRecord& r) { return rate(r.samples_per_second); }},
+    {"mfu", [](const StepRecord& r) { return r.mfu ? Number(*r.mfu) : Number(); },
+     [](const StepRecord& r) { return r.mfu ? fmt::format("{:.1f}%", *r.mfu * 100) : "n/a"; }},
+    {"memory", [](const StepRecord& r) { return Number(in_gib(r)); },
+     [](const StepRecord& r) { return fmt::format("{:.2f}GiB", in_gib(r)); }},
+    {"memory_bytes", [](const StepRecord& r) { return Number(static_cast<int64_t>(r.memory_bytes)); },
+     [](const StepRecord& r) { return fmt::format("{}", r.memory_bytes); }},
+    {"time", [](const StepRecord& r) { return Number(r.time); },
+     [](const StepRecord& r) { return fmt::format("{:.3f}", r.time); }},
+};
+
+const Field& find_field(std::string_view name) {
+  const auto* const found = std::ranges::find(kFields, name, &Field::name);
+  if (found != std::end(kFields)) return *found;
+  std::vector<std::string> known;
+  for (const Field& field : kFields) known.emplace_back(field.name);
+  const auto near = nearest(name, known);
+  throw InputError(
+      fmt::format("unknown placeholder {{{}}}; {}", name,
+                  near ? fmt::format("did you mean {{{}}}?", *near) : fmt::format("use {}", fmt::join(known, ", "))));
+}
+
+std::string by_spec(const std::string& spec, const Number& number) {
+  if (const auto* const whole = std::get_if<int64_t>(&number)) return fmt::format(fmt::runtime(spec), *whole);
+  if (const auto* const real = std::get_if<double>(&number)) return fmt::format(fmt::runtime(spec), *real);
+  return "n/a";
+}
+
+/// fmt would pad to any width: three digits in a row could ask for more than a line.
+bool is_modest(std::string_view spec) {
+  size_t digits = 0;
+  for (const char c : spec) {
+    digits = std::isdigit(static_cast<unsigned char>(c)) ? digits + 1 : 0;
+    if (digits > 2 || c == '{' || c == '}') return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+LineFormat::LineFormat(std::string_view pattern) {
+  if (pattern.empty()) pattern = kStandardLine;
+  if (std::ranges::any_of(pattern, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }))
+    throw InputError("a control character, such as a line feed, cannot be part of the line");
+  std::string literal;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const char c = pattern[i];
+    const bool doubled = i + 1 < pattern.size() && pattern[i + 1] == c;
+    if ((c == '{' || c == '}') && doubled) ++i;
+    if (c != '{' || doubled) {
+      if (c == '}' && !doubled) throw InputError("a } without its {; write }} for the character itself");
+      literal += c;
+      continue;
+    }
+    const size_t end = pattern.find('}', i);
+    if (end == std::string_view::npos) throw InputError("a { without its }; write {{ for the character itself");
+    parts_.push_back({std::exchange(literal, {}), {}, false});
+    add_field(pattern.substr(i + 1, end - i - 1));
+    i = end;
+  }
+  parts_.push_back({std::move(literal), {}, false});
+}
+
+void LineFormat::add_field(std::string_view inside) {
+  const size_t colon = inside.find(':');
+  const std::string name(inside.substr(0, colon));
+  const Field& field = find_field(name);
+  Part part{name, {}, true};
+  if (colon != std::string_view::npos) {
+    part.spec = fmt::format("{{{}}}", inside.substr(colon));
+    const StepRecord with_mfu{.mfu = 0.5};  // a record without one would not try the specification
+    try {
+      if (!is_modest(inside.substr(colon))) throw fmt::format_error("too wide, or a brace inside");
+      static_cast<void>(by_spec(part.spec, field.value(with_mfu)));
+    } catch (const fmt::format_error& error) {
+      throw InputError(
+          fmt::format("{{{}}} cannot be formatted: {}; write it like {{{}:.3f}}", inside, error.what(), name));
+    }
+  }
+  parts_.push_back(std::move(part));
+}
+
+std::string LineFormat::format(const StepRecord& record) const {
+  std::string line;
+  for (const Part& part : parts_) {
+    if (!part.is_field)
+      line += part.text;
+    else if (part.spec.empty())
+      line += find_field(part.text).standard(record);
+    else
+      line += by_spec(part.spec, find_field(part.text).value(record));
+  }
+  return line;
+}
+
+}  // namespace trainyard::metrics

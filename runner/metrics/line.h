@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "metrics/step_record.h"
+
+namespace trainyard::metrics {
+
+/// The pattern of the line that is printed every metrics.interval steps:
+/// step: 10  loss: 8.12345  grad_norm: 1.2345  lr: 3.0e-04  tokens/s: 1,234  mfu: 12.3%  memory: 0.52GiB
+extern const std::string_view kStandardLine;
+
+/// A pattern of the printed line, understood once and used every interval. `{loss}` is written as in the standard line,
+/// `{loss:.3f}` by the format specification of fmt; `{{` and `}}` are braces. Names: the keys of metrics.jsonl, and
+/// `memory`, which is memory_bytes in GiB. `{mfu:.2f}` is the fraction, `{mfu}` a percentage; both n/a without a peak.
+class LineFormat {
+ public:
+  /// An empty pattern stands for the standard one. Throws InputError for an unknown name (and names the nearest), a
+  /// specification that does not fit, a brace without its partner, or a control character.
+  explicit LineFormat(std::string_view pattern);
+
+  [[nodiscard]] std::string format(const StepRecord& record) const;
+
+ private:
+  struct Part {
+    std::string text;  ///< literal, or the name of a field
+    std::string spec;  ///< "{:.3f}"; empty: as in the standard line
+    bool is_field = false;
+  };
+  void add_field(std::string_view inside);
+
+  std::vector<Part> parts_;
+};
+
+}  // namespace trainyard::metrics

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace trainyard::metrics {
+
+/// What is known of one optimizer step, over all ranks.
+struct StepRecord {
+  int64_t step = 0;               ///< 1 = the first
+  double loss = 0;                ///< mean over the step's valid tokens
+  double grad_norm = 0;           ///< global L2 norm before clipping
+  double lr = 0;                  ///< used in this step
+  int64_t tokens = 0;             ///< seen since the start of training, this step included
+  double tokens_per_second = 0;   ///< of all ranks together
+  double samples_per_second = 0;  ///< rows of the batch
+  std::optional<double> mfu;      ///< fraction of the peak; none where no peak is known
+  uint64_t memory_bytes = 0;      ///< the largest of any rank
+  double time = 0;                ///< seconds since 1970, at the end of the step
+};
+
+/// One line of metrics.jsonl without its line feed: a JSON object with the fields above as keys, in this order, numbers
+/// with all the digits that bring back the same double. mfu is null where there is none.
+std::string to_json_line(const StepRecord& record);
+
+/// The step of such a line; none where `line` is not a whole one.
+std::optional<int64_t> step_of_json_line(std::string_view line);
+
+}  // namespace trainyard::metrics
