@@ -1,0 +1,77 @@
+#include "comm/in_process_group.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "comm/peer_messages.h"
+
+namespace trainyard::comm {
+
+std::vector<int> InProcessGroup::missing(uint64_t meeting) const {
+  std::vector<int> absent;
+  for (int rank = 0; rank < world(); ++rank)
+    if (ranks_[rank].meetings < meeting) absent.push_back(rank);
+  return absent;
+}
+
+std::vector<Post> InProcessGroup::meet(int rank, const Call& call, const Post& post) {
+  std::unique_lock lock(mutex_);
+  Member& self = ranks_[rank];
+  const uint64_t meeting = ++self.meetings;
+  self.posts[meeting % 2] = post;
+  self.doing = call.name;
+  self.label = call.label;
+  changed_.notify_all();
+
+  const auto deadline = std::chrono::steady_clock::now() + call.timeout;
+  for (auto absent = missing(meeting); !absent.empty(); absent = missing(meeting)) {
+    throw_if_lost(rank, call, absent);
+    if (changed_.wait_until(lock, deadline) == std::cv_status::timeout && !missing(meeting).empty()) {
+      if (culprits_.empty()) blame(missing(meeting), fmt::format("rank {} waited in vain", rank));
+      throw PeerError(timeout_message(rank, call, names_of(missing(meeting), {})));
+    }
+  }
+  check_same(rank, call, post, meeting);
+  std::vector<Post> posts;
+  for (const Member& member : ranks_) posts.push_back(member.posts[meeting % 2]);
+  return posts;
+}
+
+void InProcessGroup::throw_if_lost(int rank, const Call& call, const std::vector<int>& absent) {
+  if (ranks_[rank].left) throw PeerError(fmt::format("rank {}: {} was abandoned: this rank aborted", rank, call.text()));
+  if (culprits_.empty()) {
+    std::vector<int> gone;
+    std::ranges::copy_if(absent, std::back_inserter(gone), [this](int peer) { return ranks_[peer].left; });
+    if (!gone.empty()) blame(gone, "its thread is gone");
+  }
+  if (!culprits_.empty()) throw PeerError(lost_message(rank, call, names_of(culprits_, {}), reason_));
+}
+
+void InProcessGroup::blame(std::vector<int> ranks, std::string reason) {
+  culprits_ = std::move(ranks);
+  reason_ = std::move(reason);
+  changed_.notify_all();
+}
+
+void InProcessGroup::check_same(int rank, const Call& call, const Post& post, uint64_t meeting) const {
+  for (int peer = 0; peer < world(); ++peer) {
+    // One that is further on has been through this check itself.
+    const Member& other = ranks_[peer];
+    if (other.meetings != meeting) continue;
+    const size_t bytes = other.posts[meeting % 2].bytes;
+    if (bytes == post.bytes && other.doing == call.name) continue;
+    const Call theirs{.name = other.doing, .label = other.label, .timeout = call.timeout};
+    throw std::logic_error(fmt::format("ranks issue different collectives: rank {} {} ({} bytes), rank {} {} ({} bytes)",
+                                       rank, call.text(), post.bytes, peer, theirs.text(), bytes));
+  }
+}
+
+void InProcessGroup::leave(int rank) {
+  const std::lock_guard lock(mutex_);
+  ranks_[rank].left = true;
+  changed_.notify_all();
+}
+
+}  // namespace trainyard::comm

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "comm/backend.h"
+#include "comm/communicator.h"
+#include "comm/job_queue.h"
+
+namespace trainyard::comm {
+
+/// The Communicator of every host backend: checks the tensors, queues the collective, records it. In a world of one it
+/// has no thread and runs everything at once.
+class QueuedCommunicator final : public Communicator {
+ public:
+  /// `name` marks it in messages; empty for the world.
+  QueuedCommunicator(std::unique_ptr<Backend> backend, std::chrono::milliseconds timeout, std::string name = {});
+  ~QueuedCommunicator() override;
+
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] int world() const override { return world_; }
+  [[nodiscard]] Work all_gather(const Tensor& input, Tensor& output, std::string label) override;
+  [[nodiscard]] Work reduce_scatter(const Tensor& input, Tensor& output, std::string label) override;
+  [[nodiscard]] Work all_reduce(Tensor& values, ReduceOp op, std::string label) override;
+  [[nodiscard]] Work broadcast(Tensor& values, int root, std::string label) override;
+  [[nodiscard]] Work all_to_all(const Tensor& input, Tensor& output, std::string label) override;
+  void barrier() override;
+  [[nodiscard]] std::unique_ptr<Communicator> split(int color, std::string name) override;
+  [[nodiscard]] std::chrono::milliseconds timeout() const override { return timeout_; }
+  void close(std::chrono::steady_clock::time_point deadline) override;
+  void on_collective(std::function<void(const CollectiveRecord&)> observer) override { observer_ = std::move(observer); }
+
+ private:
+  using Run = std::function<void(const Call&)>;
+  Work issue(const char* name, std::string label, size_t bytes, Run run);
+  [[nodiscard]] Call call(const char* name, std::string label) const;
+  [[nodiscard]] std::vector<int> members_of(int color, const std::string& name);
+
+  std::unique_ptr<Backend> backend_;
+  const int rank_, world_;
+  const std::chrono::milliseconds timeout_;
+  const std::string name_;
+  std::function<void(const CollectiveRecord&)> observer_;
+  bool closed_ = false;
+  std::optional<JobQueue> queue_;  // none in a world of one; last: its thread uses all above
+};
+
+}  // namespace trainyard::comm
