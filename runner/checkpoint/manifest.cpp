@@ -1,0 +1,116 @@
+#include "checkpoint/manifest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "checkpoint/checksum.h"
+#include "checkpoint/layout.h"
+
+namespace trainyard::checkpoint {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kFormat = "trainyard-checkpoint";
+constexpr int kVersion = 1;
+constexpr size_t kMaxManifestBytes = size_t{256} << 20;  // a thousand ranks times a thousand tensors fit several times
+
+json to_json(const StoredTensor& tensor) {
+  json shards = json::array();
+  for (const StoredRows& rows : tensor.shards) shards.push_back({rows.file, rows.row_offset, rows.rows});
+  return {{"name", tensor.name},
+          {"kind", tensor.kind == Kind::Model ? "model" : "optimizer"},
+          {"dtype", name_of(tensor.dtype)},
+          {"shape", tensor.shape},
+          {"shards", std::move(shards)}};
+}
+
+DType dtype_named(const std::string& name) {
+  for (const DType dtype : {DType::Float32, DType::BFloat16, DType::Float64, DType::Int32, DType::Int64, DType::UInt8})
+    if (name == name_of(dtype)) return dtype;
+  throw InputError(fmt::format("unknown dtype '{}'", name));
+}
+
+StoredTensor tensor_from(const json& text) {
+  StoredTensor tensor{.name = text.at("name"),
+                      .kind = text.at("kind") == "model" ? Kind::Model : Kind::Optimizer,
+                      .dtype = dtype_named(text.at("dtype")),
+                      .shape = text.at("shape"),
+                      .shards = {}};
+  for (const json& rows : text.at("shards")) tensor.shards.push_back({rows.at(0), rows.at(1), rows.at(2)});
+  return tensor;
+}
+
+StoredFile file_from(const json& text) {
+  StoredFile file{text.at("name"), text.at("bytes"), text.at("checksum")};
+  // The name goes into a path; nothing outside the folder is ever this checkpoint's.
+  if (file.name.empty() || file.name.find('/') != std::string::npos || file.name.starts_with('.'))
+    throw InputError(fmt::format("'{}' is no name of a file", file.name));
+  return file;
+}
+
+Manifest manifest_from(const json& text) {
+  if (text.at("format") != kFormat || text.at("version") != kVersion)
+    throw InputError(fmt::format("format {} version {}, this program reads {} version {}", text.at("format").dump(),
+                                 text.at("version").dump(), kFormat, kVersion));
+  Manifest manifest{.step = text.at("step"),
+                    .generation = text.at("generation"),
+                    .world = text.at("world_size"),
+                    .members = text.at("ranks"),
+                    .saved_at = text.at("saved_at"),
+                    .files = {},
+                    .tensors = {},
+                    .state = text.at("state"),
+                    .rank_states = text.at("rank_states")};
+  for (const json& file : text.at("files")) manifest.files.push_back(file_from(file));
+  for (const json& tensor : text.at("tensors")) manifest.tensors.push_back(tensor_from(tensor));
+  for (const StoredTensor& tensor : manifest.tensors)
+    for (const StoredRows& rows : tensor.shards)
+      if (rows.file >= manifest.files.size()) throw InputError(fmt::format("tensor '{}' is in file {} of {}", tensor.name, rows.file, manifest.files.size()));
+  return manifest;
+}
+
+}  // namespace
+
+uint64_t Manifest::bytes() const {
+  return std::accumulate(files.begin(), files.end(), uint64_t{0}, [](uint64_t sum, const StoredFile& file) { return sum + file.bytes; });
+}
+
+std::string format_manifest(const Manifest& manifest) {
+  json files = json::array(), tensors = json::array();
+  for (const StoredFile& file : manifest.files) files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"checksum", file.checksum}});
+  for (const StoredTensor& tensor : manifest.tensors) tensors.push_back(to_json(tensor));
+  json text{{"format", kFormat},         {"version", kVersion},           {"step", manifest.step},
+            {"generation", manifest.generation}, {"world_size", manifest.world}, {"ranks", manifest.members},
+            {"saved_at", manifest.saved_at}, {"files", std::move(files)},  {"tensors", std::move(tensors)},
+            {"state", manifest.state},   {"rank_states", manifest.rank_states}};
+  text["checksum"] = checksum_of(text.dump());
+  return text.dump(1);
+}
+
+Manifest parse_manifest(const std::string& text, const std::string& where) {
+  try {
+    json parsed = json::parse(text);
+    const std::string expected = parsed.at("checksum");
+    parsed.erase("checksum");
+    // Keys are sorted and numbers shortest, so the compact form is one for one content.
+    if (checksum_of(parsed.dump()) != expected) throw InputError("its checksum does not fit its content");
+    return manifest_from(parsed);
+  } catch (const json::exception& error) {
+    throw InputError(fmt::format("{}: damaged: {}", where, error.what()));
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: damaged: {}", where, error.what()));
+  }
+}
+
+Manifest read_manifest(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / kManifestName;
+  return parse_manifest(read_file(path, kMaxManifestBytes), path.string());
+}
+
+}  // namespace trainyard::checkpoint

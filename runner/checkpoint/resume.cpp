@@ -1,0 +1,84 @@
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "checkpoint/reader.h"
+
+namespace trainyard::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+/// A rank's share of the files: over all ranks, or over those of its host where the folder is only that host's.
+std::optional<std::string> find_damage_in_share(const Checkpoint& checkpoint, const Agreement& ranks) {
+  const Manifest& manifest = checkpoint.manifest();
+  const auto found = std::ranges::find(manifest.members, ranks.rank());
+  if (manifest.is_shared() || found == manifest.members.end()) return find_damage(checkpoint, ranks.rank(), ranks.world());
+  return find_damage(checkpoint, static_cast<int>(found - manifest.members.begin()), static_cast<int>(manifest.members.size()));
+}
+
+struct Tried {
+  std::optional<Checkpoint> checkpoint;
+  std::string damage;  ///< where there is none
+};
+
+/// Collective. Every rank opens `folder` and verifies its share; all get it, or none.
+Tried try_to_open(const fs::path& folder, Agreement& ranks) {
+  Tried tried;
+  json say = json::object();
+  try {
+    tried.checkpoint.emplace(folder);
+    if (const auto damage = find_damage_in_share(*tried.checkpoint, ranks)) say["error"] = *damage;
+  } catch (const std::exception& error) {
+    say["error"] = error.what();
+  }
+  const json verdict = ranks.round("verifying " + folder.string(), say, [](const Agreement::Said& said) -> json {
+    if (const auto error = Agreement::first_error(said)) return {{"error", *error}};
+    return json::object();
+  });
+  if (!verdict.contains("error")) return tried;
+  return {std::nullopt, verdict.at("error").get<std::string>()};
+}
+
+/// Collective. The names of rank 0's candidates: on folders that are not shared the others look for the same steps.
+std::vector<std::string> agree_on_candidates(const fs::path& folder, Agreement& ranks) {
+  json names = json::array();
+  if (ranks.rank() == 0)
+    for (const StepFolder& each : candidates(folder)) names.push_back(each.path.filename().string());
+  return ranks.round("looking for checkpoints in " + folder.string(), {{"names", names}}, [](const Agreement::Said& said) -> json {
+    if (const auto error = Agreement::first_error(said)) throw PeerError(*error);
+    return *said[0];
+  }).at("names");
+}
+
+}  // namespace
+
+std::optional<Checkpoint> find_latest(const fs::path& folder, Agreement& ranks) {
+  const std::vector<std::string> names = agree_on_candidates(folder, ranks);
+  std::string last_damage;
+  for (const std::string& name : names) {
+    Tried tried = try_to_open(folder / name, ranks);
+    if (tried.checkpoint) return std::move(tried.checkpoint);
+    last_damage = tried.damage;
+    if (ranks.rank() == 0) spdlog::warn("Checkpoint {} is damaged and left out; trying the one before it: {}", (folder / name).string(), tried.damage);
+  }
+  if (names.empty()) return std::nullopt;
+  throw InputError(fmt::format("{}: none of its {} checkpoints is intact ({}); restore one, or start afresh with checkpoint.resume never or another checkpoint.dir",
+                               folder.string(), names.size(), last_damage));
+}
+
+Checkpoint open_checkpoint(const fs::path& path, Agreement& ranks) {
+  if (!fs::is_directory(path)) throw InputError(fmt::format("{}: no such folder of a checkpoint", path.string()));
+  if (!fs::exists(path / kManifestName)) {
+    if (auto found = find_latest(path, ranks)) return std::move(*found);
+    throw InputError(fmt::format("{}: holds no checkpoint, neither {} nor step-N folders", path.string(), kManifestName));
+  }
+  Tried tried = try_to_open(path, ranks);
+  if (!tried.checkpoint) throw InputError(fmt::format("{}: damaged: {}", path.string(), tried.damage));
+  return std::move(*tried.checkpoint);
+}
+
+}  // namespace trainyard::checkpoint

@@ -1,0 +1,194 @@
+#include "checkpoint/saver.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <ctime>
+#include <stdexcept>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "checkpoint/layout.h"
+#include "checkpoint/shard_file.h"
+
+namespace trainyard::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+/// What went wrong, without the words that the library puts before it.
+std::string reason_of(const std::exception& error) {
+  std::string_view what = error.what();
+  constexpr std::string_view kPrefix = "filesystem error: ";
+  if (what.starts_with(kPrefix)) what.remove_prefix(kPrefix.size());
+  return std::string(what);
+}
+
+/// Rank 0's word, where all have done their part.
+json all_or_error(const Agreement::Said& said) {
+  if (const auto error = Agreement::first_error(said)) return {{"error", *error}};
+  return *said[0];
+}
+
+/// The outcome that every rank gets: the bytes of all folders together.
+json sum_of_bytes(const Agreement::Said& said) {
+  if (const auto error = Agreement::first_error(said)) return {{"error", *error}};
+  uint64_t bytes = 0;
+  for (const auto& each : said) bytes += each->value("bytes", uint64_t{0});
+  return {{"bytes", bytes}};
+}
+
+std::string now_as_text() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
+
+}  // namespace
+
+Saver::Saver(SaverOptions options, rendezvous::Store& store, std::shared_ptr<Disk> disk)
+    : options_(std::move(options)),
+      disk_(std::move(disk)),
+      ranks_(store, "checkpoint/save", options_.rank, options_.world, options_.timeout),
+      group_(find_group(options_.folder, ranks_, options_.sharing_patience)),
+      fence_(options_.folder),
+      owner_{options_.job, options_.generation, random_name() + random_name()} {
+  claim_folder();
+}
+
+void Saver::claim_folder() {
+  json say{{"life", owner_.life}};
+  if (leads()) try {
+      fence_.claim(owner_);
+      remove_leftovers();
+    } catch (const std::exception& error) {
+      say["error"] = reason_of(error);
+    }
+  const json claimed = ranks_.round("claiming checkpoint.dir", say, all_or_error);
+  if (claimed.contains("error")) throw InputError(claimed.at("error").get<std::string>());
+  life_ = claimed.at("life");
+}
+
+/// Of crashed saves, and of ranks that the claim has just fenced off: theirs could not be committed any more.
+void Saver::remove_leftovers() {
+  std::vector<fs::path> leftovers;
+  for (const auto& entry : fs::directory_iterator(options_.folder))
+    if (is_temporary(entry.path().filename().string())) leftovers.push_back(entry.path());
+  for (const fs::path& each : leftovers) {
+    if (fs::is_directory(each)) spdlog::info("Removing {}: an unfinished save left it", each.string());
+    try_to_remove(*disk_, each);
+  }
+}
+
+Saver::Paths Saver::paths_of(int64_t step) {
+  // Unique for each try: neither a rank that is late in a save given up, nor one that an earlier life of the run left
+  // behind, ever writes into another save of the same step.
+  const std::string unique = fmt::format("generation-{}.{}-{}", options_.generation, life_, ++saves_);
+  return {.temporary = options_.folder / fmt::format(".{}.{}.tmp", step_folder_name(step), unique),
+          .final = options_.folder / step_folder_name(step),
+          .pointer = options_.folder / fmt::format(".latest.{}.tmp", unique)};
+}
+
+SaveResult Saver::save(const Snapshot& snapshot) {
+  const auto begin = Clock::now();
+  const Paths paths = paths_of(snapshot.step);
+  const std::string about = fmt::format("checkpoint of step {}", snapshot.step);
+  if (options_.rank == 0) spdlog::info("Saving checkpoint step {} to {}", snapshot.step, paths.final.string());
+  json outcome = ranks_.round(about, write_own(snapshot, paths), all_or_error);  // now every rank's files are durable
+  if (!outcome.contains("error")) outcome = ranks_.round(about, commit_if_leading(snapshot, paths), sum_of_bytes);
+  if (leads()) try_to_remove(*disk_, paths.temporary);  // what failed, or the checkpoint of this step that was replaced
+  return conclude(outcome, paths, snapshot.step, std::chrono::duration<double>(Clock::now() - begin).count());
+}
+
+json Saver::write_own(const Snapshot& snapshot, const Paths& paths) {
+  try {
+    disk_->create_folders(paths.temporary);
+    std::vector<StoredFile> files = write_shards(*disk_, paths.temporary, Kind::Model, options_.rank, snapshot.model, leads());
+    for (const StoredFile& file : write_shards(*disk_, paths.temporary, Kind::Optimizer, options_.rank, snapshot.optimizer, leads()))
+      files.push_back(file);
+    json listed = json::array();
+    for (const StoredFile& file : files) listed.push_back({{"name", file.name}, {"bytes", file.bytes}, {"checksum", file.checksum}});
+    return {{"files", std::move(listed)}, {"state", snapshot.rank_state}};
+  } catch (const std::exception& error) {
+    return {{"error", reason_of(error)}};
+  }
+}
+
+json Saver::commit_if_leading(const Snapshot& snapshot, const Paths& paths) {
+  if (!leads()) return json::object();
+  try {
+    const Manifest manifest = collect(snapshot, paths);
+    put_in_place(manifest, paths);
+    retain(snapshot.step);
+    return {{"bytes", manifest.bytes()}};
+  } catch (const std::exception& error) {
+    try_to_remove(*disk_, paths.pointer);
+    return {{"error", reason_of(error)}};
+  }
+}
+
+Manifest Saver::collect(const Snapshot& snapshot, const Paths& paths) {
+  Manifest manifest{.step = snapshot.step,
+                    .generation = options_.generation,
+                    .world = options_.world,
+                    .members = group_.members,
+                    .saved_at = now_as_text(),
+                    .files = {},
+                    .tensors = {},
+                    .state = snapshot.state,
+                    .rank_states = {}};
+  for (json& said : ranks_.said_by(group_.members)) {
+    for (const json& file : said.at("files")) manifest.files.push_back({file.at("name"), file.at("bytes"), file.at("checksum")});
+    manifest.rank_states.push_back(std::move(said.at("state")));
+  }
+  manifest.tensors = collect_tensors(paths.temporary, manifest.files, Kind::Model, snapshot.model, manifest.is_shared());
+  for (StoredTensor& tensor : collect_tensors(paths.temporary, manifest.files, Kind::Optimizer, snapshot.optimizer, manifest.is_shared()))
+    manifest.tensors.push_back(std::move(tensor));
+  return manifest;
+}
+
+/// All that can run out of space comes before the two renames.
+void Saver::put_in_place(const Manifest& manifest, const Paths& paths) {
+  write_file(*disk_, paths.temporary / kManifestName, format_manifest(manifest));
+  disk_->sync_folder(paths.temporary);
+  write_file(*disk_, paths.pointer, step_folder_name(manifest.step) + "\n");
+  const Fence::Lock lock(options_.folder);
+  fence_.check(owner_);
+  disk_->swap_in(paths.temporary, paths.final);
+  disk_->sync_folder(options_.folder);
+  disk_->rename(paths.pointer, options_.folder / kLatestName);
+  disk_->sync_folder(options_.folder);
+}
+
+/// Removes what is older than the newest `keep`. Checkpoints past `newest` are of a run that went further before this
+/// one went back: a person decides about them. A folder without a manifest is none of ours.
+void Saver::retain(int64_t newest) {
+  if (options_.keep <= 0) return;
+  std::vector<StepFolder> ours;
+  for (const StepFolder& each : step_folders(options_.folder))
+    if (each.step <= newest && fs::exists(each.path / kManifestName)) ours.push_back(each);
+  for (size_t i = static_cast<size_t>(options_.keep); i < ours.size(); ++i) try {
+      // First out of sight, so that a crash in the middle leaves no half of a checkpoint under its name.
+      const fs::path removed = options_.folder / fmt::format(".{}.removed.tmp", ours[i].path.filename().string());
+      disk_->rename(ours[i].path, removed);
+      disk_->remove_all(removed);
+    } catch (const std::exception& error) {
+      spdlog::warn("{}: cannot remove this older checkpoint: {}", ours[i].path.string(), reason_of(error));
+    }
+}
+
+SaveResult Saver::conclude(const json& outcome, const Paths& paths, int64_t step, double seconds) const {
+  if (outcome.contains("error")) {
+    const std::string reason = outcome.at("error");
+    if (options_.rank == 0)
+      spdlog::error("Checkpoint of step {} was not saved; training goes on and older checkpoints are as they were: {}", step, reason);
+    return {.saved = false, .reason = reason, .path = {}, .bytes = 0, .seconds = seconds};
+  }
+  const uint64_t bytes = outcome.at("bytes");
+  if (options_.rank == 0)
+    spdlog::info("Saved checkpoint {} in {:.2f} s ({}, {}/s)", paths.final.string(), seconds, human_bytes(bytes),
+                 human_bytes(static_cast<uint64_t>(static_cast<double>(bytes) / std::max(seconds, 1e-9))));
+  return {.saved = true, .reason = {}, .path = paths.final, .bytes = bytes, .seconds = seconds};
+}
+
+}  // namespace trainyard::checkpoint

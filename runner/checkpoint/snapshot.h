@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tensor/tensor.h"
+
+namespace trainyard::checkpoint {
+
+/// What one rank holds of one tensor: rows [row_offset, row_offset + local.size(0)) of dim 0.
+/// Every rank names every tensor, in the same order, also where its part is empty (an undefined `local` is empty too).
+/// A tensor that a rank holds whole is a copy and is written once for each folder.
+struct Shard {
+  std::string name;
+  Shape global_shape;  ///< one dimension or more
+  int64_t row_offset = 0;
+  Tensor local;  ///< [rows, the rest of global_shape], on the CPU
+};
+
+/// Everything that a resumed run needs. Names are unique over model and optimizer together.
+/// Known members of `state` that the tools read: "tokens" (seen so far), "config_json" (the text of the model's
+/// Hugging Face config.json) and "tokenizer_files" (paths), which an export writes beside the weights.
+struct Snapshot {
+  int64_t step = 0;
+  std::vector<Shard> model;      ///< by Hugging Face name: "model.layers.0.self_attn.q_proj.weight"
+  std::vector<Shard> optimizer;  ///< "adam.m.<model name>", "adam.v.<model name>"
+  nlohmann::json state = nlohmann::json::object();       ///< the same on every rank: schedule, loader, configuration
+  nlohmann::json rank_state = nlohmann::json::object();  ///< this rank's own: random generators; a few KiB at most
+};
+
+/// What became of a save: the same on every rank.
+struct SaveResult {
+  bool saved = false;
+  std::string reason;            ///< where not saved: which rank, which file, why
+  std::filesystem::path path;    ///< where saved: the folder
+  uint64_t bytes = 0;
+  double seconds = 0;
+};
+
+}  // namespace trainyard::checkpoint
