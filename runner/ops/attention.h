@@ -37,11 +37,11 @@ struct AttentionSaved {
 };
 
 struct AttentionGradients {
-  Tensor dq;      ///< like q; may be dout
+  Tensor dq;      ///< like q
   Tensor dk, dv;  ///< like k and v
 };
 
-/// Gradients, written, not added. Recomputes the probabilities block by block from lse.
+/// Gradients, written, not added; none may overlap dout. Recomputes the probabilities block by block from lse.
 void attention_backward(const Tensor& dout, const AttentionSaved& saved, const AttentionShape& shape,
                         const AttentionOptions& options, AttentionGradients gradients);
 

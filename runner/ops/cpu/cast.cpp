@@ -22,4 +22,11 @@ void cast(const Tensor& from, Tensor& to) {
   });
 }
 
+Tensor in_float(const Tensor& tensor) {
+  if (tensor.dtype() == DType::Float32) return tensor;
+  Tensor converted = Tensor::empty(tensor.shape(), DType::Float32);
+  cast(tensor, converted);
+  return converted;
+}
+
 }  // namespace trainyard::ops::cpu

@@ -34,7 +34,7 @@ TRAINYARD_MULTIVERSION SoftmaxSums exponentials(float* logits, int64_t vocab) {
   }
 #pragma omp simd reduction(+ : total)
   for (int64_t i = 0; i < vocab; ++i) {
-    const float e = exp(logits[i] - most);
+    const float e = exp_nonpositive(logits[i] - most);
     logits[i] = e;
     total += e;
   }
@@ -122,9 +122,8 @@ class HeadLoss {
   template <typename T>
   void softmax_rows(const int32_t* ids, Tensor& logits, Tensor& dlogits) {
     const int64_t vocab = logits.size(1);
-    const int64_t grain = std::max<int64_t>(kElementGrain / 4 / std::max<int64_t>(vocab, 1), 1);
     T* const gradient = gradients_ ? dlogits.data<T>() : nullptr;
-    parallel_for(logits.size(0), grain, [=, this, logit = logits.data<float>()](int64_t begin, int64_t end) {
+    parallel_for(logits.size(0), rows_grain(4 * vocab), [=, this, logit = logits.data<float>()](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row)
         softmax_row(ids[row], logit + row * vocab, gradient ? gradient + row * vocab : nullptr, vocab);
     });

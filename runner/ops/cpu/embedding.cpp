@@ -14,9 +14,6 @@ TRAINYARD_MULTIVERSION void add_row(Total* total, const T* addend, int64_t count
   for (int64_t i = 0; i < count; ++i) total[i] = from_float<Total>(to_float(total[i]) + to_float(addend[i]));
 }
 
-/// Tokens whose rows together are worth a thread.
-int64_t rows_grain(int64_t hidden) { return std::max<int64_t>(kElementGrain / std::max<int64_t>(hidden, 1), 1); }
-
 }  // namespace
 
 void embedding(const Tensor& ids, const Tensor& table, Tensor& out) {

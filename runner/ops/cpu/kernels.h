@@ -37,4 +37,7 @@ double sum_of_squares(const Tensor& x);
 void swiglu(const Tensor& gate, const Tensor& up, Tensor& y);
 void swiglu_backward(const Tensor& dy, const Tensor& gate, const Tensor& up, Tensor& dgate, Tensor& dup);
 
+/// `tensor` itself where it is float32, else a converted copy.
+Tensor in_float(const Tensor& tensor);
+
 }  // namespace trainyard::ops::cpu

@@ -1,34 +1,17 @@
-#include <dnnl.h>
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <stdexcept>
 
 #include "ops/cpu/kernels.h"
+#include "ops/cpu/sgemm.h"
 
 namespace trainyard::ops::cpu {
 namespace {
 
-/// `tensor` in float32: itself, or a copy.
-Tensor in_float(const Tensor& tensor) {
-  if (tensor.dtype() == DType::Float32) return tensor;
-  Tensor converted = Tensor::empty(tensor.shape(), DType::Float32);
-  cast(tensor, converted);
-  return converted;
-}
-
-void sgemm(const Tensor& a, const Tensor& b, Tensor& c, const MatmulOptions& options) {
-  const bool transpose_a = options.a == Transpose::Yes, transpose_b = options.b == Transpose::Yes;
-  const int64_t m = c.size(0), n = c.size(1), k = a.size(transpose_a ? 0 : 1);
-  // oneDNN wants a leading dimension of at least 1.
-  const auto leading = [](const Tensor& tensor) { return std::max<int64_t>(tensor.size(1), 1); };
-  const dnnl_status_t status =
-      dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, 1.0F, a.data<float>(), leading(a), b.data<float>(),
-                 leading(b), options.accumulate ? 1.0F : 0.0F, c.data<float>(), leading(c));
-  if (status != dnnl_success)
-    throw std::runtime_error(fmt::format("matmul: oneDNN refused a product of {} x {} x {} (status {})", m, k, n, static_cast<int>(status)));
+void float_matmul(const Tensor& a, const Tensor& b, Tensor& c, const MatmulOptions& options) {
+  const int64_t k = a.size(options.a == Transpose::Yes ? 0 : 1);
+  sgemm({.m = c.size(0), .n = c.size(1), .k = k, .beta = options.accumulate ? 1.0F : 0.0F},
+        {a.data<float>(), a.size(1), options.a}, {b.data<float>(), b.size(1), options.b}, {c.data<float>(), c.size(1)});
 }
 
 }  // namespace
@@ -40,9 +23,9 @@ void matmul(const Tensor& a, const Tensor& b, Tensor& c, MatmulOptions options) 
     return;
   }
   const Tensor left = in_float(a), right = in_float(b);
-  if (c.dtype() == DType::Float32) return sgemm(left, right, c, options);
+  if (c.dtype() == DType::Float32) return float_matmul(left, right, c, options);
   Tensor sums = Tensor::empty(c.shape(), DType::Float32);
-  sgemm(left, right, sums, {.a = options.a, .b = options.b});
+  float_matmul(left, right, sums, {.a = options.a, .b = options.b});
   if (options.accumulate)
     add_to(c, sums);
   else

@@ -86,8 +86,6 @@ TRAINYARD_MULTIVERSION void backward_rows(const BackwardRows<T>& rows, float* dw
     backward_rows_to<false>(rows, dweight, begin, end);
 }
 
-int64_t rows_grain(int64_t hidden) { return std::max<int64_t>(kElementGrain / std::max<int64_t>(hidden, 1), 1); }
-
 }  // namespace
 
 void rms_norm(const Tensor& x, const Tensor& weight, float eps, Tensor& y, Tensor& rstd) {

@@ -41,11 +41,10 @@ TRAINYARD_MULTIVERSION void rotate(const Heads<T>& work, int64_t begin, int64_t 
 
 void rope(const Tensor& x, const Tensor& positions, const RopeTables& tables, Rotation rotation, Tensor& out) {
   const int64_t half = tables.cos.size(1), heads = x.size(1) / (2 * half);
-  const int64_t grain = std::max<int64_t>(kElementGrain / std::max<int64_t>(x.size(1), 1), 1);
   with_element(x.dtype(), [&]<typename T>(T*) {
     const Heads<T> work{x.data<T>(), out.data<T>(), tables.cos.data<float>(), tables.sin.data<float>(),
                         positions.data<int32_t>(), heads, half, rotation == Rotation::Inverse ? -1.0F : 1.0F};
-    parallel_for(x.size(0), grain, [&](int64_t begin, int64_t end) { rotate(work, begin, end); });
+    parallel_for(x.size(0), rows_grain(x.size(1)), [&](int64_t begin, int64_t end) { rotate(work, begin, end); });
   });
 }
 

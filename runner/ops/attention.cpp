@@ -1,0 +1,58 @@
+#include "ops/attention.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "ops/check.h"
+#include "ops/cpu/kernels.h"
+
+namespace trainyard::ops {
+namespace {
+
+void require_sizes(std::string_view op, const AttentionShape& shape, const AttentionOptions& options) {
+  const bool valid = shape.batch >= 0 && shape.q_tokens >= 0 && shape.kv_tokens >= 0 && shape.head_dim > 0 &&
+                     shape.kv_heads > 0 && shape.heads > 0 && shape.heads % shape.kv_heads == 0 && options.q_offset >= 0;
+  if (!valid)
+    throw std::invalid_argument(fmt::format("{}: batch {}, tokens {} and {}, heads {}, KV heads {}, head size {}, offset {}: KV heads must "
+                                            "divide heads and no size may be negative",
+                                            op, shape.batch, shape.q_tokens, shape.kv_tokens, shape.heads, shape.kv_heads,
+                                            shape.head_dim, options.q_offset));
+  if (options.document_starts.defined() && !options.causal)
+    throw std::invalid_argument(fmt::format("{}: document starts are for causal attention only", op));
+}
+
+void require_inputs(std::string_view op, const AttentionSaved& saved, const AttentionShape& shape, const AttentionOptions& options) {
+  require_sizes(op, shape, options);
+  const Shape queries{shape.batch * shape.q_tokens, shape.heads * shape.head_dim};
+  const Shape keys{shape.batch * shape.kv_tokens, shape.kv_heads * shape.head_dim};
+  require_floating(op, "q", saved.q);
+  require(op, "q", saved.q, queries, saved.q.dtype());
+  require(op, "k", saved.k, keys, saved.q.dtype());
+  require(op, "v", saved.v, keys, saved.q.dtype());
+  require(op, "out", saved.out, queries, saved.q.dtype());
+  require(op, "lse", saved.lse, {shape.batch, shape.heads, shape.q_tokens}, DType::Float32);
+  if (!options.document_starts.defined()) return;
+  require(op, "document_starts", options.document_starts, {queries[0]}, DType::Int32);
+  require_indices(op, "document_starts", options.document_starts, shape.kv_tokens + 1);
+}
+
+}  // namespace
+
+void attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionShape& shape,
+               const AttentionOptions& options, Tensor& out, Tensor& lse) {
+  require_inputs("attention", {q, k, v, out, lse}, shape, options);
+  cpu::attention(q, k, v, shape, options, out, lse);
+}
+
+void attention_backward(const Tensor& dout, const AttentionSaved& saved, const AttentionShape& shape,
+                        const AttentionOptions& options, AttentionGradients gradients) {
+  require_inputs("attention_backward", saved, shape, options);
+  require("attention_backward", "dout", dout, saved.q.shape(), saved.q.dtype());
+  require("attention_backward", "dq", gradients.dq, saved.q.shape(), saved.q.dtype());
+  require("attention_backward", "dk", gradients.dk, saved.k.shape(), saved.q.dtype());
+  require("attention_backward", "dv", gradients.dv, saved.k.shape(), saved.q.dtype());
+  cpu::attention_backward(dout, saved, shape, options, gradients);
+}
+
+}  // namespace trainyard::ops

@@ -1,0 +1,142 @@
+#include <cmath>
+
+#include "ops/cpu/attention_blocks.h"
+#include "ops/cpu/kernels.h"
+#include "ops/cpu/parallel.h"
+#include "ops/cpu/simd.h"
+
+namespace trainyard::ops::cpu {
+namespace {
+
+/// What a query has gathered from the key blocks so far: exp(score) is kept relative to `most`.
+struct Running {
+  float most, total;
+};
+
+/// Scores in, exp(score − most) out, 0 where hidden; `out` rows are brought from the old maximum to the new.
+/// rows queries, columns keys; the rows of `out` lie out_stride apart.
+struct SoftmaxBlock {
+  float* scores;
+  const int32_t *begin, *end;
+  Running* running;
+  float* out;
+  int64_t rows, columns, out_stride, head_dim;
+};
+
+TRAINYARD_MULTIVERSION void softmax_block(const SoftmaxBlock& block) {
+  const int64_t columns = block.columns, head_dim = block.head_dim;
+  for (int64_t row = 0; row < block.rows; ++row) {
+    float* const scores = block.scores + row * kScoreStride;
+    const int64_t begin = block.begin[row], end = block.end[row];
+    float most = block.running[row].most;
+#pragma omp simd reduction(max : most)
+    for (int64_t i = begin; i < end; ++i) most = scores[i] > most ? scores[i] : most;
+    float total = 0;
+#pragma omp simd reduction(+ : total)
+    for (int64_t i = begin; i < end; ++i) {
+      const float e = exp_nonpositive(scores[i] - most);
+      scores[i] = e;
+      total += e;
+    }
+    for (int64_t i = 0; i < std::min(begin, columns); ++i) scores[i] = 0;
+    for (int64_t i = end; i < columns; ++i) scores[i] = 0;
+    if (begin >= end) continue;
+    Running& running = block.running[row];
+    if (running.total == 0) {  // the first block that this query sees: nothing gathered yet
+      running = {most, total};
+      continue;
+    }
+    const float correction = exp_nonpositive(running.most - most);
+    running = {most, running.total * correction + total};
+    float* const out = block.out + row * block.out_stride;
+#pragma omp simd
+    for (int64_t i = 0; i < head_dim; ++i) out[i] *= correction;
+  }
+}
+
+TRAINYARD_MULTIVERSION void divide_rows(const SoftmaxBlock& block) {
+  const int64_t head_dim = block.head_dim;
+  for (int64_t row = 0; row < block.rows; ++row) {
+    float* const out = block.out + row * block.out_stride;
+    const float total = block.running[row].total;
+    const float factor = total == 0 ? 0.0F : 1.0F / total;
+#pragma omp simd
+    for (int64_t i = 0; i < head_dim; ++i) out[i] *= factor;
+  }
+}
+
+class Forward {
+ public:
+  Forward(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionShape& shape, const AttentionOptions& options,
+          Tensor& out, Tensor& lse)
+      : q_(q.data<float>()), k_(k.data<float>()), v_(v.data<float>()), out_(out.data<float>()), lse_(lse.data<float>()),
+        shape_(shape), scale_(options.scale), visibility_(shape, options) {}
+
+  void run() {
+    const int64_t blocks = (shape_.q_tokens + kQueryBlock - 1) / kQueryBlock;
+    parallel_for(shape_.batch * shape_.heads * blocks, 1, [&](int64_t begin, int64_t end) {
+      const SerialScope serial;
+      std::vector<float> scores(kQueryBlock * kScoreStride);
+      BlockColumns columns;
+      for (int64_t unit = begin; unit < end; ++unit) {
+        const int64_t query = unit % blocks * kQueryBlock;
+        add_queries(unit / blocks, {query, std::min(query + kQueryBlock, shape_.q_tokens)}, scores.data(), columns);
+      }
+    });
+  }
+
+ private:
+  /// `head` counts over all batch rows.
+  void add_queries(int64_t head, Range queries, float* scores, BlockColumns& columns) {
+    const AttentionShape& s = shape_;
+    const int64_t row = head / s.heads, kv_head = head % s.heads / (s.heads / s.kv_heads);
+    const auto q = head_of(q_, row * s.q_tokens, head % s.heads, s.heads, s.head_dim);
+    const auto out = head_of(out_, row * s.q_tokens, head % s.heads, s.heads, s.head_dim);
+    const auto k = head_of(k_, row * s.kv_tokens, kv_head, s.kv_heads, s.head_dim);
+    const auto v = head_of(v_, row * s.kv_tokens, kv_head, s.kv_heads, s.head_dim);
+    std::vector<Running> running(static_cast<size_t>(queries.size()), {-INFINITY, 0});
+    const Range visible = visibility_.keys_of(row, queries);
+    SoftmaxBlock block{scores, columns.begin.data(), columns.end.data(), running.data(), out.at(queries.begin),
+                       queries.size(), 0, out.stride, s.head_dim};
+    for (int64_t key = visible.begin; key < visible.end; key += kKeyBlock) {
+      const Range keys{key, std::min(key + kKeyBlock, visible.end)};
+      block.columns = keys.size();
+      sgemm({.m = queries.size(), .n = keys.size(), .k = s.head_dim, .alpha = scale_}, {q.at(queries.begin), q.stride},
+            {k.at(key), k.stride, Transpose::Yes}, {scores, kScoreStride});
+      columns.set(visibility_, row, queries, keys);
+      softmax_block(block);
+      sgemm({.m = queries.size(), .n = s.head_dim, .k = keys.size(), .beta = key == visible.begin ? 0.0F : 1.0F},
+            {scores, kScoreStride}, {v.at(key), v.stride}, {block.out, out.stride});
+    }
+    finish(block, visible, lse_ + head * s.q_tokens + queries.begin);
+  }
+
+  static void finish(const SoftmaxBlock& block, Range visible, float* lse) {
+    if (visible.size() == 0)
+      for (int64_t row = 0; row < block.rows; ++row) std::fill_n(block.out + row * block.out_stride, block.head_dim, 0.0F);
+    divide_rows(block);
+    for (int64_t row = 0; row < block.rows; ++row) lse[row] = block.running[row].most + std::log(block.running[row].total);
+  }
+
+  const float *q_, *k_, *v_;
+  float *out_, *lse_;
+  const AttentionShape& shape_;
+  float scale_;
+  Visibility visibility_;
+};
+
+}  // namespace
+
+void attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionShape& shape,
+               const AttentionOptions& options, Tensor& out, Tensor& lse) {
+  if (q.dtype() == DType::Float32) return Forward(q, k, v, shape, options, out, lse).run();
+  for (int64_t row = 0; row < shape.batch; ++row) {
+    const AttentionRow at(shape, options, row);
+    Tensor out_row = Tensor::empty(at.queries(out).shape(), DType::Float32), lse_row = lse.rows(row, 1);
+    Forward(in_float(at.queries(q)), in_float(at.keys(k)), in_float(at.keys(v)), at.shape, at.options, out_row, lse_row).run();
+    Tensor rounded = at.queries(out);
+    cast(out_row, rounded);
+  }
+}
+
+}  // namespace trainyard::ops::cpu

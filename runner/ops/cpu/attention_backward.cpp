@@ -1,0 +1,157 @@
+#include "ops/cpu/attention_blocks.h"
+#include "ops/cpu/kernels.h"
+#include "ops/cpu/parallel.h"
+#include "ops/cpu/simd.h"
+
+namespace trainyard::ops::cpu {
+namespace {
+
+/// Scores become probabilities P, and dprobabilities become dscores, P · (dP − delta) with delta = Σ dout · out.
+struct GradientBlock {
+  float *scores, *dprobabilities;
+  const int32_t *begin, *end;
+  const float *lse, *delta;
+  int64_t rows, columns;
+};
+
+TRAINYARD_MULTIVERSION void gradient_block(const GradientBlock& block) {
+  for (int64_t row = 0; row < block.rows; ++row) {
+    float *const p = block.scores + row * kScoreStride, *const d = block.dprobabilities + row * kScoreStride;
+    const int64_t begin = block.begin[row], end = block.end[row];
+    const float lse = block.lse[row], delta = block.delta[row];
+    for (int64_t i = 0; i < begin; ++i) p[i] = d[i] = 0;
+#pragma omp simd
+    for (int64_t i = begin; i < end; ++i) {
+      p[i] = exp_nonpositive(p[i] - lse);
+      d[i] = p[i] * (d[i] - delta);
+    }
+    for (int64_t i = end; i < block.columns; ++i) p[i] = d[i] = 0;
+  }
+}
+
+TRAINYARD_MULTIVERSION void row_dots(Head<const float> a, Head<const float> b, Range rows, int64_t head_dim, float* dots) {
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
+    const float *const left = a.at(row), *const right = b.at(row);
+    float dot = 0;
+#pragma omp simd reduction(+ : dot)
+    for (int64_t i = 0; i < head_dim; ++i) dot += left[i] * right[i];
+    dots[row - rows.begin] = dot;
+  }
+}
+
+void clear(Head<float> head, Range tokens, int64_t head_dim) {
+  for (int64_t token = tokens.begin; token < tokens.end; ++token) std::fill_n(head.at(token), head_dim, 0.0F);
+}
+
+struct Scratch {
+  std::vector<float> scores = std::vector<float>(kQueryBlock * kScoreStride);
+  std::vector<float> dprobabilities = std::vector<float>(kQueryBlock * kScoreStride);
+  std::vector<float> delta = std::vector<float>(kQueryBlock);
+  BlockColumns columns;
+};
+
+/// One KV head of one batch row is one unit of work: the query heads that share it add to its dk and dv in turn, so
+/// nothing depends on the number of threads and five products do where a split by keys would need seven.
+class Backward {
+ public:
+  Backward(const Tensor& dout, const AttentionSaved& saved, const AttentionShape& shape, const AttentionOptions& options,
+           AttentionGradients& gradients)
+      : dout_(dout.data<float>()), q_(saved.q.data<float>()), k_(saved.k.data<float>()), v_(saved.v.data<float>()),
+        out_(saved.out.data<float>()), lse_(saved.lse.data<float>()), dq_(gradients.dq.data<float>()),
+        dk_(gradients.dk.data<float>()), dv_(gradients.dv.data<float>()), shape_(shape), scale_(options.scale),
+        visibility_(shape, options) {}
+
+  void run() {
+    parallel_for(shape_.batch * shape_.kv_heads, 1, [&](int64_t begin, int64_t end) {
+      const SerialScope serial;
+      Scratch scratch;
+      for (int64_t unit = begin; unit < end; ++unit) add_kv_head(unit / shape_.kv_heads, unit % shape_.kv_heads, scratch);
+    });
+  }
+
+ private:
+  /// The pointers that one query head and its KV head need, from the first token of a batch row on.
+  struct Heads {
+    Head<const float> q, out, dout, k, v;
+    Head<float> dq, dk, dv;
+    const float* lse;
+    int64_t row;
+  };
+
+  [[nodiscard]] Heads heads_of(int64_t row, int64_t kv_head, int64_t head) const {
+    const AttentionShape& s = shape_;
+    const auto of_query = [&](auto* data) { return head_of(data, row * s.q_tokens, head, s.heads, s.head_dim); };
+    const auto of_key = [&](auto* data) { return head_of(data, row * s.kv_tokens, kv_head, s.kv_heads, s.head_dim); };
+    return {.q = of_query(q_), .out = of_query(out_), .dout = of_query(dout_), .k = of_key(k_), .v = of_key(v_),
+            .dq = of_query(dq_), .dk = of_key(dk_), .dv = of_key(dv_), .lse = lse_ + (row * s.heads + head) * s.q_tokens, .row = row};
+  }
+
+  void add_kv_head(int64_t row, int64_t kv_head, Scratch& scratch) {
+    const int64_t group = shape_.heads / shape_.kv_heads;
+    const Heads first = heads_of(row, kv_head, kv_head * group);
+    clear(first.dk, {0, shape_.kv_tokens}, shape_.head_dim);
+    clear(first.dv, {0, shape_.kv_tokens}, shape_.head_dim);
+    for (int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
+      const Heads heads = heads_of(row, kv_head, head);
+      for (int64_t query = 0; query < shape_.q_tokens; query += kQueryBlock)
+        add_queries(heads, {query, std::min(query + kQueryBlock, shape_.q_tokens)}, scratch);
+    }
+  }
+
+  void add_queries(const Heads& heads, Range queries, Scratch& scratch) {
+    row_dots(heads.dout, {heads.out.data, heads.out.stride}, queries, shape_.head_dim, scratch.delta.data());
+    const Range visible = visibility_.keys_of(heads.row, queries);
+    if (visible.size() == 0) clear(heads.dq, queries, shape_.head_dim);
+    for (int64_t key = visible.begin; key < visible.end; key += kKeyBlock) {
+      const Range keys{key, std::min(key + kKeyBlock, visible.end)};
+      scratch.columns.set(visibility_, heads.row, queries, keys);
+      add_block(heads, queries, keys, key == visible.begin ? 0.0F : 1.0F, scratch);
+    }
+  }
+
+  void add_block(const Heads& at, Range queries, Range keys, float dq_beta, Scratch& scratch) {
+    const int64_t rows = queries.size(), columns = keys.size(), head_dim = shape_.head_dim;
+    const Factor q{at.q.at(queries.begin), at.q.stride}, dout{at.dout.at(queries.begin), at.dout.stride};
+    const Factor k{at.k.at(keys.begin), at.k.stride}, v{at.v.at(keys.begin), at.v.stride};
+    const Product scores{scratch.scores.data(), kScoreStride}, dscores{scratch.dprobabilities.data(), kScoreStride};
+    const auto transposed = [](auto matrix) { return Factor{matrix.data, matrix.stride, Transpose::Yes}; };
+
+    sgemm({.m = rows, .n = columns, .k = head_dim, .alpha = scale_}, q, transposed(k), scores);
+    sgemm({.m = rows, .n = columns, .k = head_dim}, dout, transposed(v), dscores);
+    gradient_block({scores.data, dscores.data, scratch.columns.begin.data(), scratch.columns.end.data(),
+                    at.lse + queries.begin, scratch.delta.data(), rows, columns});
+    sgemm({.m = columns, .n = head_dim, .k = rows, .beta = 1}, transposed(scores), dout, {at.dv.at(keys.begin), at.dv.stride});
+    sgemm({.m = columns, .n = head_dim, .k = rows, .alpha = scale_, .beta = 1}, transposed(dscores), q,
+          {at.dk.at(keys.begin), at.dk.stride});
+    sgemm({.m = rows, .n = head_dim, .k = columns, .alpha = scale_, .beta = dq_beta}, {dscores.data, dscores.stride}, k,
+          {at.dq.at(queries.begin), at.dq.stride});
+  }
+
+  const float *dout_, *q_, *k_, *v_, *out_, *lse_;
+  float *dq_, *dk_, *dv_;
+  const AttentionShape& shape_;
+  float scale_;
+  Visibility visibility_;
+};
+
+Tensor float_like(const Tensor& tensor) { return Tensor::empty(tensor.shape(), DType::Float32); }
+
+}  // namespace
+
+void attention_backward(const Tensor& dout, const AttentionSaved& saved, const AttentionShape& shape,
+                        const AttentionOptions& options, AttentionGradients& gradients) {
+  if (saved.q.dtype() == DType::Float32) return Backward(dout, saved, shape, options, gradients).run();
+  for (int64_t row = 0; row < shape.batch; ++row) {
+    const AttentionRow at(shape, options, row);
+    const Tensor q = in_float(at.queries(saved.q)), k = in_float(at.keys(saved.k)), v = in_float(at.keys(saved.v));
+    const Tensor out = in_float(at.queries(saved.out)), lse = saved.lse.rows(row, 1);
+    AttentionGradients in_row{.dq = float_like(q), .dk = float_like(k), .dv = float_like(v)};
+    Backward(in_float(at.queries(dout)), {q, k, v, out, lse}, at.shape, at.options, in_row).run();
+    Tensor dq = at.queries(gradients.dq), dk = at.keys(gradients.dk), dv = at.keys(gradients.dv);
+    cast(in_row.dq, dq);
+    cast(in_row.dk, dk);
+    cast(in_row.dv, dv);
+  }
+}
+
+}  // namespace trainyard::ops::cpu

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "ops/attention.h"
+#include "ops/cpu/sgemm.h"
+
+namespace trainyard::ops::cpu {
+
+// Block sizes. A block of scores is 64 queries by up to 256 keys: with the operands it stays in the second-level cache,
+// and a causal row wastes no more than half a 64 × 64 corner beyond the diagonal. Rows of it lie kScoreStride apart: at
+// a power of two the transposed products of backward fall on few sets of the first-level cache (64 against 85 GFLOP/s).
+constexpr int64_t kQueryBlock = 64, kKeyBlock = 256, kScoreStride = kKeyBlock + 16;
+
+struct Range {
+  int64_t begin, end;
+  [[nodiscard]] int64_t size() const { return std::max<int64_t>(end - begin, 0); }
+};
+
+/// Which keys a query of batch row `row` sees.
+class Visibility {
+ public:
+  Visibility(const AttentionShape& shape, const AttentionOptions& options)
+      : shape_(shape), options_(options), starts_(options.document_starts.defined() ? options.document_starts.data<int32_t>() : nullptr) {}
+
+  [[nodiscard]] Range keys_of(int64_t row, int64_t query) const {
+    const int64_t begin = starts_ ? starts_[row * shape_.q_tokens + query] : 0;
+    const int64_t end = options_.causal ? std::min(options_.q_offset + query + 1, shape_.kv_tokens) : shape_.kv_tokens;
+    return {begin, std::max(begin, end)};
+  }
+
+  /// The keys that any of `queries` sees; holes between documents included.
+  [[nodiscard]] Range keys_of(int64_t row, Range queries) const {
+    Range all = keys_of(row, queries.begin);
+    for (int64_t query = queries.begin + 1; query < queries.end; ++query) {
+      const Range keys = keys_of(row, query);
+      all = {std::min(all.begin, keys.begin), std::max(all.end, keys.end)};
+    }
+    return all;
+  }
+
+ private:
+  const AttentionShape& shape_;
+  const AttentionOptions& options_;
+  const int32_t* starts_;
+};
+
+/// The columns of a block of keys that each of its queries sees.
+struct BlockColumns {
+  std::vector<int32_t> begin = std::vector<int32_t>(kQueryBlock), end = std::vector<int32_t>(kQueryBlock);
+
+  void set(const Visibility& visibility, int64_t row, Range queries, Range keys) {
+    for (int64_t query = queries.begin; query < queries.end; ++query) {
+      const Range seen = visibility.keys_of(row, query);
+      const auto index = static_cast<size_t>(query - queries.begin);
+      begin[index] = static_cast<int32_t>(std::clamp(seen.begin, keys.begin, keys.end) - keys.begin);
+      end[index] = static_cast<int32_t>(std::clamp(seen.end, keys.begin, keys.end) - keys.begin);
+    }
+  }
+};
+
+/// One row of a batch as a batch of one. bfloat16 is computed row by row in float32, so that the converted copies are of
+/// one row at a time.
+struct AttentionRow {
+  AttentionShape shape;
+  AttentionOptions options;
+  int64_t row;
+
+  AttentionRow(const AttentionShape& whole, const AttentionOptions& whole_options, int64_t index)
+      : shape(whole), options(whole_options), row(index) {
+    shape.batch = 1;
+    if (options.document_starts.defined()) options.document_starts = queries(options.document_starts);
+  }
+
+  [[nodiscard]] Tensor queries(const Tensor& all) const { return all.rows(row * shape.q_tokens, shape.q_tokens); }
+  [[nodiscard]] Tensor keys(const Tensor& all) const { return all.rows(row * shape.kv_tokens, shape.kv_tokens); }
+};
+
+/// One head of a [tokens, heads * head_dim] float32 tensor, from its first token of a batch row on.
+template <typename T>
+struct Head {
+  T* data;
+  int64_t stride;
+
+  [[nodiscard]] T* at(int64_t token) const { return data + token * stride; }
+};
+
+template <typename T>
+Head<T> head_of(T* data, int64_t first_token, int64_t head, int64_t heads, int64_t head_dim) {
+  return {data + (first_token * heads + head) * head_dim, heads * head_dim};
+}
+
+}  // namespace trainyard::ops::cpu

@@ -1,0 +1,220 @@
+#include "ops/attention.h"
+
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <limits>
+
+#include "ops_support.h"
+
+namespace trainyard {
+using namespace test;
+using ops::AttentionOptions;
+using ops::AttentionShape;
+namespace {
+
+using Values = std::vector<double>;
+
+struct Inputs {
+  Values q, k, v;
+};
+
+struct Case {
+  std::string name;
+  AttentionShape shape;
+  bool causal = true;
+  int64_t q_offset = 0;
+  std::vector<int32_t> document_starts = {};
+};
+
+/// Documents that begin at every multiple of `length` in each row.
+std::vector<int32_t> documents(int64_t batch, int64_t tokens, int32_t length) {
+  std::vector<int32_t> starts;
+  for (int64_t token = 0; token < batch * tokens; ++token) starts.push_back(static_cast<int32_t>(token % tokens) / length * length);
+  return starts;
+}
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all{
+      {"one token", {1, 1, 1, 1, 1, 1}},
+      {"no token", {2, 0, 0, 2, 1, 8}},
+      {"no key", {1, 3, 0, 2, 1, 8}},
+      {"an odd head size", {2, 23, 23, 3, 1, 20}},
+      {"GQA, past a tile's edge", {2, 65, 65, 4, 2, 16}},
+      {"past a key block", {1, 300, 300, 2, 1, 32}},
+      {"two whole key blocks", {1, 512, 512, 1, 1, 64}},
+      {"no mask", {2, 70, 90, 2, 2, 24}, false},
+      {"one query with a KV cache", {1, 1, 300, 4, 2, 16}, true, 299},
+      {"some queries with a KV cache", {2, 7, 50, 2, 1, 16}, true, 43},
+      {"more queries than keys", {1, 80, 30, 2, 1, 8}},
+      {"short documents", {2, 150, 150, 2, 1, 16}, true, 0, documents(2, 150, 7)},
+      {"documents longer than a key block", {1, 700, 700, 1, 1, 8}, true, 0, documents(1, 700, 290)},
+      {"a query that its document start hides from all", {1, 4, 4, 1, 1, 4}, true, 0, {0, 3, 2, 0}},
+  };
+  return all;
+}
+
+AttentionOptions options_of(const Case& c) {
+  AttentionOptions options{.scale = 1 / std::sqrt(static_cast<float>(c.shape.head_dim)), .causal = c.causal, .q_offset = c.q_offset, .document_starts = {}};
+  if (!c.document_starts.empty()) options.document_starts = int_tensor(c.document_starts);
+  return options;
+}
+
+bool is_visible(const Case& c, int64_t row, int64_t query, int64_t key) {
+  if (!c.causal) return true;
+  const int64_t start = c.document_starts.empty() ? 0 : c.document_starts[static_cast<size_t>(row * c.shape.q_tokens + query)];
+  return start <= key && key <= c.q_offset + query;
+}
+
+/// Probabilities of one query over all keys, 0 where hidden; lse comes back in `lse`.
+Values probabilities(const Case& c, const Inputs& in, int64_t row, int64_t head, int64_t query, double& lse) {
+  const AttentionShape& s = c.shape;
+  const int64_t kv_head = head / (s.heads / s.kv_heads);
+  Values p(static_cast<size_t>(s.kv_tokens));
+  double total = 0;
+  for (int64_t key = 0; key < s.kv_tokens; ++key) {
+    if (!is_visible(c, row, query, key)) continue;
+    double dot = 0;
+    for (int64_t i = 0; i < s.head_dim; ++i)
+      dot += in.q[((row * s.q_tokens + query) * s.heads + head) * s.head_dim + i] * in.k[((row * s.kv_tokens + key) * s.kv_heads + kv_head) * s.head_dim + i];
+    total += p[static_cast<size_t>(key)] = std::exp(dot * static_cast<double>(options_of(c).scale));
+  }
+  lse = std::log(total);
+  for (double& value : p) value = total == 0 ? 0 : value / total;
+  return p;
+}
+
+struct Expected {
+  Values out, lse, dq, dk, dv;
+};
+
+Expected reference(const Case& c, const Inputs& in, const Values& dout) {
+  const AttentionShape& s = c.shape;
+  const double scale = static_cast<double>(options_of(c).scale);
+  Expected e{Values(in.q.size()), {}, Values(in.q.size()), Values(in.k.size()), Values(in.v.size())};
+  for (int64_t row = 0; row < s.batch; ++row)
+    for (int64_t head = 0; head < s.heads; ++head)
+      for (int64_t query = 0; query < s.q_tokens; ++query) {
+        e.lse.push_back(0);
+        const Values p = probabilities(c, in, row, head, query, e.lse.back());
+        const int64_t q_at = ((row * s.q_tokens + query) * s.heads + head) * s.head_dim;
+        const auto key_at = [&](int64_t key) { return ((row * s.kv_tokens + key) * s.kv_heads + head / (s.heads / s.kv_heads)) * s.head_dim; };
+        Values dp(p.size());
+        double delta = 0;
+        for (int64_t key = 0; key < s.kv_tokens; ++key) {
+          for (int64_t i = 0; i < s.head_dim; ++i) {
+            e.out[q_at + i] += p[key] * in.v[key_at(key) + i];
+            e.dv[key_at(key) + i] += p[key] * dout[q_at + i];
+            dp[key] += dout[q_at + i] * in.v[key_at(key) + i];
+          }
+          delta += p[key] * dp[key];
+        }
+        for (int64_t key = 0; key < s.kv_tokens; ++key)
+          for (int64_t i = 0; i < s.head_dim; ++i) {
+            e.dq[q_at + i] += scale * p[key] * (dp[key] - delta) * in.k[key_at(key) + i];
+            e.dk[key_at(key) + i] += scale * p[key] * (dp[key] - delta) * in.q[q_at + i];
+          }
+      }
+  return e;
+}
+
+struct Tensors {
+  Tensor q, k, v, dout, out, lse;
+
+  Tensors(const AttentionShape& s, DType dtype, Device device = {})
+      : q(random_tensor({s.batch * s.q_tokens, s.heads * s.head_dim}, dtype, 1, device)),
+        k(random_tensor({s.batch * s.kv_tokens, s.kv_heads * s.head_dim}, dtype, 2, device)),
+        v(random_tensor(k.shape(), dtype, 3, device)), dout(random_tensor(q.shape(), dtype, 4, device)),
+        out(Tensor::empty(q.shape(), dtype, device)), lse(Tensor::empty({s.batch, s.heads, s.q_tokens}, DType::Float32, device)) {}
+
+  [[nodiscard]] Inputs inputs() const { return {in_double(q), in_double(k), in_double(v)}; }
+  [[nodiscard]] ops::AttentionSaved saved() const { return {q, k, v, out, lse}; }
+};
+
+ops::AttentionGradients gradients_like(const Tensors& t) {  // of another content than the right one
+  return {.dq = random_tensor(t.q.shape(), t.q.dtype(), 5), .dk = random_tensor(t.k.shape(), t.k.dtype(), 6), .dv = random_tensor(t.v.shape(), t.v.dtype(), 7)};
+}
+
+}  // namespace
+
+TEST_CASE("attention: output, lse and gradients equal the double-precision loop", "[ops]") {
+  const Device device = GENERATE(from_range(devices()));
+  const DType dtype = GENERATE(from_range(floating_dtypes()));
+  const Case c = cases()[GENERATE(range(size_t{0}, cases().size()))];
+  CAPTURE(c.name);
+  Tensors t(c.shape, dtype, device);
+  const Expected expected = reference(c, t.inputs(), in_double(t.dout));
+  for_thread_counts([&] {
+    ops::attention(t.q, t.k, t.v, c.shape, options_of(c), t.out, t.lse);
+    CHECK(relative_error(t.out, expected.out) < tolerance(dtype));
+    CHECK(relative_error(t.lse, expected.lse) < tolerance(dtype));
+    const ops::AttentionGradients gradients = gradients_like(t);
+    ops::attention_backward(t.dout, t.saved(), c.shape, options_of(c), gradients);
+    CHECK(relative_error(gradients.dq, expected.dq) < tolerance(dtype));
+    CHECK(relative_error(gradients.dk, expected.dk) < tolerance(dtype));
+    CHECK(relative_error(gradients.dv, expected.dv) < tolerance(dtype));
+  });
+}
+
+TEST_CASE("attention: the reference used here is the derivative of its output", "[ops]") {
+  const Case c{"GQA with documents", {1, 5, 5, 2, 1, 3}, true, 0, {0, 0, 2, 2, 2}};
+  const Tensors t(c.shape, DType::Float32);
+  const Inputs in = t.inputs();
+  const Values dout = in_double(t.dout);
+  const auto objective = [&](const Inputs& at) {
+    const Expected e = reference(c, at, dout);
+    double sum = 0;
+    for (size_t i = 0; i < dout.size(); ++i) sum += dout[i] * e.out[i];
+    return sum;
+  };
+  const Expected e = reference(c, in, dout);
+  for (size_t i = 0; i < in.q.size(); ++i)
+    CHECK(e.dq[i] == Approx(difference_quotient([&](const Values& q) { return objective({q, in.k, in.v}); }, in.q, i)).margin(1e-8));
+  for (size_t i = 0; i < in.k.size(); ++i) {
+    CHECK(e.dk[i] == Approx(difference_quotient([&](const Values& k) { return objective({in.q, k, in.v}); }, in.k, i)).margin(1e-8));
+    CHECK(e.dv[i] == Approx(difference_quotient([&](const Values& v) { return objective({in.q, in.k, v}); }, in.v, i)).margin(1e-8));
+  }
+}
+
+TEST_CASE("attention: any number of threads gives the same bits", "[ops]") {
+  const DType dtype = GENERATE(from_range(floating_dtypes()));
+  const Case c{"", {2, 200, 200, 4, 2, 32}};
+  std::vector<Tensors> seen;
+  std::vector<ops::AttentionGradients> gradients;
+  for_thread_counts([&] {
+    Tensors& t = seen.emplace_back(c.shape, dtype);
+    ops::attention(t.q, t.k, t.v, c.shape, options_of(c), t.out, t.lse);
+    gradients.push_back(gradients_like(t));
+    ops::attention_backward(t.dout, t.saved(), c.shape, options_of(c), gradients.back());
+  });
+  CHECK(same_bits(seen[0].out, seen[1].out));
+  CHECK(same_bits(gradients[0].dq, gradients[1].dq));
+  CHECK(same_bits(gradients[0].dk, gradients[1].dk));
+  CHECK(same_bits(gradients[0].dv, gradients[1].dv));
+}
+
+TEST_CASE("attention: large scores do not overflow; a NaN key shows in the queries that see it", "[ops]") {
+  const Case c{"", {1, 100, 100, 1, 1, 8}};
+  Tensors t(c.shape, DType::Float32);
+  AttentionOptions options = options_of(c);
+  options.scale = 1000;
+  ops::attention(t.q, t.k, t.v, c.shape, options, t.out, t.lse);
+  CHECK(std::isfinite(in_double(t.out)[99 * 8]));
+  t.k.data<float>()[70 * 8] = std::numeric_limits<float>::quiet_NaN();
+  ops::attention(t.q, t.k, t.v, c.shape, options, t.out, t.lse);
+  CHECK(std::isfinite(in_double(t.out)[69 * 8]));
+  CHECK(std::isnan(in_double(t.out)[70 * 8]));
+  CHECK(std::isnan(in_double(t.lse)[70]));
+}
+
+TEST_CASE("attention: heads that do not divide and starts without causality are refused", "[ops]") {
+  Tensors t({1, 4, 4, 2, 1, 8}, DType::Float32);
+  CHECK_THROWS_WITH(ops::attention(t.q, t.k, t.v, {1, 4, 4, 3, 2, 8}, {}, t.out, t.lse), Catch::Contains("heads 3, KV heads 2"));
+  CHECK_THROWS_WITH(ops::attention(t.q, t.k, t.v, {1, 5, 4, 2, 1, 8}, {}, t.out, t.lse), "attention: q is float32 [4, 16], but float32 [5, 16] is needed");
+  const AttentionOptions no_order{.causal = false, .document_starts = int_tensor({0, 0, 0, 0})};
+  CHECK_THROWS_WITH(ops::attention(t.q, t.k, t.v, {1, 4, 4, 2, 1, 8}, no_order, t.out, t.lse), Catch::Contains("causal attention only"));
+  const AttentionOptions far{.document_starts = int_tensor({0, 0, 9, 0})};
+  CHECK_THROWS_WITH(ops::attention(t.q, t.k, t.v, {1, 4, 4, 2, 1, 8}, far, t.out, t.lse), Catch::Contains("document_starts[2] is 9"));
+}
+
+}  // namespace trainyard
