@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trainyard::tokenizer {
+
+/// What a split does with what its pattern matches; names and meaning are those of Hugging Face `tokenizers`.
+enum class SplitBehavior { Isolated, Removed, MergedWithPrevious, MergedWithNext, Contiguous };
+
+struct SplitRule {
+  std::string pattern;
+  bool is_literal = false;  ///< the pattern is the text itself, not a regular expression
+  SplitBehavior behavior = SplitBehavior::Isolated;
+  bool inverted = false;    ///< what lies between the matches counts as the match
+};
+
+/// Cuts text into the pieces that BPE then encodes on their own. Immutable; a thread needs a Scratch of its own.
+class Splitter {
+ public:
+  /// What matching works with.
+  class Scratch {
+   public:
+    Scratch();
+    ~Scratch();
+
+   private:
+    friend class Splitter;
+    struct Handles;
+    std::unique_ptr<Handles> handles_;
+  };
+  using Sink = std::function<void(std::string_view piece)>;
+
+  /// Rules apply one after another, each to the pieces of the one before. Throws InputError, naming `where`, for a
+  /// pattern that does not compile.
+  Splitter(const std::vector<SplitRule>& rules, std::string_view where);
+  Splitter(Splitter&&) noexcept;
+  ~Splitter();
+
+  /// Hands the pieces of `text`, which is well-formed UTF-8, to `sink` in order, none empty.
+  /// Throws InputError where the pattern needs more steps than are allowed (a pattern that explodes).
+  void split(std::string_view text, Scratch& scratch, const Sink& sink) const;
+
+ private:
+  class Step;
+  void split_from(size_t step, std::string_view text, Scratch& scratch, const Sink& sink) const;
+
+  std::vector<Step> steps_;
+};
+
+// The published patterns. Llama 3 takes digits in threes, Qwen2 one by one.
+inline constexpr const char* kGpt2Pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+inline constexpr const char* kLlama3Pattern =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+inline constexpr const char* kQwen2Pattern =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+
+}  // namespace trainyard::tokenizer

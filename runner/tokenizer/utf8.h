@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace trainyard::tokenizer {
+
+/// Offset of the first byte that begins no well-formed UTF-8 sequence (Unicode 15, table 3-7); none where all is well.
+std::optional<size_t> find_invalid_utf8(std::string_view text);
+
+/// Throws InputError: `where`, the offset and the byte. `offset` is what precedes `text` in what `where` names.
+void require_utf8(std::string_view text, std::string_view where, size_t offset = 0);
+
+/// Bytes of the character that begins with `lead`, in well-formed text.
+constexpr size_t utf8_length(unsigned char lead) {
+  return lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+}
+
+/// The character at `at` of well-formed text.
+char32_t decode_utf8(std::string_view text, size_t at);
+void append_utf8(std::string& text, char32_t character);
+
+}  // namespace trainyard::tokenizer

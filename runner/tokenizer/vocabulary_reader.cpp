@@ -1,0 +1,52 @@
+#include "tokenizer/vocabulary_reader.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/error.h"
+#include "tokenizer/byte_level.h"
+#include "tokenizer/utf8.h"
+
+namespace trainyard::tokenizer {
+
+VocabularyReader::VocabularyReader(const Field& vocab) {
+  ids_.reserve(vocab.object().size());
+  for (const auto& [written, id] : vocab.object().items()) {
+    const std::string where = fmt::format("{}: token '{}'", vocab.where(), written);
+    add_token(written, Field(id, where).token_id(), where);
+  }
+  for (size_t byte = 0; byte < 256; ++byte) {
+    std::string written;
+    append_utf8(written, byte_characters()[byte]);
+    vocabulary_.byte_ids[byte] = find(written).value_or(-1);
+  }
+}
+
+void VocabularyReader::add_token(const std::string& written, int32_t id, const std::string& where) {
+  const auto at = static_cast<size_t>(id);
+  if (const auto [taken, is_new] = written_.emplace(id, written); !is_new)
+    throw InputError(fmt::format("{}: id {} already belongs to '{}'", where, id, taken->second));
+  ids_.emplace(written, id);
+  if (at >= vocabulary_.pieces.size()) vocabulary_.pieces.resize(at + 1);
+  vocabulary_.pieces[at] = from_byte_level(written);
+  if (!vocabulary_.pieces[at]) unspelled_.emplace(id, written);
+}
+
+std::optional<int32_t> VocabularyReader::find(const std::string& written) const {
+  const auto found = ids_.find(written);
+  return found == ids_.end() ? std::nullopt : std::optional(found->second);
+}
+
+int32_t VocabularyReader::require(const std::string& written, const std::string& where) const {
+  if (const auto id = find(written)) return *id;
+  throw InputError(fmt::format("{}: '{}' is not in the vocabulary", where, written));
+}
+
+void VocabularyReader::add_merge(const std::string& left, const std::string& right, const std::string& where) {
+  vocabulary_.merges.push_back({require(left, where), require(right, where), require(left + right, where)});
+}
+
+BpeModel::Vocabulary VocabularyReader::take() { return std::move(vocabulary_); }
+
+}  // namespace trainyard::tokenizer
