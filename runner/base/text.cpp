@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <numeric>
+#include <utility>
 
 namespace trainyard {
 namespace {
@@ -74,6 +75,22 @@ std::string human_duration(std::chrono::milliseconds duration) {
   if (milliseconds % 60000 == 0) return fmt::format("{} min", milliseconds / 60000);
   if (milliseconds % 1000 == 0) return fmt::format("{} s", milliseconds / 1000);
   return fmt::format("{:.1f} s", static_cast<double>(milliseconds) / 1000);
+}
+
+std::optional<uint64_t> parse_bytes(std::string_view text) {
+  constexpr std::pair<std::string_view, uint64_t> kUnits[] = {
+      {"KiB", uint64_t{1} << 10U}, {"MiB", uint64_t{1} << 20U}, {"GiB", uint64_t{1} << 30U}, {"TiB", uint64_t{1} << 40U},
+      {"KB", 1'000},               {"MB", 1'000'000},           {"GB", 1'000'000'000},       {"TB", 1'000'000'000'000}};
+  uint64_t unit_bytes = 1;
+  for (const auto& [unit, bytes] : kUnits)
+    if (unit_bytes == 1 && text.ends_with(unit)) {
+      unit_bytes = bytes;
+      text = trim(text.substr(0, text.size() - unit.size()));
+    }
+  const auto count = parse_int(text);
+  uint64_t bytes = 0;
+  if (!count || *count < 0 || __builtin_mul_overflow(static_cast<uint64_t>(*count), unit_bytes, &bytes)) return std::nullopt;
+  return bytes;
 }
 
 std::optional<int64_t> parse_int(std::string_view text) {

@@ -26,6 +26,9 @@ std::string human_bytes(uint64_t bytes);
 /// A time-out as people say it: "250 ms", "2.5 s", "30 s", "30 min".
 std::string human_duration(std::chrono::milliseconds duration);
 
+/// "123", "500MB", "5GB", "64KiB", "4GiB" as bytes: powers of ten, with an i of two; none for anything else.
+std::optional<uint64_t> parse_bytes(std::string_view text);
+
 /// A non-negative or negative whole number, nothing else around it; none where `text` is anything else or out of range.
 std::optional<int64_t> parse_int(std::string_view text);
 

@@ -56,6 +56,14 @@ std::optional<StepFolder> latest(const fs::path& folder) {
   return StepFolder{*step, folder / name};
 }
 
+fs::path locate(const fs::path& path) {
+  if (!fs::is_directory(path)) throw InputError(fmt::format("{}: no such folder of a checkpoint", path.string()));
+  if (fs::exists(path / kManifestName)) return path;
+  const std::vector<StepFolder> found = candidates(path);
+  if (found.empty()) throw InputError(fmt::format("{}: holds no checkpoint, neither {} nor step-N folders", path.string(), kManifestName));
+  return found[0].path;
+}
+
 bool is_temporary(std::string_view name) { return name.starts_with('.') && name.ends_with(".tmp"); }
 
 std::string shard_file_name(std::string_view kind, int rank) {

@@ -34,6 +34,9 @@ std::vector<StepFolder> candidates(const std::filesystem::path& folder);
 /// What `latest` names; none where it is absent or names no step folder.
 std::optional<StepFolder> latest(const std::filesystem::path& folder);
 
+/// The checkpoint that `path` is, or the one that resuming from the folder `path` would try first. Throws InputError.
+std::filesystem::path locate(const std::filesystem::path& path);
+
 /// True for names that only an unfinished or removed checkpoint has.
 bool is_temporary(std::string_view name);
 

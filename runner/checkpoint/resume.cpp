@@ -71,11 +71,7 @@ std::optional<Checkpoint> find_latest(const fs::path& folder, Agreement& ranks) 
 }
 
 Checkpoint open_checkpoint(const fs::path& path, Agreement& ranks) {
-  if (!fs::is_directory(path)) throw InputError(fmt::format("{}: no such folder of a checkpoint", path.string()));
-  if (!fs::exists(path / kManifestName)) {
-    if (auto found = find_latest(path, ranks)) return std::move(*found);
-    throw InputError(fmt::format("{}: holds no checkpoint, neither {} nor step-N folders", path.string(), kManifestName));
-  }
+  if (locate(path) != path) return find_latest(path, ranks).value();
   Tried tried = try_to_open(path, ranks);
   if (!tried.checkpoint) throw InputError(fmt::format("{}: damaged: {}", path.string(), tried.damage));
   return std::move(*tried.checkpoint);

@@ -94,9 +94,15 @@ SaveResult Saver::save(const Snapshot& snapshot) {
   const Paths paths = paths_of(snapshot.step);
   const std::string about = fmt::format("checkpoint of step {}", snapshot.step);
   if (options_.rank == 0) spdlog::info("Saving checkpoint step {} to {}", snapshot.step, paths.final.string());
-  json outcome = ranks_.round(about, write_own(snapshot, paths), all_or_error);  // now every rank's files are durable
+  // The leader clears up before the others hear of a failure: their next save may need the space.
+  const auto all_or_cleared = [&](const Agreement::Said& said) {
+    json verdict = all_or_error(said);
+    if (verdict.contains("error")) try_to_remove(*disk_, paths.temporary);
+    return verdict;
+  };
+  json outcome = ranks_.round(about, write_own(snapshot, paths), all_or_cleared);
   if (!outcome.contains("error")) outcome = ranks_.round(about, commit_if_leading(snapshot, paths), sum_of_bytes);
-  if (leads()) try_to_remove(*disk_, paths.temporary);  // what failed, or the checkpoint of this step that was replaced
+  if (outcome.contains("error") && leads()) try_to_remove(*disk_, paths.temporary);  // a host's own folder, and what came late
   return conclude(outcome, paths, snapshot.step, std::chrono::duration<double>(Clock::now() - begin).count());
 }
 
@@ -119,10 +125,12 @@ json Saver::commit_if_leading(const Snapshot& snapshot, const Paths& paths) {
   try {
     const Manifest manifest = collect(snapshot, paths);
     put_in_place(manifest, paths);
+    try_to_remove(*disk_, paths.temporary);  // the checkpoint of the same step that was replaced
     retain(snapshot.step);
     return {{"bytes", manifest.bytes()}};
   } catch (const std::exception& error) {
     try_to_remove(*disk_, paths.pointer);
+    try_to_remove(*disk_, paths.temporary);
     return {{"error", reason_of(error)}};
   }
 }

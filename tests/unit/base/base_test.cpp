@@ -37,6 +37,12 @@ TEST_CASE("text: numbers as people read them", "[base]") {
   CHECK(human_duration(std::chrono::milliseconds(2500)) == "2.5 s");
   CHECK(human_duration(std::chrono::seconds(30)) == "30 s");
   CHECK(human_duration(std::chrono::minutes(30)) == "30 min");
+  CHECK(parse_bytes("5GB") == 5'000'000'000);
+  CHECK(parse_bytes("4 GiB") == uint64_t{4} << 30U);
+  CHECK(parse_bytes("123") == 123);
+  CHECK_FALSE(parse_bytes("-1MB").has_value());
+  CHECK_FALSE(parse_bytes("GB").has_value());
+  CHECK_FALSE(parse_bytes("99999999999TB").has_value());
   CHECK(parse_int("-12") == -12);
   CHECK_FALSE(parse_int("12x").has_value());
   CHECK_FALSE(parse_int("").has_value());
