@@ -52,9 +52,13 @@ Reply Engine::apply(ConnectionId connection, const Request& request) {
       table_.set(key, request.value);
       disown(key);
       break;
-    case Operation::SetWhileConnected:
-      table_.set(key, request.value);
-      own(connection, key);
+    case Operation::Claim:
+      if (!table_.find(key)) {
+        table_.set(key, request.value);
+        owners_[key] = connection;
+        owned_by_[connection].insert(key);
+      }
+      reply.values = {*table_.find(key)};
       break;
     case Operation::Get:
       if (const std::string* const value = table_.find(key))
@@ -191,12 +195,6 @@ void Engine::disconnect(ConnectionId connection) {
 
 std::optional<TimePoint> Engine::next_deadline() const {
   return deadlines_.empty() ? std::nullopt : std::optional(deadlines_.begin()->first);
-}
-
-void Engine::own(ConnectionId connection, const std::string& key) {
-  disown(key);
-  owners_[key] = connection;
-  owned_by_[connection].insert(key);
 }
 
 void Engine::disown(const std::string& key) {

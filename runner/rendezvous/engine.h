@@ -34,7 +34,7 @@ class Engine {
   Answers handle(ConnectionId connection, const Request& request, TimePoint now);
   /// Ends the waits whose time is over.
   Answers expire(TimePoint now);
-  /// Forgets the waits of a connection and erases the keys that were set while it was connected.
+  /// Forgets the waits of a connection and erases the keys that it has claimed.
   void disconnect(ConnectionId connection);
   [[nodiscard]] std::optional<TimePoint> next_deadline() const;
 
@@ -62,7 +62,6 @@ class Engine {
   [[nodiscard]] Reply timed_out(const Waiter& waiter) const;
   void leave_line(const Waiter& waiter, WaiterId id);
   void forget(WaiterId id);
-  void own(ConnectionId connection, const std::string& key);
   void disown(const std::string& key);
 
   TableLimits limits_;

@@ -18,8 +18,12 @@ class MemoryStore final : public Store {
   std::string compare_and_set(const std::string& key, const std::optional<std::string>& expected,
                               const std::string& desired) override;
   bool erase(const std::string& key) override;
-  /// Its client lives as long as the process: the same as set().
-  void set_while_connected(const std::string& key, const std::string& value) override { set(key, value); }
+  /// Its client lives as long as the process.
+  std::string claim(const std::string& key, const std::string& value) override {
+    return compare_and_set(key, std::nullopt, value);
+  }
+  /// Nobody can be waiting for who is gone: there is nothing to give up.
+  void close() override {}
 
  private:
   std::mutex mutex_;

@@ -189,8 +189,7 @@ Request parse_request(std::string_view body) {
   Request request;
   request.id = reader.number<uint32_t>();
   const auto operation = reader.number<uint8_t>();
-  if (operation < static_cast<uint8_t>(Operation::Set) ||
-      operation > static_cast<uint8_t>(Operation::SetWhileConnected)) {
+  if (operation < static_cast<uint8_t>(Operation::Set) || operation > static_cast<uint8_t>(Operation::Claim)) {
     throw ProtocolError(fmt::format("unknown operation {}", operation));
   }
   request.operation = static_cast<Operation>(operation);

@@ -60,13 +60,13 @@ struct Refusal {
   std::string text;
 };
 
-enum class Operation : uint8_t { Set = 1, Get, Wait, Add, CompareAndSet, Erase, SetWhileConnected };
+enum class Operation : uint8_t { Set = 1, Get, Wait, Add, CompareAndSet, Erase, Claim };
 
 struct Request {
   uint32_t id = 0;
   Operation operation = Operation::Get;
   std::vector<std::string> keys;          ///< one; for Wait any number
-  std::string value;                      ///< Set, CompareAndSet (desired), SetWhileConnected
+  std::string value;                      ///< Set, CompareAndSet (desired), Claim
   std::optional<std::string> expected{};  ///< CompareAndSet
   int64_t number = 0;                     ///< Add: what to add; Wait: milliseconds
 };

@@ -1,6 +1,7 @@
 #include "rendezvous/sockets.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -135,6 +136,17 @@ UniqueFd listen_on(const std::string& host, uint16_t port) {
   const char* const hint =
       error == EADDRINUSE ? "; another program, or another job's master, listens there: set another MASTER_PORT" : "";
   throw InputError(fmt::format("cannot listen on port {} for the rendezvous: {}{}", port, reason_of(error), hint));
+}
+
+UniqueFd adopt_listener(int fd) {
+  int listens = 0;
+  socklen_t size = sizeof listens;
+  if (::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || !listens) return {};
+  UniqueFd socket(fd);
+  const bool is_ready =
+      ::fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 && ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK) == 0;
+  if (!is_ready) throw std::system_error(errno, std::system_category(), "fcntl");
+  return socket;
 }
 
 void allow_many_files() {

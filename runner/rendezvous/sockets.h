@@ -45,6 +45,9 @@ void make_prompt(int socket);
 /// loopback alone where `host` is a loopback address. Throws InputError naming the port, where it is in use.
 UniqueFd listen_on(const std::string& host, uint16_t port);
 
+/// Takes over a socket that listens already; none where `fd` is anything else.
+UniqueFd adopt_listener(int fd);
+
 /// Allows this process as many open files as the system lets it: a store holds one for each client.
 void allow_many_files();
 

@@ -38,8 +38,11 @@ class Store {
                                       const std::string& desired) = 0;
   /// True where the key was there.
   virtual bool erase(const std::string& key) = 0;
-  /// As set(), but the store erases the key by itself once this client is gone: so others see who still lives.
-  virtual void set_while_connected(const std::string& key, const std::string& value) = 0;
+  /// Sets `key` where it is absent, and the store erases it by itself once this client is gone: so who holds it lives.
+  /// Returns the value afterwards, the holder's.
+  virtual std::string claim(const std::string& key, const std::string& value) = 0;
+  /// Gives up: calls that are under way in other threads, and all later ones, throw PeerError.
+  virtual void close() = 0;
 
   /// As try_wait(), but throws PeerError naming the missing keys.
   [[nodiscard]] std::vector<std::string> wait(std::span<const std::string> keys, std::chrono::milliseconds timeout);

@@ -40,10 +40,10 @@ void StoreClient::set(const std::string& key, const std::string& value) {
   call(std::move(request), {});
 }
 
-void StoreClient::set_while_connected(const std::string& key, const std::string& value) {
-  Request request = request_of(Operation::SetWhileConnected, key);
+std::string StoreClient::claim(const std::string& key, const std::string& value) {
+  Request request = request_of(Operation::Claim, key);
   request.value = value;
-  call(std::move(request), {});
+  return std::move(call(std::move(request), {}).values.at(0));
 }
 
 std::optional<std::string> StoreClient::get(const std::string& key) {
@@ -92,6 +92,11 @@ Waited StoreClient::try_wait(std::span<const std::string> keys, milliseconds tim
   }
   if (!waited.missing.empty()) waited.values.clear();
   return waited;
+}
+
+void StoreClient::close() {
+  const std::lock_guard lock(mutex_);
+  lose("this rank closed its connection");
 }
 
 /// Sends and awaits the answer, which the store may hold back for `patience`.

@@ -27,7 +27,8 @@ class StoreClient final : public Store {
   std::string compare_and_set(const std::string& key, const std::optional<std::string>& expected,
                               const std::string& desired) override;
   bool erase(const std::string& key) override;
-  void set_while_connected(const std::string& key, const std::string& value) override;
+  std::string claim(const std::string& key, const std::string& value) override;
+  void close() override;
 
   /// This end of the connection: the address by which this host reaches the master.
   [[nodiscard]] Address local_address() const { return rendezvous::local_address(socket_.get()); }

@@ -28,7 +28,7 @@ void check(int result, const char* call) {
 
 StoreServer::StoreServer(ServerSettings settings) : settings_(std::move(settings)), engine_(settings_.limits) {
   allow_many_files();
-  listener_ = settings_.listener >= 0 ? UniqueFd(settings_.listener) : listen_on(settings_.host, settings_.port);
+  listener_ = settings_.listener.valid() ? std::move(settings_.listener) : listen_on(settings_.host, settings_.port);
   port_ = local_address(listener_.get()).port();
   epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
   check(epoll_.get(), "epoll_create1");

@@ -17,7 +17,7 @@ namespace trainyard::rendezvous {
 struct ServerSettings {
   std::string host;   ///< as ranks call the master; a loopback address is listened on alone
   uint16_t port = 0;  ///< 0: a free one
-  int listener = -1;  ///< a socket that listens already, which the server then owns; -1: none
+  UniqueFd listener;  ///< a socket that listens already, in place of host and port
   Credentials credentials;
   std::chrono::milliseconds proof_timeout = std::chrono::seconds(10);  ///< a stranger has so long to prove itself
   size_t max_connections = 16384;

@@ -69,22 +69,24 @@ TEST_CASE("Engine: add and compare-and-set wake waits too; a compare-and-set tha
   CHECK(engine.handle(8, {2, Operation::Add, {"n"}, "", std::nullopt, 1}, kNow).size() == 2);
 }
 
-TEST_CASE("Engine: what is set while connected goes with the connection, and its waits do", "[rendezvous]") {
+TEST_CASE("Engine: what a connection has claimed goes with it, and its waits do", "[rendezvous]") {
   Engine engine;
-  engine.handle(7, {1, Operation::SetWhileConnected, {"alive"}, "7"}, kNow);
-  engine.handle(7, {1, Operation::SetWhileConnected, {"taken over"}, "7"}, kNow);
-  engine.handle(8, {1, Operation::SetWhileConnected, {"taken over"}, "8"}, kNow);
-  engine.handle(7, {1, Operation::SetWhileConnected, {"made lasting"}, "7"}, kNow);
+  const auto claim = [&](ConnectionId connection, const std::string& key, const std::string& value) {
+    return engine.handle(connection, {1, Operation::Claim, {key}, value}, kNow).at(0).reply.values.at(0);
+  };
+  CHECK(claim(7, "mine", "7") == "7");
+  CHECK(claim(8, "mine", "8") == "7");
+  CHECK(claim(7, "made lasting", "7") == "7");
   engine.handle(8, set("made lasting", "x"), kNow);
   engine.handle(7, set("stays", "x"), kNow);
+  CHECK(claim(7, "stays", "7") == "x");
   engine.handle(7, wait(5, {"never"}, 1000), kNow);
   engine.disconnect(7);
   CHECK(engine.waiting() == 0);
   CHECK_FALSE(engine.next_deadline());
-  CHECK(engine.table().find("alive") == nullptr);
-  CHECK(engine.table().find("taken over") != nullptr);
   CHECK(engine.table().find("made lasting") != nullptr);
   CHECK(engine.table().find("stays") != nullptr);
+  CHECK(claim(8, "mine", "8") == "8");
   CHECK(engine.handle(8, set("never", ""), kNow).size() == 1);
 }
 

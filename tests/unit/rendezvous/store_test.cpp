@@ -109,7 +109,8 @@ TEST_CASE("Store: set, get, wait, add, compare-and-set and erase mean the same o
   const std::vector<std::string> keys{"n", "c", "gone"};
   CHECK(store.try_wait(keys, 0ms).missing == std::vector<std::string>{"gone"});
   CHECK(store.try_wait(keys, 1ms).values.empty());
-  store.set_while_connected("gone", "back");
+  CHECK(store.claim("gone", "back") == "back");
+  CHECK(store.claim("gone", "again") == "back");
   CHECK(store.wait(keys, 1s) == std::vector<std::string>{"-2", "2", "back"});
   store.set("large", std::string(kMaxValueBytes, 'v'));
   CHECK(store.get("large") == std::string(kMaxValueBytes, 'v'));
@@ -303,19 +304,22 @@ TEST_CASE("StoreServer: a flood of strangers does not shut a rank out", "[rendez
 
 TEST_CASE("StoreServer: a port in use is an input error that names it", "[rendezvous]") {
   StoreServer server(server_settings());
-  ServerSettings settings = server_settings();
-  settings.port = server.port();
-  CHECK_THROWS_AS(StoreServer(settings), InputError);
-  CHECK_THROWS_WITH(StoreServer(settings),
+  const auto listen_too = [&] {
+    ServerSettings settings = server_settings();
+    settings.port = server.port();
+    StoreServer(std::move(settings));
+  };
+  CHECK_THROWS_AS(listen_too(), InputError);
+  CHECK_THROWS_WITH(listen_too(),
                     Catch::Contains(fmt::format("cannot listen on port {} for the rendezvous: Address already in use",
                                                 server.port())));
 }
 
-TEST_CASE("StoreServer: erases what a client set while connected, once it is gone", "[rendezvous]") {
+TEST_CASE("StoreServer: erases what a client has claimed, once it is gone", "[rendezvous]") {
   StoreServer server(server_settings());
   StoreClient watcher(client_settings(server.port()));
   auto client = std::make_unique<StoreClient>(client_settings(server.port()));
-  client->set_while_connected("alive", "1");
+  client->claim("alive", "1");
   CHECK(watcher.get("alive") == "1");
   client.reset();
   for (int looks = 0; watcher.get("alive") && looks < 100000; ++looks) std::this_thread::yield();

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rendezvous/heartbeat.h"
+#include "rendezvous/place.h"
+#include "rendezvous/store.h"
+#include "rendezvous/store_server.h"
+
+namespace trainyard::rendezvous {
+
+/// One rank, as it told the others.
+struct Member {
+  int rank = 0;
+  int world = 1;            ///< the size that it believes in
+  std::string host;         ///< its host's name: in a cluster the pod's
+  int64_t process = 0;      ///< pid
+  std::string address;      ///< numeric, by which its peers reach it
+  std::string config;       ///< hash of its configuration
+  std::string config_text;  ///< a few words about it, for the message when hashes differ
+  std::string life;         ///< random: another process, even of one host and pid in two containers, has another
+};
+
+struct JoinSettings {
+  std::chrono::milliseconds timeout = std::chrono::minutes(30);        ///< rendezvous.timeout: until all are there
+  std::chrono::milliseconds refusal_grace = std::chrono::seconds(30);  ///< ClientSettings::refusal_grace
+  std::string token;                                                   ///< job_token()
+  std::string config;                                                  ///< hash; all ranks must have the same
+  std::string config_text;            ///< "train.yaml, steps 100": said when hashes differ
+  Environment environment;            ///< for the interface rule and an inherited listener
+  std::function<bool()> interrupted;  ///< SIGTERM while waiting ends it with TerminatedError
+  Heartbeat::Settings heartbeat;
+  /// For ranks that can reach each other already (MPI) and have no master: collective; gives rank 0's text to all.
+  std::function<std::string(const std::string&)> share_from_rank_0;
+};
+
+/// A rank's membership of its world: the store, who the others are, and this rank's beat. On rank 0 also the server.
+class Membership {
+ public:
+  Membership(Place place, std::unique_ptr<StoreServer> server, std::unique_ptr<Store> store,
+             std::vector<Member> members, const Heartbeat::Settings& heartbeat);
+  Membership(Membership&&) = default;
+  ~Membership();  ///< does not wait for others: see leave()
+
+  [[nodiscard]] const Place& place() const { return place_; }
+  [[nodiscard]] int rank() const { return place_.rank; }
+  [[nodiscard]] int world() const { return place_.world; }
+  [[nodiscard]] Store& store() const { return *store_; }
+  [[nodiscard]] const std::vector<Member>& members() const { return members_; }  ///< by rank
+  [[nodiscard]] const Member& self() const { return members_[place_.rank]; }
+
+  /// Who has gone or has not beaten for a while, by the master's count. Throws PeerError where the master is lost.
+  [[nodiscard]] std::vector<SilentRank> silent_ranks() const { return silent_in(*store_); }
+  /// "rank 3 (llama-worker-2) silent for 17 s, rank 5 (…) gone"; "" where nobody is. Never throws: it is for messages.
+  [[nodiscard]] std::string describe_silent() const;
+
+  /// The orderly end, called by every rank: rank 0 keeps the store open until all have left, or `patience` is over.
+  /// Never throws: at the end of a job a lost peer changes nothing more.
+  void leave(std::chrono::milliseconds patience);
+
+ private:
+  Place place_;
+  std::unique_ptr<StoreServer> server_;  ///< rank 0's
+  std::unique_ptr<Store> store_;
+  std::vector<Member> members_;
+  std::unique_ptr<Heartbeat> heartbeat_;  ///< ends before the store does
+};
+
+/// Meets all ranks of the world and checks that they fit together.
+/// Throws InputError, on every rank alike, where two have one number (naming both hosts), where WORLD_SIZE or the
+/// configurations differ (naming two that differ), where the port is in use; PeerError where the master or a rank did
+/// not come in time, naming them; TerminatedError where interrupted.
+Membership join(const Place& place, const JoinSettings& settings);
+
+}  // namespace trainyard::rendezvous
