@@ -24,23 +24,21 @@ struct SoftmaxBlock {
 };
 
 TRAINYARD_MULTIVERSION void softmax_block(const SoftmaxBlock& block) {
-  const int64_t columns = block.columns, head_dim = block.head_dim;
+  const int64_t head_dim = block.head_dim;
   for (int64_t row = 0; row < block.rows; ++row) {
-    float* const scores = block.scores + row * kScoreStride;
-    const int64_t begin = block.begin[row], end = block.end[row];
+    const MaskedRow masked = mask_row(block.scores + row * kScoreStride, block.begin[row], block.end[row], block.columns);
+    if (masked.count == 0) continue;
+    float* const scores = masked.scores;
     float most = block.running[row].most;
 #pragma omp simd reduction(max : most)
-    for (int64_t i = begin; i < end; ++i) most = scores[i] > most ? scores[i] : most;
+    for (int64_t i = 0; i < masked.count; ++i) most = scores[i] > most ? scores[i] : most;
     float total = 0;
 #pragma omp simd reduction(+ : total)
-    for (int64_t i = begin; i < end; ++i) {
+    for (int64_t i = 0; i < masked.count; ++i) {
       const float e = exp_nonpositive(scores[i] - most);
       scores[i] = e;
       total += e;
     }
-    for (int64_t i = 0; i < std::min(begin, columns); ++i) scores[i] = 0;
-    for (int64_t i = end; i < columns; ++i) scores[i] = 0;
-    if (begin >= end) continue;
     Running& running = block.running[row];
     if (running.total == 0) {  // the first block that this query sees: nothing gathered yet
       running = {most, total};

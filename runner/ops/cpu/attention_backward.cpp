@@ -16,16 +16,17 @@ struct GradientBlock {
 
 TRAINYARD_MULTIVERSION void gradient_block(const GradientBlock& block) {
   for (int64_t row = 0; row < block.rows; ++row) {
-    float *const p = block.scores + row * kScoreStride, *const d = block.dprobabilities + row * kScoreStride;
-    const int64_t begin = block.begin[row], end = block.end[row];
+    const MaskedRow masked = mask_row(block.scores + row * kScoreStride, block.begin[row], block.end[row], block.columns);
+    float *const p = masked.scores, *const d = block.dprobabilities + (p - block.scores);
+    float* const d_row = block.dprobabilities + row * kScoreStride;
+    for (float* before = d_row; before < d; ++before) *before = 0;
+    for (float* after = d + masked.count; after < d_row + block.columns; ++after) *after = 0;
     const float lse = block.lse[row], delta = block.delta[row];
-    for (int64_t i = 0; i < begin; ++i) p[i] = d[i] = 0;
 #pragma omp simd
-    for (int64_t i = begin; i < end; ++i) {
+    for (int64_t i = 0; i < masked.count; ++i) {
       p[i] = exp_nonpositive(p[i] - lse);
       d[i] = p[i] * (d[i] - delta);
     }
-    for (int64_t i = end; i < block.columns; ++i) p[i] = d[i] = 0;
   }
 }
 

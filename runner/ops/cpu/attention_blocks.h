@@ -5,6 +5,7 @@
 
 #include "ops/attention.h"
 #include "ops/cpu/sgemm.h"
+#include "ops/cpu/simd.h"
 
 namespace trainyard::ops::cpu {
 
@@ -59,6 +60,25 @@ struct BlockColumns {
     }
   }
 };
+
+/// The part of a row of scores that a query sees, widened to whole groups of kGroup with −infinity, so that the loops
+/// over it need no remainder: at 64 tokens a row is 32 long on average, and remainders took most of the time.
+struct MaskedRow {
+  float* scores;
+  int64_t count;  ///< a multiple of kGroup
+};
+constexpr int64_t kGroup = 16;
+
+/// Hides the columns outside [begin, end) of a row: −infinity next to what is seen, 0 farther away, where softmax does
+/// not go. The row has room for whole groups (kScoreStride).
+TRAINYARD_INLINE MaskedRow mask_row(float* row, int64_t begin, int64_t end, int64_t columns) {
+  const int64_t first = begin & ~(kGroup - 1), last = begin < end ? (end + kGroup - 1) & ~(kGroup - 1) : first;
+  for (int64_t i = 0; i < first; ++i) row[i] = 0;
+  for (int64_t i = first; i < std::min(begin, last); ++i) row[i] = -__builtin_inff();
+  for (int64_t i = std::max(end, first); i < last; ++i) row[i] = -__builtin_inff();
+  for (int64_t i = last; i < columns; ++i) row[i] = 0;
+  return {row + first, last - first};
+}
 
 /// One row of a batch as a batch of one. bfloat16 is computed row by row in float32, so that the converted copies are of
 /// one row at a time.

@@ -46,49 +46,31 @@ TRAINYARD_INLINE float rounded_to(float value) {
   return to_float(from_float<T>(value));
 }
 
-/// e^r and the integer n as the bits of a float: the two parts of e^x = e^r * 2^n with |r| <= ln 2 / 2 (Cody and Waite's
-/// reduction, the polynomial of Cephes' expf). `n_bits` holds n + bias in its low bits.
-struct ExpParts {
-  float e_r;
-  uint32_t n_bits;
-};
-
-template <int kBias>
-TRAINYARD_INLINE ExpParts exp_parts(float x) {
-  constexpr float kToInteger = 12582912.0F + kBias;  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
-  const float shifted = x * 1.44269504F + kToInteger;
+/// e^x within 1.1 ulp for x <= 0, or above by no more than rounding, in a form that loops over it vectorise (libm's call
+/// would not). Below -87.3, where the result would be less than the least normal float, it is 0. NaN stays NaN.
+/// x = n ln 2 + r by Cody and Waite's reduction, e^r by the polynomial of Cephes' expf.
+TRAINYARD_INLINE float exp_nonpositive(float x) {
+  constexpr float kLeast = -87.33654F;
+  constexpr float kToInteger = 12582912.0F + 127.0F;  // 1.5 * 2^23: leaves n + 127 in the low bits of the sum
+  const float clamped = x < kLeast ? kLeast : x;
+  const float shifted = clamped * 1.44269504F + kToInteger;
   const float n = shifted - kToInteger;
-  const float r = (x - n * 0.693359375F) - n * -2.12194440e-4F;
+  const float r = (clamped - n * 0.693359375F) - n * -2.12194440e-4F;
   float p = 1.9875691500e-4F;
   p = p * r + 1.3981999507e-3F;
   p = p * r + 8.3334519073e-3F;
   p = p * r + 4.1665795894e-2F;
   p = p * r + 1.6666665459e-1F;
   p = p * r + 5.0000001201e-1F;
-  return {p * (r * r) + r + 1.0F, std::bit_cast<uint32_t>(shifted)};
+  const float e_r = p * (r * r) + r + 1.0F;
+  const float result = e_r * std::bit_cast<float>(std::bit_cast<uint32_t>(shifted) << 23U);
+  return x < kLeast ? 0.0F : result;
 }
 
-constexpr float kLeastExponent = -87.33654F;  ///< e^x of less is below the least normal float, and flushed to 0
-constexpr float kMostExponent = 88.72283F;    ///< e^x of more is infinite
-
-/// e^x within 1.1 ulp, in a form that loops over it vectorise (libm's call would not). NaN stays NaN.
-TRAINYARD_INLINE float exp(float x) {
-  const ExpParts parts = exp_parts<0>(x < kLeastExponent ? kLeastExponent : (x > kMostExponent ? kMostExponent : x));
-  // 2^n in two halves, since 2^128 has no float of its own. The shifts drop the upper bits of 1.5 * 2^23.
-  const int32_t n = static_cast<int32_t>(parts.n_bits << 9U) >> 9;
-  const int32_t half = n >> 1;
-  const float result = parts.e_r * std::bit_cast<float>((half + 127) << 23) * std::bit_cast<float>((n - half + 127) << 23);
-  return x < kLeastExponent ? 0.0F : (x > kMostExponent ? __builtin_inff() : result);
+/// 1 / (1 + e^-x) by e^-|x|, which cannot overflow.
+TRAINYARD_INLINE float sigmoid(float x) {
+  const float e = exp_nonpositive(-__builtin_fabsf(x));
+  return (x < 0 ? e : 1.0F) / (1.0F + e);
 }
-
-/// exp for x <= 0, or above by no more than rounding: half the work. Softmax needs no other.
-TRAINYARD_INLINE float exp_nonpositive(float x) {
-  const ExpParts parts = exp_parts<127>(x < kLeastExponent ? kLeastExponent : x);
-  const float result = parts.e_r * std::bit_cast<float>(parts.n_bits << 23U);
-  return x < kLeastExponent ? 0.0F : result;
-}
-
-/// For large negative x, exp(-x) is infinite and the quotient 0.
-TRAINYARD_INLINE float sigmoid(float x) { return 1.0F / (1.0F + exp(-x)); }
 
 }  // namespace trainyard::ops::cpu
