@@ -30,7 +30,7 @@ std::string suggest_section(std::string_view section) {
   std::vector<std::string> known;
   for (const SectionHelp& each : sections()) known.push_back(each.name);
   const auto near = nearest(section, known);
-  return near ? fmt::format("did you mean {}?", *near) : "";
+  return near && *near != section ? fmt::format("did you mean {}?", *near) : "";
 }
 
 }  // namespace trainyard::config

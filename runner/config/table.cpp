@@ -1,7 +1,4 @@
-#include <type_traits>
-#include <utility>
-
-#include "config/schema.h"
+#include "config/binding.h"
 
 namespace trainyard::config {
 namespace {
@@ -26,73 +23,8 @@ Limits above(double min) {
   return {.min = min, .above_min = true};
 }
 
-// The words of each enumeration, in the order of its enumerators.
-template <typename E>
-struct Words;
-template <>
-struct Words<Strategy> {
-  static std::vector<Choice> list() {
-    return {
-        {"full_shard", {}}, {"shard_grad_op", {}}, {"no_shard", {}}, {"hybrid_shard", {}}, {"hybrid_shard_zero2", {}}};
-  }
-};
-template <>
-struct Words<Decay> {
-  static std::vector<Choice> list() { return {{"cosine", {}}, {"linear", {}}, {"sqrt", {}}, {"constant", {}}}; }
-};
-template <>
-struct Words<CheckpointingMode> {
-  static std::vector<Choice> list() { return {{"none", {}}, {"full", {}}, {"selective", {}}, {"every_n", {}}}; }
-};
-template <>
-struct Words<Backend> {
-  static std::vector<Choice> list() {
-    return {{"auto", {}}, {"nccl", {}}, {"gloo", {}}, {"mpi", {}}, {"in_process", {}}};
-  }
-};
-template <>
-struct Words<DeviceChoice> {
-  static std::vector<Choice> list() { return {{"auto", {}}, {"cpu", {}}, {"cuda", {}}}; }
-};
-template <>
-struct Words<Precision> {
-  static std::vector<Choice> list() { return {{"fp32", {"float32"}}, {"bf16", {"bfloat16"}}}; }
-};
-
-/// Adds keys of one section to the table.
-template <typename S>
-struct Section {
-  std::vector<Key>& table;
-  const char* name;
-  S Config::*section;
-
-  template <typename T>
-  Key& operator()(const char* key, T S::*field, const Limits& limits, const char* help) const {
-    const auto member = [section = section, field](auto& config) -> auto& { return config.*section.*field; };
-    Key made{.section = name, .name = key, .help = help, .rule = {}, .get = {}, .set = {}};
-    made.rule.limits = limits;
-    if constexpr (std::is_enum_v<T>) {
-      made.rule.choices = Words<T>::list();
-      made.get = [member](const Config& config) {
-        return Value(Words<T>::list().at(static_cast<size_t>(member(config))).name);
-      };
-      made.set = [member](Config& config, const Value& value) {
-        const auto words = Words<T>::list();
-        size_t index = 0;
-        while (words.at(index).name != std::get<std::string>(value)) ++index;
-        member(config) = static_cast<T>(index);
-      };
-    } else {
-      made.get = [member](const Config& config) { return Value(member(config)); };
-      made.set = [member](Config& config, const Value& value) { member(config) = std::get<T>(value); };
-    }
-    made.rule.type = made.get(Config{});
-    return table.emplace_back(std::move(made));
-  }
-};
-
 void add_model(std::vector<Key>& table) {
-  const Section<Model> key{table, "model", &Config::model};
+  const SectionKeys<Model> key{table, "model", &Config::model};
   key("preset", &Model::preset, kAny,
       "A named model with random weights, such as Qwen3-0.6B. Exactly one of preset, config and init_from is given.");
   key("config", &Model::config, kAny, "A Hugging Face config.json: that model with random weights.");
@@ -103,7 +35,7 @@ void add_model(std::vector<Key>& table) {
 }
 
 void add_data(std::vector<Key>& table) {
-  const Section<Data> key{table, "data", &Config::data};
+  const SectionKeys<Data> key{table, "data", &Config::data};
   key("path", &Data::path, kAny,
       "The corpus: a .txt or .jsonl file, a folder of them, or `embedded` for the Shakespeare that ships with the "
       "program. Exactly one of path and tokens is given.");
@@ -122,7 +54,7 @@ void add_data(std::vector<Key>& table) {
 }
 
 void add_training(std::vector<Key>& table) {
-  const Section<Training> key{table, "training", &Config::training};
+  const SectionKeys<Training> key{table, "training", &Config::training};
   key("steps", &Training::steps, between(0, kMany), "Optimizer steps; 0: as epochs says.");
   key("epochs", &Training::epochs, between(1, kMany), "Passes over the data, where steps is 0.");
   key("batch_size", &Training::batch_size, between(1, kRows), "Rows (sequences) a rank and micro-batch.");
@@ -137,7 +69,7 @@ void add_training(std::vector<Key>& table) {
 }
 
 void add_optimizer(std::vector<Key>& table) {
-  const Section<Optimizer> key{table, "optimizer", &Config::optimizer};
+  const SectionKeys<Optimizer> key{table, "optimizer", &Config::optimizer};
   key("lr", &Optimizer::lr, above(0), "Peak learning rate of AdamW.");
   key("warmup_steps", &Optimizer::warmup_steps, between(0, kMany), "Steps of linear warm-up.");
   key("stable_steps", &Optimizer::stable_steps, between(0, kMany), "Steps at the peak between warm-up and decay.");
@@ -152,7 +84,7 @@ void add_optimizer(std::vector<Key>& table) {
 }
 
 void add_parallel(std::vector<Key>& table) {
-  const Section<Parallel> key{table, "parallel", &Config::parallel};
+  const SectionKeys<Parallel> key{table, "parallel", &Config::parallel};
   key("strategy", &Parallel::strategy, kAny,
       "What is sharded: full_shard parameters, gradients and optimizer state; shard_grad_op the last two; no_shard "
       "nothing (DDP); hybrid_* shard inside a node and replicate between nodes.");
@@ -167,7 +99,7 @@ void add_parallel(std::vector<Key>& table) {
 }
 
 void add_activation_checkpointing(std::vector<Key>& table) {
-  const Section<ActivationCheckpointing> key{table, "activation_checkpointing", &Config::activation_checkpointing};
+  const SectionKeys<ActivationCheckpointing> key{table, "activation_checkpointing", &Config::activation_checkpointing};
   key("mode", &ActivationCheckpointing::mode, kAny,
       "What is computed again in the backward pass instead of kept: nothing, every block, chosen operations, or every "
       "n-th block.");
@@ -175,7 +107,7 @@ void add_activation_checkpointing(std::vector<Key>& table) {
 }
 
 void add_checkpoint(std::vector<Key>& table) {
-  const Section<Checkpoint> key{table, "checkpoint", &Config::checkpoint};
+  const SectionKeys<Checkpoint> key{table, "checkpoint", &Config::checkpoint};
   key("enabled", &Checkpoint::enabled, kAny, "Write checkpoints.");
   key("dir", &Checkpoint::dir, kNotEmpty, "Folder of the checkpoints: <dir>/step-50, pointer file <dir>/latest.");
   key("interval", &Checkpoint::interval, between(0, kMany),
@@ -190,16 +122,16 @@ void add_checkpoint(std::vector<Key>& table) {
 }
 
 void add_system(std::vector<Key>& table) {
-  const Section<Comm> comm{table, "comm", &Config::comm};
+  const SectionKeys<Comm> comm{table, "comm", &Config::comm};
   comm("backend", &Comm::backend, kAny,
        "Who carries the collectives; auto: nccl on CUDA, mpi under mpirun, else gloo.");
   comm("timeout", &Comm::timeout, kTimeout, "How long a collective waits before it names the ranks that did not come.");
   comm("shared_memory", &Comm::shared_memory, kAny, "Let gloo's ranks on one host talk through shared memory.");
-  const Section<Rendezvous> rendezvous{table, "rendezvous", &Config::rendezvous};
+  const SectionKeys<Rendezvous> rendezvous{table, "rendezvous", &Config::rendezvous};
   rendezvous("timeout", &Rendezvous::timeout, kTimeout,
              "How long ranks wait for the master and for each other at the start.")
       .agreement = Agreement::PerRank;
-  const Section<DeviceSection> device{table, "device", &Config::device};
+  const SectionKeys<DeviceSection> device{table, "device", &Config::device};
   device(
       "kind", &DeviceSection::kind, kAny,
       "Where to compute; auto: cuda where there is a GPU, else cpu. `--device cpu` is short for `--device.kind cpu`.");
@@ -209,7 +141,7 @@ void add_system(std::vector<Key>& table) {
 }
 
 void add_people(std::vector<Key>& table) {
-  const Section<Metrics> metrics{table, "metrics", &Config::metrics};
+  const SectionKeys<Metrics> metrics{table, "metrics", &Config::metrics};
   metrics("dir", &Metrics::dir, kNotEmpty, "Folder of metrics.jsonl (every step) and of traces.").agreement =
       Agreement::PerRank;
   metrics("interval", &Metrics::interval, between(1, kMany), "Steps between printed lines.");
@@ -217,7 +149,7 @@ void add_people(std::vector<Key>& table) {
           "Pattern of the printed line, such as `{step} {loss:.3f}`; empty: the standard line. Names: step, loss, "
           "grad_norm, lr, tokens, tokens_per_second, samples_per_second, mfu, memory, memory_bytes, time.")
       .agreement = Agreement::PerRank;
-  const Section<Sample> sample{table, "sample", &Config::sample};
+  const SectionKeys<Sample> sample{table, "sample", &Config::sample};
   sample("prompt", &Sample::prompt, kAny, "Text to continue before and after training; empty: no sample.");
   sample("max_new_tokens", &Sample::max_new_tokens, between(1, kTokens), "Length of the sample in tokens.");
   sample("temperature", &Sample::temperature, between(0, 100),

@@ -38,6 +38,14 @@ struct Rule {
   std::vector<Choice> choices;
 };
 
+struct DurationUnit {
+  std::string_view name;
+  int64_t milliseconds;
+};
+/// Largest first: format_value takes the first that divides. "m" is what Go and systemd call a minute.
+inline constexpr DurationUnit kDurationUnits[] = {
+    {"h", 3'600'000}, {"min", 60'000}, {"m", 60'000}, {"s", 1000}, {"ms", 1}};
+
 /// `text` as a value of `rule`. Throws InputError "<subject> is '<text>'; it must be …" where it is none.
 Value parse_value(const Rule& rule, std::string_view text, const std::string& subject);
 

@@ -84,48 +84,49 @@ bool is_modest(std::string_view spec) {
   return true;
 }
 
+void check_printable(std::string_view pattern) {
+  if (std::ranges::any_of(pattern, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }))
+    throw InputError("a control character, such as a line feed, cannot be part of the line");
+}
+
 }  // namespace
 
 LineFormat::LineFormat(std::string_view pattern) {
-  if (pattern.empty()) pattern = kStandardLine;
-  if (std::ranges::any_of(pattern, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }))
-    throw InputError("a control character, such as a line feed, cannot be part of the line");
+  check_printable(pattern);
+  std::string_view rest = pattern.empty() ? kStandardLine : pattern;
   std::string literal;
-  for (size_t i = 0; i < pattern.size(); ++i) {
-    const char c = pattern[i];
-    const bool doubled = i + 1 < pattern.size() && pattern[i + 1] == c;
-    if ((c == '{' || c == '}') && doubled) ++i;
-    if (c != '{' || doubled) {
-      if (c == '}' && !doubled) throw InputError("a } without its {; write }} for the character itself");
-      literal += c;
+  while (!rest.empty()) {
+    const bool doubled = rest.starts_with("{{") || rest.starts_with("}}");
+    if (rest[0] == '}' && !doubled) throw InputError("a } without its {; write }} for the character itself");
+    if (rest[0] != '{' || doubled) {
+      literal += rest[0];
+      rest.remove_prefix(doubled ? 2 : 1);
       continue;
     }
-    const size_t end = pattern.find('}', i);
+    const size_t end = rest.find('}');
     if (end == std::string_view::npos) throw InputError("a { without its }; write {{ for the character itself");
     parts_.push_back({std::exchange(literal, {}), {}, false});
-    add_field(pattern.substr(i + 1, end - i - 1));
-    i = end;
+    parts_.push_back(field(rest.substr(1, end - 1)));
+    rest.remove_prefix(end + 1);
   }
   parts_.push_back({std::move(literal), {}, false});
 }
 
-void LineFormat::add_field(std::string_view inside) {
+LineFormat::Part LineFormat::field(std::string_view inside) {
   const size_t colon = inside.find(':');
   const std::string name(inside.substr(0, colon));
-  const Field& field = find_field(name);
-  Part part{name, {}, true};
-  if (colon != std::string_view::npos) {
-    part.spec = fmt::format("{{{}}}", inside.substr(colon));
-    const StepRecord with_mfu{.mfu = 0.5};  // a record without one would not try the specification
-    try {
-      if (!is_modest(inside.substr(colon))) throw fmt::format_error("too wide, or a brace inside");
-      static_cast<void>(by_spec(part.spec, field.value(with_mfu)));
-    } catch (const fmt::format_error& error) {
-      throw InputError(
-          fmt::format("{{{}}} cannot be formatted: {}; write it like {{{}:.3f}}", inside, error.what(), name));
-    }
+  const Field& known = find_field(name);
+  if (colon == std::string_view::npos) return {name, {}, true};
+  const std::string spec = fmt::format("{{{}}}", inside.substr(colon));
+  const StepRecord with_mfu{.mfu = 0.5};  // a record without one would not try the specification
+  try {
+    if (!is_modest(inside.substr(colon))) throw fmt::format_error("too wide, or a brace inside");
+    static_cast<void>(by_spec(spec, known.value(with_mfu)));
+  } catch (const fmt::format_error& error) {
+    throw InputError(
+        fmt::format("{{{}}} cannot be formatted: {}; write it like {{{}:.3f}}", inside, error.what(), name));
   }
-  parts_.push_back(std::move(part));
+  return {name, spec, true};
 }
 
 std::string LineFormat::format(const StepRecord& record) const {

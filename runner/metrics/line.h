@@ -29,7 +29,7 @@ class LineFormat {
     std::string spec;  ///< "{:.3f}"; empty: as in the standard line
     bool is_field = false;
   };
-  void add_field(std::string_view inside);
+  static Part field(std::string_view inside);
 
   std::vector<Part> parts_;
 };

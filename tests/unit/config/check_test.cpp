@@ -1,0 +1,92 @@
+#include "config/check.h"
+
+#include <catch2/catch.hpp>
+
+#include "unit/config/error_of.h"
+
+namespace trainyard::config {
+namespace {
+
+/// A sound configuration with `flags` on top.
+Loaded with(const std::vector<std::string>& flags) {
+  return load(flags, {{"train.yaml", "model: {preset: tiny}\ndata:\n  path: corpus.txt\n  tokenizer: bytes\n"}});
+}
+
+TEST_CASE("values that contradict each other are refused with both places", "[config]") {
+  struct Row {
+    std::vector<std::string> flags;
+    const char* message;
+  };
+  const std::vector<Row> rows{
+      {{}, "no error"},
+      {{"--model.preset="},
+       "no model is given; set one of model.preset, model.config and model.init_from (in a file: --config FILE)"},
+      {{"--model.config=c.json"}, "--model.config and model.preset (train.yaml:1) are both given; keep one"},
+      {{"--model.init_from=folder"}, "--model.init_from and model.preset (train.yaml:1) are both given; keep one"},
+      {{"--data.path="},
+       "no data is given; set data.path (a .txt or .jsonl file, a folder, or embedded) or data.tokens"},
+      {{"--data.tokens=t.safetensors"}, "--data.tokens and data.path (train.yaml:3) are both given; keep one"},
+      {{"--data.tokens=t.safetensors", "--data.path="}, "no error"},
+      {{"--data.tokenizer="},
+       "train.yaml:3: data.path is corpus.txt, but no data.tokenizer is given; name a tokenizer's file or folder, or "
+       "bytes for byte-level"},
+      {{"--parallel.shard=0"}, "--parallel.shard is 0; use 1 or more, or -1 for all"},
+      {{"--parallel.shard=2", "--parallel.strategy=no_shard"},
+       "--parallel.shard is 2, but parallel.strategy is no_shard (flag); leave parallel.shard out, or use full_shard"},
+      {{"--checkpoint.interval=5", "--checkpoint.keep=1"},
+       "--checkpoint.keep is 1, but checkpoint.interval is 5 (flag); use 2 or more, so that a damaged checkpoint has "
+       "one before it"},
+      {{"--checkpoint.keep=1"}, "no error"},
+      {{"--checkpoint.interval=5", "--checkpoint.keep=1", "--checkpoint.no_enabled"}, "no error"},
+      {{"--metrics.line={los}"}, "--metrics.line: unknown placeholder {los}; did you mean {loss}?"},
+  };
+  for (const Row& row : rows) CHECK(error_of([&] { check(with(row.flags)); }) == row.message);
+}
+
+TEST_CASE("what this build does not offer is refused with what to use instead", "[config]") {
+  struct Row {
+    const char* flag;
+    const char* message;
+  };
+  const std::vector<Row> rows{
+      {"--parallel.strategy=hybrid_shard",
+       "--parallel.strategy is hybrid_shard, which this build does not offer yet; use full_shard"},
+      {"--parallel.strategy=hybrid_shard_zero2",
+       "--parallel.strategy is hybrid_shard_zero2, which this build does not offer yet; use shard_grad_op"},
+      {"--activation_checkpointing.mode=selective",
+       "--activation_checkpointing.mode is selective, which this build does not offer yet; use full"},
+      {"--activation_checkpointing.mode=every_n",
+       "--activation_checkpointing.mode is every_n, which this build does not offer yet; use full"},
+      {"--checkpoint.async", "--checkpoint.async is true, which this build does not offer yet; leave it out"},
+      {"--comm.backend=nccl", "--comm.backend is nccl, which this build does not offer yet; use gloo or mpi"},
+      {"--device.kind=cuda", "--device.kind is cuda, which this build does not offer yet; use cpu"},
+      {"--parallel.replicate=2",
+       "--parallel.replicate is 2; this build does not offer replicas of a sharded model yet; use 1"},
+  };
+  for (const Row& row : rows) CHECK(error_of([&] { check(with({row.flag})); }) == row.message);
+}
+
+TEST_CASE("sharding is judged against the ranks that were started", "[config]") {
+  struct Row {
+    const char* yaml;
+    int world;
+    const char* message;
+  };
+  const std::vector<Row> rows{
+      {"parallel: {shard: 6}", 4,
+       "train.yaml:1: parallel.shard is 6, but 4 processes were started; use 1, 2, 4, or -1 for all"},
+      {"parallel: {shard: 2}", 1, "train.yaml:1: parallel.shard is 2, but 1 process was started; use 1, or -1 for all"},
+      {"parallel: {shard: 2}", 4,
+       "train.yaml:1: parallel.shard is 2, but 4 processes were started, which makes 2 copies of the model; this build "
+       "offers one: use 4, or -1 for all"},
+      {"parallel: {shard: 4}", 4, "no error"},
+      {"parallel: {shard: -1}", 3, "no error"},
+      {"parallel: {shard: 1, strategy: no_shard}", 3, "no error"},
+      {"", 7, "no error"},
+  };
+  for (const Row& row : rows)
+    CHECK(error_of([&] { check_world(load({}, {{"train.yaml", row.yaml}}), row.world); }) == row.message);
+}
+
+}  // namespace
+}  // namespace trainyard::config

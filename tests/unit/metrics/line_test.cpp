@@ -1,0 +1,70 @@
+#include "metrics/line.h"
+
+#include <catch2/catch.hpp>
+
+#include "base/error.h"
+
+namespace trainyard::metrics {
+namespace {
+
+StepRecord record() {
+  return {.step = 10,
+          .loss = 8.123451,
+          .grad_norm = 1.23449,
+          .lr = 3e-4,
+          .tokens = 1'234'567,
+          .tokens_per_second = 1234.4,
+          .samples_per_second = 9.41,
+          .mfu = 0.1234,
+          .memory_bytes = 558'345'748,  // 0.52 × 2^30
+          .time = 1.5};
+}
+
+std::string error_of(const std::string& pattern) {
+  try {
+    LineFormat{pattern};
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST_CASE("the standard line is what docs/interfaces.md promises", "[metrics]") {
+  CHECK(LineFormat("").format(record()) ==
+        "step: 10  loss: 8.12345  grad_norm: 1.2345  lr: 3.0e-04  tokens/s: 1,234  mfu: 12.3%  memory: 0.52GiB");
+}
+
+TEST_CASE("without a peak there is no MFU to print, in either form", "[metrics]") {
+  StepRecord without = record();
+  without.mfu.reset();
+  CHECK(LineFormat("{mfu} {mfu:.3f}").format(without) == "n/a n/a");
+}
+
+TEST_CASE("a pattern of one's own takes names, specifications and doubled braces", "[metrics]") {
+  struct Row {
+    const char* pattern;
+    const char* line;
+  };
+  const Row row =
+      GENERATE(Row{"{loss:.2f}", "8.12"},
+               Row{"Batch {step} Loss: {loss:.5f}, lr: {lr:.6f}", "Batch 10 Loss: 8.12345, lr: 0.000300"},
+               Row{"{{{step}}}", "{10}"}, Row{"{step:>5}|{mfu:.4f}|{tokens}", "   10|0.1234|1,234,567"},
+               Row{"{memory:.1f} {memory_bytes}", "0.5 558345748"}, Row{"{samples_per_second} {time}", "9.4 1.500"},
+               Row{"{tokens_per_second:.2e}", "1.23e+03"}, Row{"nothing", "nothing"}, Row{"é{step}", "é10"});
+  CHECK(LineFormat(row.pattern).format(record()) == row.line);
+}
+
+TEST_CASE("a pattern that cannot be printed is refused before training starts", "[metrics]") {
+  CHECK(error_of("{los}") == "unknown placeholder {los}; did you mean {loss}?");
+  CHECK_THAT(error_of("{perplexity}"), Catch::Contains("unknown placeholder {perplexity}; use step, loss, grad_norm"));
+  CHECK_THAT(error_of("{}"), Catch::Contains("unknown placeholder {}; use step"));
+  CHECK(error_of("{loss") == "a { without its }; write {{ for the character itself");
+  CHECK(error_of("loss}") == "a } without its {; write }} for the character itself");
+  CHECK_THAT(error_of("{step:.3s}"), Catch::Contains("{step:.3s} cannot be formatted: "));
+  CHECK_THAT(error_of("{loss:1000000000}"), Catch::Contains("cannot be formatted: too wide"));
+  CHECK_THAT(error_of("{loss:{step}}"), Catch::Contains("cannot be formatted: too wide, or a brace inside"));
+  CHECK(error_of("a\nb") == "a control character, such as a line feed, cannot be part of the line");
+}
+
+}  // namespace
+}  // namespace trainyard::metrics
