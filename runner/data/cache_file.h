@@ -1,0 +1,62 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+
+namespace trainyard::data {
+
+/// The head of a cache file; the ids follow, in this machine's byte order.
+struct CacheHeader {
+  std::array<char, 8> magic{'T', 'Y', 'T', 'O', 'K', 'E', 'N', '1'};
+  uint32_t byte_order = 0x01020304;
+  uint32_t bytes_an_id = 4;  ///< 2 or 4
+  uint64_t ids = 0;
+  uint64_t documents = 0;
+  std::array<char, 32> key{};
+};
+static_assert(sizeof(CacheHeader) == 64);
+
+/// Throws InputError where `file` is not a whole cache file.
+CacheHeader read_cache_header(const MappedFile& file);
+
+/// Writes one cache file, beside its final name until commit(). Holds a lock (flock) that the kernel lets go when the
+/// process ends, however it ends, so that no lock is ever left behind.
+class CacheWriter {
+ public:
+  /// Waits until no other process or thread writes the same file. None where the file is there by then.
+  /// Throws PeerError, naming the file, where the other takes longer than `timeout`; InputError where the folder cannot
+  /// be written.
+  static std::optional<CacheWriter> begin(const std::filesystem::path& file, const std::string& key, uint32_t bytes_an_id, std::chrono::milliseconds timeout);
+
+  CacheWriter(CacheWriter&&) noexcept = default;
+  /// Removes what was written where it was not committed.
+  ~CacheWriter();
+
+  /// Throws InputError (no space left and the like).
+  void append(std::span<const int32_t> ids);
+  void count_document() { ++header_.documents; }
+  /// Makes the file durable, then gives it its name.
+  void commit();
+
+  [[nodiscard]] const CacheHeader& header() const { return header_; }
+
+ private:
+  CacheWriter(std::filesystem::path file, std::filesystem::path partial, UniqueFd fd) : file_(std::move(file)), partial_(std::move(partial)), fd_(std::move(fd)) {}
+  void flush();
+  [[noreturn]] void fail(const char* what) const;
+
+  std::filesystem::path file_, partial_;
+  UniqueFd fd_;
+  CacheHeader header_;
+  std::vector<std::byte> buffer_;
+};
+
+}  // namespace trainyard::data

@@ -1,0 +1,121 @@
+#include "data/corpus.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/cache_file.h"
+#include "data/documents.h"
+#include "tokenizer/fingerprint.h"
+#include "tokenizer/utf8.h"
+
+namespace trainyard::data {
+namespace {
+namespace fs = std::filesystem;
+using tokenizer::Fingerprint;
+using tokenizer::Tokenizer;
+
+/// What ends a document; none where it is not asked for or the tokenizer has none.
+std::optional<int32_t> end_of_document(const Tokenizer& tokenizer, bool append_eos) { return append_eos ? tokenizer.eos_id() : std::nullopt; }
+
+std::string eos_text(std::optional<int32_t> eos) { return eos ? fmt::format("eos {}", *eos) : "no eos"; }
+
+std::string key_of(const std::vector<fs::path>& files, const CorpusOptions& options, const Tokenizer& tokenizer) {
+  Fingerprint key;
+  key.add("corpus 1").add(tokenizer.fingerprint()).add(eos_text(end_of_document(tokenizer, options.append_eos)));
+  for (const fs::path& file : files) {
+    const bool is_lines = file.extension() == ".jsonl";
+    key.add(is_lines ? options.field : "").add(is_lines ? "jsonl" : "txt").add(MappedFile(file).text());
+  }
+  return key.hex();
+}
+
+std::optional<fs::path> user_cache_folder() {
+  if (const char* const cache = std::getenv("XDG_CACHE_HOME"); cache && *cache) return fs::path(cache) / "trainyard";
+  if (const char* const home = std::getenv("HOME"); home && *home) return fs::path(home) / ".cache" / "trainyard";
+  return std::nullopt;
+}
+
+bool can_be_written(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  return !error && ::access(folder.c_str(), W_OK | X_OK) == 0;
+}
+
+/// Where this corpus' cache is, or is to be: the first folder that has it, else the first that can be written.
+fs::path cache_file(const CorpusOptions& options, const std::string& key) {
+  std::vector<fs::path> folders;
+  if (!options.cache_dir.empty()) {
+    folders.push_back(options.cache_dir);
+  } else {
+    folders.push_back((fs::is_directory(options.path) ? options.path : fs::absolute(options.path).parent_path()) / ".trainyard");
+    if (auto user = user_cache_folder()) folders.push_back(*user);
+  }
+  const std::string name = key + ".tokens";
+  for (const fs::path& folder : folders)
+    if (fs::exists(folder / name)) return folder / name;
+  for (const fs::path& folder : folders)
+    if (can_be_written(folder)) return folder / name;
+  throw InputError(fmt::format("{}: this folder for the tokenised corpus cannot be written; set data.cache_dir", folders.back().string()));
+}
+
+void tokenise(const std::vector<fs::path>& files, const CorpusOptions& options, const Tokenizer& tokenizer, CacheWriter& writer) {
+  const auto eos = end_of_document(tokenizer, options.append_eos);
+  for (const fs::path& path : files) {
+    const MappedFile file(path);
+    for_each_part(file, options.field, [&](std::string_view part, DocumentEnd end) {
+      writer.append(tokenizer.encode(part));
+      if (end == DocumentEnd::No) return;
+      writer.count_document();
+      if (eos) writer.append({&*eos, 1});
+    });
+  }
+  if (writer.header().documents == 0) throw InputError(fmt::format("{}: the corpus is empty", options.path.string()));
+}
+
+void build(const fs::path& cached, const std::string& key, const std::vector<fs::path>& files, const CorpusOptions& options, const Tokenizer& tokenizer) {
+  const uint32_t bytes_an_id = tokenizer.vocab_size() <= 1 << 16 ? 2 : 4;
+  auto writer = CacheWriter::begin(cached, key, bytes_an_id, options.timeout);
+  if (!writer) return;
+  tokenise(files, options, tokenizer, *writer);
+  writer->commit();
+  spdlog::info("{}: {} tokens in {} documents, kept in {}", options.path.string(), with_thousands(static_cast<int64_t>(writer->header().ids)),
+               with_thousands(static_cast<int64_t>(writer->header().documents)), cached.string());
+}
+
+bool is_whole(const fs::path& cached, const std::string& name) {
+  try {
+    TokenArray::map(cached, name);
+    return true;
+  } catch (const InputError& error) {
+    spdlog::warn("{}; the corpus is tokenised again", error.what());
+    return false;
+  }
+}
+
+}  // namespace
+
+TokenArray open_corpus(const CorpusOptions& options, const Tokenizer& tokenizer) {
+  const auto files = corpus_files(options.path);
+  const std::string key = key_of(files, options, tokenizer), name = options.path.string();
+  const fs::path cached = cache_file(options, key);
+  if (fs::exists(cached) && !is_whole(cached, name)) fs::remove(cached);
+  if (!fs::exists(cached)) build(cached, key, files, options, tokenizer);
+  return TokenArray::map(cached, name);
+}
+
+TokenArray tokenise_text(std::string_view text, const Tokenizer& tokenizer, bool append_eos, std::string name) {
+  tokenizer::require_utf8(text, name);
+  if (text.empty()) throw InputError(fmt::format("{}: the corpus is empty", name));
+  std::vector<int32_t> ids = tokenizer.encode(text);
+  const auto eos = end_of_document(tokenizer, append_eos);
+  if (eos) ids.push_back(*eos);
+  std::string fingerprint = Fingerprint().add("text 1").add(tokenizer.fingerprint()).add(eos_text(eos)).add(text).hex();
+  return {std::move(ids), std::move(name), std::move(fingerprint)};
+}
+
+}  // namespace trainyard::data

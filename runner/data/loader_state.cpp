@@ -1,0 +1,27 @@
+#include "data/loader_state.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace trainyard::data {
+using nlohmann::json;
+
+void require_same(const json& state, const json& ours, const std::string& data) {
+  for (const auto& [name, value] : ours.items()) {
+    const json saved = state.is_object() ? state.value(name, json()) : json();
+    if (saved == value) continue;
+    throw InputError(fmt::format("the checkpoint's place in the data does not fit {}: {} is {} and was {} when it was saved; resume with the same data "
+                                 "settings, or start anew with --checkpoint.resume never",
+                                 data, name, value.dump(), saved.dump()));
+  }
+}
+
+int64_t count_in(const json& state, const char* name) {
+  const auto found = state.find(name);
+  if (found == state.end() || !found->is_number_integer() || *found < 0)
+    throw InputError(fmt::format("the checkpoint's place in the data: {} must be a whole number", name));
+  return found->get<int64_t>();
+}
+
+}  // namespace trainyard::data

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <vector>
+
+#include "config/config.h"
+#include "shard/engine.h"
+
+namespace trainyard::optim {
+
+/// AdamW (Loshchilov & Hutter 2019) on this rank's shards, its moments sharded alike. Weight decay is for parameters of
+/// two or more dimensions. Keeps a reference to the engine's shards.
+class AdamW {
+ public:
+  AdamW(const shard::Engine& engine, const config::Optimizer& settings);
+
+  /// One update of every shard from its gradient times `gradient_scale`.
+  void step(double lr, float gradient_scale);
+
+  /// First and second moments of one parameter's rows: float32, the shard's shape.
+  struct Moments {
+    const shard::ParameterShard* shard;
+    Tensor first, second;
+  };
+  [[nodiscard]] std::vector<Moments>& moments() { return moments_; }
+  /// Updates done: t of the bias correction.
+  [[nodiscard]] int64_t steps_done() const { return steps_done_; }
+  void set_steps_done(int64_t steps) { steps_done_ = steps; }
+
+ private:
+  config::Optimizer settings_;
+  std::vector<Moments> moments_;
+  int64_t steps_done_ = 0;
+};
+
+}  // namespace trainyard::optim

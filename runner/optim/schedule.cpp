@@ -1,0 +1,36 @@
+#include "optim/schedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace trainyard::optim {
+namespace {
+
+/// What is left of the way from peak to floor at progress p.
+double remaining(config::Decay decay, double p) {
+  switch (decay) {
+    case config::Decay::Cosine: return 0.5 * (1 + std::cos(std::numbers::pi * p));
+    case config::Decay::Linear: return 1 - p;
+    case config::Decay::Sqrt: return 1 - std::sqrt(p);
+    case config::Decay::Constant: return 1;
+  }
+  return 1;
+}
+
+}  // namespace
+
+double Schedule::at(int64_t step) const {
+  if (step < warmup_steps) return peak * static_cast<double>(step + 1) / static_cast<double>(warmup_steps);
+  const int64_t into_decay = step - warmup_steps - stable_steps;
+  const int64_t length = total_steps - warmup_steps - stable_steps;
+  if (into_decay < 0 || decay == config::Decay::Constant) return peak;
+  const double p = length <= 0 ? 1 : std::min(1.0, static_cast<double>(into_decay) / static_cast<double>(length));
+  return peak * (min_ratio + (1 - min_ratio) * remaining(decay, p));
+}
+
+Schedule schedule_of(const config::Optimizer& o, int64_t total_steps) {
+  return {o.lr, o.warmup_steps, o.stable_steps, total_steps, o.decay, o.min_lr_ratio};
+}
+
+}  // namespace trainyard::optim

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+
+#include "config/config.h"
+
+namespace trainyard::optim {
+
+/// The learning rate of a step: linear warm-up, a stable phase, then decay to min_lr_ratio · peak.
+struct Schedule {
+  double peak = 0;
+  int64_t warmup_steps = 0, stable_steps = 0, total_steps = 0;
+  config::Decay decay = config::Decay::Constant;
+  double min_ratio = 0;
+
+  /// `step` counts from 0. Warm-up: peak · (step + 1) / warmup_steps. Then peak for stable_steps. Then, with progress
+  /// p = (step − warmup − stable) / (total − warmup − stable) in [0, 1) and floor f = min_ratio, peak times
+  ///   cosine: f + (1 − f) · ½(1 + cos πp)    linear: f + (1 − f) · (1 − p)    sqrt: f + (1 − f) · (1 − √p)
+  ///   constant: 1.
+  /// Steps past the total stay at the value p = 1.
+  [[nodiscard]] double at(int64_t step) const;
+};
+
+Schedule schedule_of(const config::Optimizer& optimizer, int64_t total_steps);
+
+}  // namespace trainyard::optim

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nn/module.h"
+#include "shard/group.h"
+
+namespace trainyard::shard {
+
+/// This rank's rows of one parameter.
+struct ParameterShard {
+  autograd::Parameter* parameter;
+  Rows rows;        ///< of dim 0
+  Tensor value;     ///< float32 [rows, …]: a view of the shard
+  Tensor gradient;  ///< float32 [rows, …]; valid while its group has a gradient
+};
+
+/// One thing that the engine did, for traces and tests.
+struct Event {
+  enum class Kind { Gather, Use, Reshard, Reduce } kind;
+  std::string group;
+  size_t gathered_bytes;  ///< of all groups, afterwards
+};
+
+/// Fully sharded data parallelism (Zhao et al. 2023; Rajbhandari et al. 2020) around a model that knows nothing of it.
+///
+///   Engine engine(mesh, policy);
+///   for (nn::Module* block : model.blocks()) engine.fully_shard(*block);
+///   engine.fully_shard(model);
+///   engine.fill(…);                     // load or initialise: each rank its rows only
+///   per micro-batch: engine.begin_micro_batch(last); model.loss(…, &tape); tape.backward();
+///   engine.finish_backward(); …step on shards()…; engine.release_gradients();
+///
+/// Groups gather before their module's forward and backward and are given back after; the next in order is gathered
+/// behind the compute of this one, on the communicator's thread; a group's gradients are reduced behind the backward of
+/// the one before it, at most one scatter in flight. The order is what the first forward did.
+/// The mesh, the modules and the engine must outlive each other's use; one thread runs all of it.
+class Engine {
+ public:
+  Engine(const Mesh& mesh, const Policy& policy);
+  ~Engine();
+
+  /// Makes a group of the parameters below `module` that are in none yet. Innermost first, the whole model last.
+  void fully_shard(nn::Module& module);
+
+  /// Gives every rank's rows their values: `source` writes rows of a parameter into `out` (float32, row by row).
+  using Source = std::function<void(const autograd::Parameter& parameter, Rows rows, std::span<float> out)>;
+  void fill(const Source& source);
+
+  /// `last`: the gradients of the step are complete after this one, so reduce them.
+  void begin_micro_batch(bool last);
+  /// Waits for the reductions under way. Afterwards gradients are valid, of all micro-batches since release_gradients().
+  void finish_backward();
+  void release_gradients();
+
+  [[nodiscard]] const std::vector<ParameterShard>& shards() const { return shards_; }
+  [[nodiscard]] const std::vector<std::unique_ptr<Group>>& groups() const { return groups_; }
+  /// Σ over this rank's rows of gradient²; summed over the shard dimension it is the square of the global norm.
+  [[nodiscard]] double gradient_sum_of_squares() const;
+
+  [[nodiscard]] const Mesh& mesh() const { return mesh_; }
+
+  void on_event(std::function<void(const Event&)> observer) { observer_ = std::move(observer); }
+
+ private:
+  class Hooks;
+
+  void before_forward(Group& group, bool is_root, bool will_go_back);
+  void after_forward(Group& group, bool is_root, bool will_go_back);
+  void before_backward(Group& group);
+  void after_backward(Group& group);
+  void use(Group& group, const std::vector<Group*>& order);
+  void gather(Group& group);
+  void reshard(Group& group);
+  void tell(Event::Kind kind, const Group& group) const;
+
+  const Mesh& mesh_;
+  Policy policy_;
+  std::vector<std::unique_ptr<Group>> groups_;
+  std::vector<ParameterShard> shards_;
+  std::vector<Group*> forward_order_, backward_order_;  // as the first forward began and ended them
+  std::vector<Group*> reductions_;                      // under way, oldest first
+  bool reduces_ = true;
+  std::function<void(const Event&)> observer_;
+};
+
+}  // namespace trainyard::shard

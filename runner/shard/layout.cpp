@@ -1,0 +1,57 @@
+#include "shard/layout.h"
+
+#include <algorithm>
+
+#include "ops/cast.h"
+#include "ops/scale.h"
+
+namespace trainyard::shard {
+namespace {
+
+/// `count` elements from `begin` on of a one-dimensional tensor.
+Tensor slice(const Tensor& flat, int64_t begin, int64_t count) { return flat.rows(begin, count); }
+
+}  // namespace
+
+Rows chunk_of(int64_t rows, int world, int rank) {
+  const int64_t chunk = (rows + world - 1) / world;
+  const int64_t begin = std::min(chunk * rank, rows);
+  return {begin, std::min(chunk, rows - begin)};
+}
+
+Layout::Layout(std::span<autograd::Parameter* const> parameters, int world_size, int rank) : world(world_size) {
+  for (autograd::Parameter* const parameter : parameters) {
+    const int64_t rows = parameter->shape()[0];
+    const int64_t row_elements = rows == 0 ? 0 : parameter->count() / rows;
+    const int64_t chunk_rows = chunk_of(rows, world, 0).count;
+    pieces.push_back({parameter, rows, row_elements, chunk_rows, chunk_of(rows, world, rank), shard_elements, whole_elements});
+    shard_elements += chunk_rows * row_elements;
+    whole_elements += rows * row_elements;
+  }
+}
+
+void copy_out(const Layout& layout, const Tensor& gathered, Tensor& whole) {
+  for (int rank = 0; rank < layout.world; ++rank) {
+    for (const Piece& piece : layout.pieces) {
+      const Rows rows = chunk_of(piece.rows, layout.world, rank);
+      const int64_t count = rows.count * piece.row_elements;
+      Tensor to = slice(whole, piece.whole_offset + rows.begin * piece.row_elements, count);
+      copy(slice(gathered, rank * layout.shard_elements + piece.shard_offset, count), to);
+    }
+  }
+}
+
+void copy_in(const Layout& layout, const Tensor& whole, Tensor& shards) {
+  for (int rank = 0; rank < layout.world; ++rank) {
+    for (const Piece& piece : layout.pieces) {
+      const Rows rows = chunk_of(piece.rows, layout.world, rank);
+      const int64_t count = rows.count * piece.row_elements, padded = piece.chunk_rows * piece.row_elements;
+      const int64_t begin = rank * layout.shard_elements + piece.shard_offset;
+      Tensor to = slice(shards, begin, count), padding = slice(shards, begin + count, padded - count);
+      ops::cast(slice(whole, piece.whole_offset + rows.begin * piece.row_elements, count), to);
+      ops::set_zero(padding);
+    }
+  }
+}
+
+}  // namespace trainyard::shard

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "autograd/parameter.h"
+
+namespace trainyard::shard {
+
+/// Rows of dim 0.
+struct Rows {
+  int64_t begin = 0, count = 0;
+  bool operator==(const Rows&) const = default;
+};
+
+/// The rows that rank `rank` of `world` holds of `rows`, split as torch.chunk does: ceil(rows / world) a rank, the last
+/// ranks short or empty.
+Rows chunk_of(int64_t rows, int world, int rank);
+
+/// One parameter's place in its group.
+struct Piece {
+  autograd::Parameter* parameter;
+  int64_t rows, row_elements;
+  int64_t chunk_rows;      ///< rows of the first, longest chunk: what every rank sends, short ones padded by zeros
+  Rows local;              ///< of this rank
+  int64_t shard_offset;    ///< elements, in a rank's padded shard
+  int64_t whole_offset;    ///< elements, in the group's unsharded parameters
+};
+
+/// How the parameters of one group lie: unsharded one after the other; sharded, in a rank's padded shard, each one's
+/// chunk after the other's. Shards side by side in rank order are what a gather gives and a reduce-scatter takes.
+struct Layout {
+  Layout(std::span<autograd::Parameter* const> parameters, int world, int rank);
+
+  std::vector<Piece> pieces;
+  int world;
+  int64_t shard_elements = 0;  ///< of a padded shard
+  int64_t whole_elements = 0;
+};
+
+/// Copies gathered shards [world · shard_elements] into unsharded parameters [whole_elements]; same dtype.
+void copy_out(const Layout& layout, const Tensor& gathered, Tensor& whole);
+
+/// The reverse: unsharded [whole_elements] into shards side by side, padding zeroed, cast to the dtype of `shards`.
+void copy_in(const Layout& layout, const Tensor& whole, Tensor& shards);
+
+}  // namespace trainyard::shard

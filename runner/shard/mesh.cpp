@@ -1,0 +1,30 @@
+#include "shard/mesh.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "comm/in_process.h"
+
+namespace trainyard::shard {
+namespace {
+
+/// The communicator of a dimension: the world itself, one rank alone, or a part of the world.
+std::unique_ptr<comm::Communicator> dimension(comm::Communicator& world, int size, int color, const char* name) {
+  if (size == world.world()) return nullptr;
+  if (size == 1) return std::move(comm::make_in_process(1, world.timeout()).front());
+  return world.split(color, name);
+}
+
+}  // namespace
+
+Mesh::Mesh(comm::Communicator& world, int replicate, int shard) : world_(&world) {
+  if (replicate < 1 || shard < 1 || replicate * shard != world.world())
+    throw std::invalid_argument(fmt::format("mesh: replicate {} × shard {} is not the world of {}", replicate, shard, world.world()));
+  own_shard_ = dimension(world, shard, world.rank() / shard, "shard");
+  own_replicate_ = dimension(world, replicate, world.rank() % shard, "replicate");
+  shard_ = own_shard_ ? own_shard_.get() : &world;
+  replicate_ = own_replicate_ ? own_replicate_.get() : &world;
+}
+
+}  // namespace trainyard::shard

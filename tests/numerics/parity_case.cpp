@@ -1,0 +1,34 @@
+#include "parity_case.h"
+
+#include <cmath>
+
+#include "base/files.h"
+#include "support/support.h"
+
+namespace trainyard::test {
+
+models::Tokens ParityCase::batch() const {
+  return {golden.read("input_ids"), golden.read("targets"), golden.has("position_ids") ? golden.read("position_ids") : Tensor()};
+}
+
+const std::vector<std::string>& decoder_cases() {
+  static const std::vector<std::string> names{"qwen3-tiny", "qwen3-untied", "llama3-tiny", "llama2-tiny", "qwen3-odd", "llama-packed"};
+  return names;
+}
+
+ParityCase load_case(const std::string& name) {
+  const auto folder = test_data() / "parity" / name;
+  return {name, models::parse_config(read_file(folder / "config.json"), folder / "config.json"), SafetensorsFile(folder / "model.safetensors"),
+          SafetensorsFile(folder / "golden.safetensors"), nlohmann::json::parse(read_file(folder / "golden.json"))};
+}
+
+double relative_l2(std::span<const float> a, std::span<const float> b) {
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < b.size(); ++i) {
+    difference += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2);
+    size += std::pow(static_cast<double>(b[i]), 2);
+  }
+  return std::sqrt(difference) / std::sqrt(size);
+}
+
+}  // namespace trainyard::test

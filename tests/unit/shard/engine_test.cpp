@@ -1,0 +1,193 @@
+#include "shard/engine.h"
+
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <map>
+
+#include "models/language_model.h"
+#include "nn/init.h"
+#include "support/ranks.h"
+
+namespace trainyard::shard {
+namespace {
+
+models::ModelConfig odd_model() {  // nothing here divides by 2, 3 or 4
+  return {.family = models::Family::Qwen3, .vocab_size = 37, .hidden_size = 13, .intermediate_size = 19, .layers = 3, .heads = 3,
+          .kv_heads = 1, .head_dim = 6, .max_positions = 64, .tied_head = true};
+}
+
+models::Tokens rows_of(int64_t rows, int rank, int world) {
+  std::vector<int32_t> ids, targets;
+  int64_t mine = 0;
+  for (int64_t row = rank; row < rows; row += world, ++mine) {
+    for (int64_t t = 0; t < 11; ++t) {
+      ids.push_back(static_cast<int32_t>((row * 7 + t * 5) % 37));
+      targets.push_back(static_cast<int32_t>((row * 7 + (t + 1) * 5) % 37));
+    }
+  }
+  return {Tensor::from<int32_t>(ids, {mine, 11}), Tensor::from<int32_t>(targets, {mine, 11}), {}};
+}
+
+struct Shape3 {
+  int replicate, shard;
+};
+
+/// What one rank sees of one step: loss, gradient norm, its gradients by name and first row, and the engine's events.
+struct Seen {
+  double loss_sum = 0, squares = 0;
+  std::map<std::string, std::vector<float>> gradients;
+  std::vector<Event> events;
+};
+
+struct Setting {
+  Policy policy;
+  int micro_batches = 1;
+  bool recompute = false;
+};
+
+Seen step_of(comm::Communicator& comm, Shape3 size, const Setting& setting) {
+  Seen seen;
+  const auto model = models::build(odd_model());
+  const Mesh mesh(comm, size.replicate, size.shard);
+  Engine engine(mesh, setting.policy);
+  for (nn::Module* const block : model->blocks()) block->set_recompute(setting.recompute), engine.fully_shard(*block);
+  engine.fully_shard(*model);
+  engine.fill([](const autograd::Parameter& p, Rows rows, std::span<float> out) { nn::initial_rows(p, 3, rows.begin, rows.count, out); });
+  for (int pass = 0; pass < 2; ++pass) {  // the second one knows the order and prefetches
+    seen.events.clear();
+    seen.loss_sum = 0;
+    engine.release_gradients();
+    engine.on_event([&](const Event& event) { seen.events.push_back(event); });
+    for (int micro = 0; micro < setting.micro_batches; ++micro) {
+      nn::Tape tape;
+      engine.begin_micro_batch(micro + 1 == setting.micro_batches);
+      // Micro-batch m of a rank is every micro_batches-th of its rows.
+      seen.loss_sum += model->loss(rows_of(8, comm.rank() + micro * comm.world(), comm.world() * setting.micro_batches), 1.0F / 88, &tape).loss_sum;
+      tape.backward();
+    }
+    engine.finish_backward();
+  }
+  seen.squares = engine.gradient_sum_of_squares();
+  for (const ParameterShard& shard : engine.shards()) {
+    const auto values = shard.gradient.values<float>();
+    seen.gradients[shard.parameter->name()] = {values.begin(), values.end()};
+  }
+  return seen;
+}
+
+std::vector<Seen> run_step(Shape3 size, const Setting& setting) {
+  return test::run_ranks(size.replicate * size.shard, [&](comm::Communicator& comm) { return step_of(comm, size, setting); });
+}
+
+/// The gradients of all ranks of the first shard group, put together.
+std::vector<float> whole_gradient(const std::vector<Seen>& ranks, int shard, const std::string& name) {
+  std::vector<float> whole;
+  for (int rank = 0; rank < shard; ++rank) {
+    const auto& part = ranks[static_cast<size_t>(rank)].gradients.at(name);
+    whole.insert(whole.end(), part.begin(), part.end());
+  }
+  return whole;
+}
+
+void check_equals_one_rank(const std::vector<Seen>& ranks, int shard) {
+  static const Seen one = run_step({1, 1}, {}).front();
+  double loss_sum = 0, squares = 0;
+  for (const Seen& seen : ranks) loss_sum += seen.loss_sum;
+  for (int rank = 0; rank < shard; ++rank) squares += ranks[static_cast<size_t>(rank)].squares;
+  CHECK(loss_sum == Approx(one.loss_sum).epsilon(1e-6));
+  CHECK(std::sqrt(squares) == Approx(std::sqrt(one.squares)).epsilon(1e-5));
+  for (const auto& [name, expected] : one.gradients) {
+    CAPTURE(name);
+    const std::vector<float> got = whole_gradient(ranks, shard, name);
+    REQUIRE(got.size() == expected.size());
+    double difference = 0, size = 0;
+    for (size_t i = 0; i < got.size(); ++i) {
+      difference += std::pow(static_cast<double>(got[i]) - static_cast<double>(expected[i]), 2);
+      size += std::pow(static_cast<double>(expected[i]), 2);
+    }
+    CHECK(std::sqrt(difference) <= 1e-5 * std::sqrt(size));
+  }
+}
+
+std::string story(const std::vector<Event>& events, Event::Kind kind) {
+  std::string story;
+  for (const Event& event : events)
+    if (event.kind == kind) story += (story.empty() ? "" : " ") + (event.group == "root" ? "r" : event.group.substr(event.group.rfind('.') + 1));
+  return story;
+}
+
+}  // namespace
+
+TEST_CASE("Engine: any mesh, reshard and accumulation gives the loss and gradients of one rank", "[shard]") {
+  const auto size = GENERATE(values<Shape3>({{1, 1}, {1, 2}, {1, 3}, {1, 4}, {1, 8}, {2, 1}, {3, 1}, {2, 2}, {2, 3}, {4, 2}}));
+  const auto reshard = GENERATE(Reshard::AfterForward, Reshard::AfterBackward);
+  const int micro_batches = GENERATE(1, 2);
+  const bool sync_every = GENERATE(false, true);
+  CAPTURE(size.replicate, size.shard, reshard, micro_batches, sync_every);
+  check_equals_one_rank(run_step(size, {{.reshard = reshard, .sync_every_micro_batch = sync_every}, micro_batches}), size.shard);
+}
+
+TEST_CASE("Engine: prefetch, recomputation and ranks without rows change no bit", "[shard]") {
+  const Shape3 size{1, 3};
+  const auto plain = run_step(size, {{.prefetch = 0}});
+  const auto other = GENERATE_COPY(values<Setting>({{{.prefetch = 1}}, {{.prefetch = 2}}, {{.prefetch = 1}, 1, true}}));
+  const auto got = run_step(size, other);
+  for (size_t rank = 0; rank < got.size(); ++rank) CHECK(got[rank].gradients == plain[rank].gradients);
+  check_equals_one_rank(run_step({1, 8}, {{}, 2}), 8);  // 8 rows in 16 places: half the micro-batches are empty
+}
+
+TEST_CASE("Engine: bfloat16 parameters stay near float32, and the shards are float32", "[shard]") {
+  const auto fp32 = run_step({1, 2}, {}), bf16 = run_step({1, 2}, {{.param_dtype = DType::BFloat16}});
+  const auto half = run_step({1, 2}, {{.param_dtype = DType::BFloat16, .reduce_dtype = DType::BFloat16}});
+  CHECK(bf16[0].loss_sum + bf16[1].loss_sum == Approx(fp32[0].loss_sum + fp32[1].loss_sum).epsilon(1e-2));
+  CHECK(bf16[0].squares + bf16[1].squares == Approx(fp32[0].squares + fp32[1].squares).epsilon(2e-2));
+  CHECK(half[0].squares + half[1].squares == Approx(bf16[0].squares + bf16[1].squares).epsilon(2e-2));
+  CHECK(half[0].squares != bf16[0].squares);
+}
+
+TEST_CASE("Engine: groups are gathered one ahead, forward and backward, and the last block again", "[shard]") {
+  const auto events = run_step({1, 2}, {}).front().events;
+  CHECK(story(events, Event::Kind::Gather) == "r 0 1 2 2 1 0");
+  CHECK(story(events, Event::Kind::Use) == "r 0 1 2 r 2 1 0");
+  CHECK(story(events, Event::Kind::Reduce) == "2 1 0 r");
+  CHECK(story(events, Event::Kind::Reshard) == "0 1 2 2 1 0 r");
+  // One ahead: block 1 is asked for before block 0 is used.
+  const auto at = [&](Event::Kind kind, const std::string& group) {
+    return std::ranges::find_if(events, [&](const Event& e) { return e.kind == kind && e.group == group; }) - events.begin();
+  };
+  CHECK(at(Event::Kind::Gather, "model.layers.1") < at(Event::Kind::Use, "model.layers.0"));
+}
+
+TEST_CASE("Engine: SHARD_GRAD_OP gathers once, NO_SHARD never", "[shard]") {
+  CHECK(story(run_step({1, 2}, {{.reshard = Reshard::AfterBackward}}).front().events, Event::Kind::Gather) == "r 0 1 2");
+  for (const Event& event : run_step({2, 1}, {}).front().events) CHECK(event.gathered_bytes == 0);
+}
+
+TEST_CASE("Engine: gathered bytes never exceed the root and two blocks", "[shard]") {
+  const int64_t block = (models::parameter_count(odd_model()) - 37 * 13 - 13) / 3, root = 37 * 13 + 13;
+  size_t most = 0;
+  for (const Event& event : run_step({1, 2}, {}).front().events) most = std::max(most, event.gathered_bytes);
+  // A gather's buffer is padded to even rows: a few rows more than the parameters.
+  CHECK(most <= static_cast<size_t>(root + 2 * block + 200) * 4);
+  CHECK(most >= static_cast<size_t>(root + 2 * block) * 4);
+}
+
+TEST_CASE("Engine: what a rank holds at rest is its part of the model", "[shard]") {
+  models::ModelConfig config = odd_model();
+  config.hidden_size = 64, config.intermediate_size = 160, config.vocab_size = 256, config.head_dim = 16;
+  const auto parameter_bytes = static_cast<double>(models::parameter_count(config) * 4);
+  const int world = GENERATE(1, 2, 4);
+  const auto held = test::run_ranks(world, [&](comm::Communicator& comm) {
+    const auto ledger = std::make_shared<MemoryLedger>();
+    const MemoryScope scope(ledger);
+    const auto model = models::build(config);
+    const Mesh mesh(comm, 1, comm.world());
+    Engine engine(mesh, {});
+    engine.fully_shard(*model);
+    return ledger->held_bytes();
+  });
+  for (const size_t bytes : held) CHECK(static_cast<double>(bytes) == Approx(parameter_bytes / world).epsilon(0.02));
+}
+
+}  // namespace trainyard::shard
