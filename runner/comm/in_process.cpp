@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "comm/peer_messages.h"
 #include "comm/in_process_group.h"
 #include "comm/ordered_fold.h"
 #include "comm/queued_communicator.h"
@@ -18,63 +17,64 @@ namespace {
 
 class InProcess final : public Backend {
  public:
-  InProcess(std::shared_ptr<InProcessGroup> group, int rank) : group_(std::move(group)), rank_(rank) {}
+  InProcess(std::shared_ptr<InProcessGroup> group, Roster roster)
+      : group_(std::move(group)), roster_(std::move(roster)), rank_(roster_.rank) {}
   ~InProcess() override { abort(); }
 
   int rank() const override { return rank_; }
   int world() const override { return group_->world(); }
 
   void all_gather(const Call& call, std::span<const std::byte> input, std::span<std::byte> output) override {
-    const auto posts = group_->meet(rank_, call, {.data = input.data(), .bytes = input.size()});
+    const auto posts = group_->meet(roster_, call, {.data = input.data(), .bytes = input.size()});
     for (int peer = 0; peer < world(); ++peer)
       copy_bytes({posts[peer].data, input.size()}, slice_of(output, peer, world()));
-    group_->meet(rank_, call, {});
+    group_->meet(roster_, call, {});
   }
 
   void reduce_scatter(const Call& call, DType dtype, std::span<const std::byte> input,
                       std::span<std::byte> output) override {
-    const auto posts = group_->meet(rank_, call, {.data = input.data(), .bytes = input.size()});
+    const auto posts = group_->meet(roster_, call, {.data = input.data(), .bytes = input.size()});
     reduce(dtype, ReduceOp::Sum, posts, static_cast<size_t>(rank_) * output.size(), output);
-    group_->meet(rank_, call, {});
+    group_->meet(roster_, call, {});
   }
 
   void all_reduce(const Call& call, DType dtype, ReduceOp op, std::span<std::byte> values) override {
-    const auto posts = group_->meet(rank_, call, {.data = values.data(), .bytes = values.size()});
+    const auto posts = group_->meet(roster_, call, {.data = values.data(), .bytes = values.size()});
     const size_t size = size_of(dtype), count = values.size() / size;
     const auto mine = chunk_of(count, rank_, world());
     // Nobody else reads this rank's chunk of this rank's values until the second meeting, so it is reduced in place.
     reduce(dtype, op, posts, mine.begin * size, values.subspan(mine.begin * size, (mine.end - mine.begin) * size));
-    group_->meet(rank_, call, {});
+    group_->meet(roster_, call, {});
     for (int peer = 0; peer < world(); ++peer) {
       const auto theirs = chunk_of(count, peer, world());
       const size_t begin = theirs.begin * size, bytes = (theirs.end - theirs.begin) * size;
       copy_bytes({posts[peer].data + begin, bytes}, values.subspan(begin, bytes));
     }
-    group_->meet(rank_, call, {});
+    group_->meet(roster_, call, {});
   }
 
   void broadcast(const Call& call, std::span<std::byte> values, int root) override {
-    const auto posts = group_->meet(rank_, call, {.data = values.data(), .bytes = values.size()});
+    const auto posts = group_->meet(roster_, call, {.data = values.data(), .bytes = values.size()});
     copy_bytes({posts[root].data, values.size()}, values);
-    group_->meet(rank_, call, {});
+    group_->meet(roster_, call, {});
   }
 
   void all_to_all(const Call& call, std::span<const std::byte> input, std::span<std::byte> output) override {
-    const auto posts = group_->meet(rank_, call, {.data = input.data(), .bytes = input.size()});
+    const auto posts = group_->meet(roster_, call, {.data = input.data(), .bytes = input.size()});
     for (int peer = 0; peer < world(); ++peer)
       copy_bytes(slice_of(std::span(posts[peer].data, input.size()), rank_, world()), slice_of(output, peer, world()));
-    group_->meet(rank_, call, {});
+    group_->meet(roster_, call, {});
   }
 
-  void barrier(const Call& call) override { group_->meet(rank_, call, {}); }
+  void barrier(const Call& call) override { group_->meet(roster_, call, {}); }
 
   std::unique_ptr<Backend> split(const Call& call, std::span<const int> members, const std::string&) override {
-    const auto place = std::ranges::find(members, rank_) - members.begin();
-    auto offered = place == 0 ? std::make_shared<InProcessGroup>(static_cast<int>(members.size())) : nullptr;
-    const auto posts = group_->meet(rank_, call, {.offer = &offered});
+    Roster chosen = roster_.of(members);
+    auto offered = chosen.rank == 0 ? std::make_shared<InProcessGroup>(static_cast<int>(members.size())) : nullptr;
+    const auto posts = group_->meet(roster_, call, {.offer = &offered});
     auto part = *posts[members.front()].offer;
-    group_->meet(rank_, call, {});  // the offers may go out of scope
-    return std::make_unique<InProcess>(std::move(part), static_cast<int>(place));
+    group_->meet(roster_, call, {});  // the offers may go out of scope
+    return std::make_unique<InProcess>(std::move(part), std::move(chosen));
   }
 
   void abort() noexcept override { group_->leave(rank_); }
@@ -87,6 +87,7 @@ class InProcess final : public Backend {
   }
 
   const std::shared_ptr<InProcessGroup> group_;
+  const Roster roster_;
   const int rank_;
 };
 
@@ -96,7 +97,7 @@ std::vector<std::unique_ptr<Communicator>> make_in_process(int world, std::chron
   const auto group = std::make_shared<InProcessGroup>(world);
   std::vector<std::unique_ptr<Communicator>> ranks;
   for (int rank = 0; rank < world; ++rank)
-    ranks.push_back(std::make_unique<QueuedCommunicator>(std::make_unique<InProcess>(group, rank), timeout));
+    ranks.push_back(std::make_unique<QueuedCommunicator>(std::make_unique<InProcess>(group, roster_of_threads(rank, world)), timeout));
   return ranks;
 }
 

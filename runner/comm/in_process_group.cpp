@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "comm/peer_messages.h"
 
 namespace trainyard::comm {
 
@@ -16,7 +15,8 @@ std::vector<int> InProcessGroup::missing(uint64_t meeting) const {
   return absent;
 }
 
-std::vector<Post> InProcessGroup::meet(int rank, const Call& call, const Post& post) {
+std::vector<Post> InProcessGroup::meet(const Roster& roster, const Call& call, const Post& post) {
+  const int rank = roster.rank;
   std::unique_lock lock(mutex_);
   Member& self = ranks_[rank];
   const uint64_t meeting = ++self.meetings;
@@ -27,26 +27,26 @@ std::vector<Post> InProcessGroup::meet(int rank, const Call& call, const Post& p
 
   const auto deadline = std::chrono::steady_clock::now() + call.timeout;
   for (auto absent = missing(meeting); !absent.empty(); absent = missing(meeting)) {
-    throw_if_lost(rank, call, absent);
+    throw_if_lost(roster, call, absent);
     if (changed_.wait_until(lock, deadline) == std::cv_status::timeout && !missing(meeting).empty()) {
-      if (culprits_.empty()) blame(missing(meeting), fmt::format("rank {} waited in vain", rank));
-      throw PeerError(timeout_message(rank, call, names_of(missing(meeting), {})));
+      if (culprits_.empty()) blame(missing(meeting), fmt::format("rank {} waited in vain", roster.numbers[rank]));
+      throw PeerError(roster.waited(call, missing(meeting)));
     }
   }
-  check_same(rank, call, post, meeting);
+  check_same(roster, call, post, meeting);
   std::vector<Post> posts;
   for (const Member& member : ranks_) posts.push_back(member.posts[meeting % 2]);
   return posts;
 }
 
-void InProcessGroup::throw_if_lost(int rank, const Call& call, const std::vector<int>& absent) {
-  if (ranks_[rank].left) throw PeerError(fmt::format("rank {}: {} was abandoned: this rank aborted", rank, call.text()));
+void InProcessGroup::throw_if_lost(const Roster& roster, const Call& call, const std::vector<int>& absent) {
+  if (ranks_[roster.rank].left) throw PeerError(roster.abandoned(call));
   if (culprits_.empty()) {
     std::vector<int> gone;
     std::ranges::copy_if(absent, std::back_inserter(gone), [this](int peer) { return ranks_[peer].left; });
     if (!gone.empty()) blame(gone, "its thread is gone");
   }
-  if (!culprits_.empty()) throw PeerError(lost_message(rank, call, names_of(culprits_, {}), reason_));
+  if (!culprits_.empty()) throw PeerError(roster.lost(call, culprits_, reason_));
 }
 
 void InProcessGroup::blame(std::vector<int> ranks, std::string reason) {
@@ -55,7 +55,7 @@ void InProcessGroup::blame(std::vector<int> ranks, std::string reason) {
   changed_.notify_all();
 }
 
-void InProcessGroup::check_same(int rank, const Call& call, const Post& post, uint64_t meeting) const {
+void InProcessGroup::check_same(const Roster& roster, const Call& call, const Post& post, uint64_t meeting) const {
   for (int peer = 0; peer < world(); ++peer) {
     // One that is further on has been through this check itself.
     const Member& other = ranks_[peer];
@@ -64,7 +64,8 @@ void InProcessGroup::check_same(int rank, const Call& call, const Post& post, ui
     if (bytes == post.bytes && other.doing == call.name) continue;
     const Call theirs{.name = other.doing, .label = other.label, .timeout = call.timeout};
     throw std::logic_error(fmt::format("ranks issue different collectives: rank {} {} ({} bytes), rank {} {} ({} bytes)",
-                                       rank, call.text(), post.bytes, peer, theirs.text(), bytes));
+                                       roster.numbers[roster.rank], call.text(), post.bytes, roster.numbers[peer],
+                                       theirs.text(), bytes));
   }
 }
 

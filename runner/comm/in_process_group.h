@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "comm/backend.h"
+#include "comm/roster.h"
 
 namespace trainyard::comm {
 
@@ -29,9 +30,9 @@ class InProcessGroup {
 
   [[nodiscard]] int world() const { return static_cast<int>(ranks_.size()); }
 
-  /// Waits for every rank and returns what each shows, by rank. Throws PeerError naming the ranks that left or did not
+  /// Brings `roster.rank`, waits for every other, and returns what each shows, by rank. Throws PeerError naming the ranks that left or did not
   /// come within call.timeout; std::logic_error where ranks came for different collectives.
-  std::vector<Post> meet(int rank, const Call& call, const Post& post);
+  std::vector<Post> meet(const Roster& roster, const Call& call, const Post& post);
 
   /// `rank` comes to no more meetings. It may be in one: that throws.
   void leave(int rank);
@@ -44,9 +45,9 @@ class InProcessGroup {
     Post posts[2];  ///< of even and odd meetings: a fast rank may be at the next one while a slow one reads
   };
   [[nodiscard]] std::vector<int> missing(uint64_t meeting) const;
-  void throw_if_lost(int rank, const Call& call, const std::vector<int>& absent);
+  void throw_if_lost(const Roster& roster, const Call& call, const std::vector<int>& absent);
   void blame(std::vector<int> ranks, std::string reason);
-  void check_same(int rank, const Call& call, const Post& post, uint64_t meeting) const;
+  void check_same(const Roster& roster, const Call& call, const Post& post, uint64_t meeting) const;
 
   std::mutex mutex_;  // guards all below
   std::condition_variable changed_;
