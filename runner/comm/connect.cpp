@@ -1,13 +1,13 @@
-#include "comm/backend.h"
 #include "comm/gloo.h"
 #include "comm/in_process.h"
+#include "comm/mpi_backend.h"
 #include "comm/settings.h"
 
 namespace trainyard::comm {
 
 std::unique_ptr<Communicator> connect(const Settings& settings) {
   if (settings.world == 1) return std::move(make_in_process(1, settings.timeout).front());
-  return connect_gloo(settings);
+  return settings.transport == Transport::Mpi ? connect_mpi(settings) : connect_gloo(settings);
 }
 
 }  // namespace trainyard::comm

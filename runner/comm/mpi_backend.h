@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+
+#include "comm/communicator.h"
+#include "comm/settings.h"
+
+namespace trainyard::comm {
+
+/// The world of mpirun: settings.transport Mpi, world > 1. Throws InputError where mpirun's world is another than
+/// settings' or this process was not started by mpirun.
+std::unique_ptr<Communicator> connect_mpi(const Settings& settings);
+
+}  // namespace trainyard::comm
