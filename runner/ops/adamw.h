@@ -10,8 +10,8 @@ struct AdamWStep {
   double beta2 = 0.95;
   double eps = 1e-8;
   double weight_decay = 0;
-  int64_t step = 1;       ///< t, from 1: the bias corrections 1 − beta^t are taken in double
-  float grad_scale = 1;   ///< multiplies the gradient first: the clip factor
+  int64_t step = 1;      ///< t, from 1: the bias corrections 1 − beta^t are taken in double
+  float grad_scale = 1;  ///< multiplies the gradient first: the clip factor
 };
 
 /// AdamW (Loshchilov and Hutter 2019) in one pass, in PyTorch's order: with g = grad · grad_scale

@@ -12,17 +12,20 @@ namespace {
 
 void require_sizes(std::string_view op, const AttentionShape& shape, const AttentionOptions& options) {
   const bool valid = shape.batch >= 0 && shape.q_tokens >= 0 && shape.kv_tokens >= 0 && shape.head_dim > 0 &&
-                     shape.kv_heads > 0 && shape.heads > 0 && shape.heads % shape.kv_heads == 0 && options.q_offset >= 0;
+                     shape.kv_heads > 0 && shape.heads > 0 && shape.heads % shape.kv_heads == 0 &&
+                     options.q_offset >= 0;
   if (!valid)
-    throw std::invalid_argument(fmt::format("{}: batch {}, tokens {} and {}, heads {}, KV heads {}, head size {}, offset {}: KV heads must "
-                                            "divide heads and no size may be negative",
-                                            op, shape.batch, shape.q_tokens, shape.kv_tokens, shape.heads, shape.kv_heads,
-                                            shape.head_dim, options.q_offset));
+    throw std::invalid_argument(
+        fmt::format("{}: batch {}, tokens {} and {}, heads {}, KV heads {}, head size {}, offset {}: KV heads must "
+                    "divide heads and no size may be negative",
+                    op, shape.batch, shape.q_tokens, shape.kv_tokens, shape.heads, shape.kv_heads, shape.head_dim,
+                    options.q_offset));
   if (options.document_starts.defined() && !options.causal)
     throw std::invalid_argument(fmt::format("{}: document starts are for causal attention only", op));
 }
 
-void require_inputs(std::string_view op, const AttentionSaved& saved, const AttentionShape& shape, const AttentionOptions& options) {
+void require_inputs(std::string_view op, const AttentionSaved& saved, const AttentionShape& shape,
+                    const AttentionOptions& options) {
   require_sizes(op, shape, options);
   const Shape queries{shape.batch * shape.q_tokens, shape.heads * shape.head_dim};
   const Shape keys{shape.batch * shape.kv_tokens, shape.kv_heads * shape.head_dim};

@@ -14,9 +14,9 @@ struct AttentionShape {
 };
 
 struct AttentionOptions {
-  float scale = 1;      ///< multiplies q · k; usually head_dim^-½
-  bool causal = true;   ///< key j is visible to query i of a row only if j <= q_offset + i
-  int64_t q_offset = 0; ///< position of the first query: with a KV cache kv_tokens − q_tokens, else 0
+  float scale = 1;       ///< multiplies q · k; usually head_dim^-½
+  bool causal = true;    ///< key j is visible to query i of a row only if j <= q_offset + i
+  int64_t q_offset = 0;  ///< position of the first query: with a KV cache kv_tokens − q_tokens, else 0
   /// Packed documents: [batch * q_tokens] int32, for each query the index in its row of its document's first key;
   /// keys before it are hidden. Undefined: the whole row is one document. Only with `causal`.
   Tensor document_starts;

@@ -9,7 +9,8 @@ namespace {
 
 void require_memory(std::string_view op, std::string_view name, const Tensor& tensor) {
   if (tensor.count() > 0 && !tensor.storage()->is_materialized())
-    throw std::invalid_argument(fmt::format("{}: the memory of {} {} is released", op, name, to_string(tensor.shape())));
+    throw std::invalid_argument(
+        fmt::format("{}: the memory of {} {} is released", op, name, to_string(tensor.shape())));
 }
 
 }  // namespace
@@ -46,8 +47,7 @@ void require_indices(std::string_view op, std::string_view name, const Tensor& i
   const std::span<const int32_t> values = indices.values<int32_t>();
   for (size_t i = 0; i < values.size(); ++i)
     if ((values[i] < 0 || values[i] >= limit) && allowed != values[i])
-      throw std::invalid_argument(
-          fmt::format("{}: {}[{}] is {}, outside 0 to {}", op, name, i, values[i], limit - 1));
+      throw std::invalid_argument(fmt::format("{}: {}[{}] is {}, outside 0 to {}", op, name, i, values[i], limit - 1));
 }
 
 }  // namespace trainyard::ops

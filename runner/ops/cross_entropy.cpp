@@ -6,7 +6,8 @@
 namespace trainyard::ops {
 namespace {
 
-void require_inputs(std::string_view op, const Tensor& h, const Tensor& w, const Tensor& targets, const Tensor* token_loss) {
+void require_inputs(std::string_view op, const Tensor& h, const Tensor& w, const Tensor& targets,
+                    const Tensor* token_loss) {
   require_rank(op, "h", h, 2);
   require_rank(op, "w", w, 2);
   require_floating(op, "h", h);

@@ -16,7 +16,8 @@ struct MatmulOptions {
 ///   a  [m, k], stored [k, m] where transposed      b  [k, n], stored [n, k] where transposed      c  [m, n]
 /// a and b: both float32 or both bfloat16; c: either of the two. Sums are float32, rounded once at the store.
 /// c must not overlap a or b. A Linear layer without bias: y = x · Wᵀ, dx = dy · W, dW += dyᵀ · x:
-///   matmul(x, w, y, {.b = Transpose::Yes}); matmul(dy, w, dx); matmul(dy, x, dw, {.a = Transpose::Yes, .accumulate = true});
+///   matmul(x, w, y, {.b = Transpose::Yes}); matmul(dy, w, dx); matmul(dy, x, dw, {.a = Transpose::Yes, .accumulate =
+///   true});
 /// Throws std::invalid_argument where shapes or dtypes do not fit.
 void matmul(const Tensor& a, const Tensor& b, Tensor& c, MatmulOptions options = {});
 

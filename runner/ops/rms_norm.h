@@ -19,9 +19,10 @@ void add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& weight,
                   Tensor& rstd);
 
 struct RmsNormGradients {
-  Tensor dx;                   ///< [tokens, hidden], x's dtype; may be dy
-  Tensor dweight;              ///< [hidden], float32 or bfloat16: added to
-  bool accumulate_dx = false;  ///< dx += instead of dx =: adds the gradient that comes past the norm on the residual path
+  Tensor dx;       ///< [tokens, hidden], x's dtype; may be dy
+  Tensor dweight;  ///< [hidden], float32 or bfloat16: added to
+  bool accumulate_dx =
+      false;  ///< dx += instead of dx =: adds the gradient that comes past the norm on the residual path
 };
 
 /// With g = dy · weight and n = x · rstd:  dx = rstd · (g − n · mean(g · n)),  dweight += Σ over tokens of dy · n.

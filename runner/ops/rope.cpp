@@ -13,7 +13,8 @@ namespace trainyard::ops {
 // std::cos of a float is within 1 ulp of PyTorch's vectorised one; the angle, which decides, is the same float.
 RopeTables rope_tables(int64_t positions, std::span<const float> inv_freq) {
   const auto half = static_cast<int64_t>(inv_freq.size());
-  RopeTables tables{.cos = Tensor::empty({positions, half}, DType::Float32), .sin = Tensor::empty({positions, half}, DType::Float32)};
+  RopeTables tables{.cos = Tensor::empty({positions, half}, DType::Float32),
+                    .sin = Tensor::empty({positions, half}, DType::Float32)};
   float *cos = tables.cos.data<float>(), *sin = tables.sin.data<float>();
   for (int64_t position = 0; position < positions; ++position)
     for (const float frequency : inv_freq) {
@@ -34,8 +35,8 @@ void rope(const Tensor& x, const Tensor& positions, const RopeTables& tables, Ro
   require("rope", "sin", tables.sin, tables.cos.shape(), DType::Float32);
   const int64_t head_dim = 2 * tables.cos.size(1);
   if (head_dim == 0 || x.size(1) % head_dim != 0)
-    throw std::invalid_argument(fmt::format("rope: x is {}, whose width is no multiple of the head size {} of the tables",
-                                            to_string(x.shape()), head_dim));
+    throw std::invalid_argument(fmt::format(
+        "rope: x is {}, whose width is no multiple of the head size {} of the tables", to_string(x.shape()), head_dim));
   require_indices("rope", "positions", positions, tables.cos.size(0));
   cpu::rope(x, positions, tables, rotation, out);
 }

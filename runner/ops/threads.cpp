@@ -12,6 +12,8 @@ void set_threads(int count) {
   omp_set_num_threads(count);
 }
 
-int threads() { return omp_get_max_threads(); }
+int threads() {
+  return omp_get_max_threads();
+}
 
 }  // namespace trainyard::ops

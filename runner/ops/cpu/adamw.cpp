@@ -26,7 +26,8 @@ Factors factors_of(const AdamWStep& step) {
           .inverse_root_correction2 = static_cast<float>(1 / std::sqrt(correction2))};
 }
 
-TRAINYARD_MULTIVERSION void update(float* param, const float* grad, float* m, float* v, const Factors& factors, int64_t count) {
+TRAINYARD_MULTIVERSION void update(float* param, const float* grad, float* m, float* v, const Factors& factors,
+                                   int64_t count) {
   const Factors f = factors;  // by value: the stores below cannot change it
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
@@ -35,7 +36,8 @@ TRAINYARD_MULTIVERSION void update(float* param, const float* grad, float* m, fl
     const float second = f.beta2 * v[i] + f.rest2 * g * g;
     m[i] = first;
     v[i] = second;
-    param[i] = param[i] * f.keep - f.step_size * (first / (__builtin_sqrtf(second) * f.inverse_root_correction2 + f.eps));
+    param[i] =
+        param[i] * f.keep - f.step_size * (first / (__builtin_sqrtf(second) * f.inverse_root_correction2 + f.eps));
   }
 }
 

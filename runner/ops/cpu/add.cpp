@@ -16,17 +16,19 @@ TRAINYARD_MULTIVERSION void add_elements(const A* a, const B* b, Out* out, int64
 
 void add(const Tensor& a, const Tensor& b, Tensor& out) {
   with_element(a.dtype(), [&]<typename T>(T*) {
-    parallel_for(a.count(), kElementGrain, [a = a.data<T>(), b = b.data<T>(), out = out.data<T>()](int64_t begin, int64_t end) {
-      add_elements(a + begin, b + begin, out + begin, end - begin);
-    });
+    parallel_for(a.count(), kElementGrain,
+                 [a = a.data<T>(), b = b.data<T>(), out = out.data<T>()](int64_t begin, int64_t end) {
+                   add_elements(a + begin, b + begin, out + begin, end - begin);
+                 });
   });
 }
 
 void add_to(Tensor& total, const Tensor& addend) {
   with_elements(total.dtype(), addend.dtype(), [&]<typename T, typename A>(T*, A*) {
-    parallel_for(total.count(), kElementGrain, [total = total.data<T>(), addend = addend.data<A>()](int64_t begin, int64_t end) {
-      add_elements(total + begin, addend + begin, total + begin, end - begin);
-    });
+    parallel_for(total.count(), kElementGrain,
+                 [total = total.data<T>(), addend = addend.data<A>()](int64_t begin, int64_t end) {
+                   add_elements(total + begin, addend + begin, total + begin, end - begin);
+                 });
   });
 }
 

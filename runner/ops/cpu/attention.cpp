@@ -26,7 +26,8 @@ struct SoftmaxBlock {
 TRAINYARD_MULTIVERSION void softmax_block(const SoftmaxBlock& block) {
   const int64_t head_dim = block.head_dim;
   for (int64_t row = 0; row < block.rows; ++row) {
-    const MaskedRow masked = mask_row(block.scores + row * kScoreStride, block.begin[row], block.end[row], block.columns);
+    const MaskedRow masked =
+        mask_row(block.scores + row * kScoreStride, block.begin[row], block.end[row], block.columns);
     if (masked.count == 0) continue;
     float* const scores = masked.scores;
     float most = block.running[row].most;
@@ -65,10 +66,16 @@ TRAINYARD_MULTIVERSION void divide_rows(const SoftmaxBlock& block) {
 
 class Forward {
  public:
-  Forward(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionShape& shape, const AttentionOptions& options,
-          Tensor& out, Tensor& lse)
-      : q_(q.data<float>()), k_(k.data<float>()), v_(v.data<float>()), out_(out.data<float>()), lse_(lse.data<float>()),
-        shape_(shape), scale_(options.scale), visibility_(shape, options) {}
+  Forward(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionShape& shape,
+          const AttentionOptions& options, Tensor& out, Tensor& lse)
+      : q_(q.data<float>()),
+        k_(k.data<float>()),
+        v_(v.data<float>()),
+        out_(out.data<float>()),
+        lse_(lse.data<float>()),
+        shape_(shape),
+        scale_(options.scale),
+        visibility_(shape, options) {}
 
   void run() {
     const int64_t blocks = (shape_.q_tokens + kQueryBlock - 1) / kQueryBlock;
@@ -94,8 +101,9 @@ class Forward {
     const auto v = head_of(v_, row * s.kv_tokens, kv_head, s.kv_heads, s.head_dim);
     std::vector<Running> running(static_cast<size_t>(queries.size()), {-INFINITY, 0});
     const Range visible = visibility_.keys_of(row, queries);
-    SoftmaxBlock block{scores, columns.begin.data(), columns.end.data(), running.data(), out.at(queries.begin),
-                       queries.size(), 0, out.stride, s.head_dim};
+    SoftmaxBlock block{
+        scores, columns.begin.data(), columns.end.data(), running.data(), out.at(queries.begin), queries.size(),
+        0,      out.stride,           s.head_dim};
     for (int64_t key = visible.begin; key < visible.end; key += kKeyBlock) {
       const Range keys{key, std::min(key + kKeyBlock, visible.end)};
       block.columns = keys.size();
@@ -111,9 +119,11 @@ class Forward {
 
   static void finish(const SoftmaxBlock& block, Range visible, float* lse) {
     if (visible.size() == 0)
-      for (int64_t row = 0; row < block.rows; ++row) std::fill_n(block.out + row * block.out_stride, block.head_dim, 0.0F);
+      for (int64_t row = 0; row < block.rows; ++row)
+        std::fill_n(block.out + row * block.out_stride, block.head_dim, 0.0F);
     divide_rows(block);
-    for (int64_t row = 0; row < block.rows; ++row) lse[row] = block.running[row].most + std::log(block.running[row].total);
+    for (int64_t row = 0; row < block.rows; ++row)
+      lse[row] = block.running[row].most + std::log(block.running[row].total);
   }
 
   const float *q_, *k_, *v_;
@@ -131,7 +141,8 @@ void attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attentio
   for (int64_t row = 0; row < shape.batch; ++row) {
     const AttentionRow at(shape, options, row);
     Tensor out_row = Tensor::empty(at.queries(out).shape(), DType::Float32), lse_row = lse.rows(row, 1);
-    Forward(in_float(at.queries(q)), in_float(at.keys(k)), in_float(at.keys(v)), at.shape, at.options, out_row, lse_row).run();
+    Forward(in_float(at.queries(q)), in_float(at.keys(k)), in_float(at.keys(v)), at.shape, at.options, out_row, lse_row)
+        .run();
     Tensor rounded = at.queries(out);
     cast(out_row, rounded);
   }

@@ -16,7 +16,8 @@ struct GradientBlock {
 
 TRAINYARD_MULTIVERSION void gradient_block(const GradientBlock& block) {
   for (int64_t row = 0; row < block.rows; ++row) {
-    const MaskedRow masked = mask_row(block.scores + row * kScoreStride, block.begin[row], block.end[row], block.columns);
+    const MaskedRow masked =
+        mask_row(block.scores + row * kScoreStride, block.begin[row], block.end[row], block.columns);
     float *const p = masked.scores, *const d = block.dprobabilities + (p - block.scores);
     float* const d_row = block.dprobabilities + row * kScoreStride;
     for (float* before = d_row; before < d; ++before) *before = 0;
@@ -30,7 +31,8 @@ TRAINYARD_MULTIVERSION void gradient_block(const GradientBlock& block) {
   }
 }
 
-TRAINYARD_MULTIVERSION void row_dots(Head<const float> a, Head<const float> b, Range rows, int64_t head_dim, float* dots) {
+TRAINYARD_MULTIVERSION void row_dots(Head<const float> a, Head<const float> b, Range rows, int64_t head_dim,
+                                     float* dots) {
   for (int64_t row = rows.begin; row < rows.end; ++row) {
     const float *const left = a.at(row), *const right = b.at(row);
     float dot = 0;
@@ -55,18 +57,27 @@ struct Scratch {
 /// nothing depends on the number of threads and five products do where a split by keys would need seven.
 class Backward {
  public:
-  Backward(const Tensor& dout, const AttentionSaved& saved, const AttentionShape& shape, const AttentionOptions& options,
-           AttentionGradients& gradients)
-      : dout_(dout.data<float>()), q_(saved.q.data<float>()), k_(saved.k.data<float>()), v_(saved.v.data<float>()),
-        out_(saved.out.data<float>()), lse_(saved.lse.data<float>()), dq_(gradients.dq.data<float>()),
-        dk_(gradients.dk.data<float>()), dv_(gradients.dv.data<float>()), shape_(shape), scale_(options.scale),
+  Backward(const Tensor& dout, const AttentionSaved& saved, const AttentionShape& shape,
+           const AttentionOptions& options, AttentionGradients& gradients)
+      : dout_(dout.data<float>()),
+        q_(saved.q.data<float>()),
+        k_(saved.k.data<float>()),
+        v_(saved.v.data<float>()),
+        out_(saved.out.data<float>()),
+        lse_(saved.lse.data<float>()),
+        dq_(gradients.dq.data<float>()),
+        dk_(gradients.dk.data<float>()),
+        dv_(gradients.dv.data<float>()),
+        shape_(shape),
+        scale_(options.scale),
         visibility_(shape, options) {}
 
   void run() {
     parallel_for(shape_.batch * shape_.kv_heads, 1, [&](int64_t begin, int64_t end) {
       const SerialScope serial;
       Scratch scratch;
-      for (int64_t unit = begin; unit < end; ++unit) add_kv_head(unit / shape_.kv_heads, unit % shape_.kv_heads, scratch);
+      for (int64_t unit = begin; unit < end; ++unit)
+        add_kv_head(unit / shape_.kv_heads, unit % shape_.kv_heads, scratch);
     });
   }
 
@@ -83,8 +94,16 @@ class Backward {
     const AttentionShape& s = shape_;
     const auto of_query = [&](auto* data) { return head_of(data, row * s.q_tokens, head, s.heads, s.head_dim); };
     const auto of_key = [&](auto* data) { return head_of(data, row * s.kv_tokens, kv_head, s.kv_heads, s.head_dim); };
-    return {.q = of_query(q_), .out = of_query(out_), .dout = of_query(dout_), .k = of_key(k_), .v = of_key(v_),
-            .dq = of_query(dq_), .dk = of_key(dk_), .dv = of_key(dv_), .lse = lse_ + (row * s.heads + head) * s.q_tokens, .row = row};
+    return {.q = of_query(q_),
+            .out = of_query(out_),
+            .dout = of_query(dout_),
+            .k = of_key(k_),
+            .v = of_key(v_),
+            .dq = of_query(dq_),
+            .dk = of_key(dk_),
+            .dv = of_key(dv_),
+            .lse = lse_ + (row * s.heads + head) * s.q_tokens,
+            .row = row};
   }
 
   void add_kv_head(int64_t row, int64_t kv_head, Scratch& scratch) {
@@ -121,7 +140,8 @@ class Backward {
     sgemm({.m = rows, .n = columns, .k = head_dim}, dout, transposed(v), dscores);
     gradient_block({scores.data, dscores.data, scratch.columns.begin.data(), scratch.columns.end.data(),
                     at.lse + queries.begin, scratch.delta.data(), rows, columns});
-    sgemm({.m = columns, .n = head_dim, .k = rows, .beta = 1}, transposed(scores), dout, {at.dv.at(keys.begin), at.dv.stride});
+    sgemm({.m = columns, .n = head_dim, .k = rows, .beta = 1}, transposed(scores), dout,
+          {at.dv.at(keys.begin), at.dv.stride});
     sgemm({.m = columns, .n = head_dim, .k = rows, .alpha = scale_, .beta = 1}, transposed(dscores), q,
           {at.dk.at(keys.begin), at.dk.stride});
     sgemm({.m = rows, .n = head_dim, .k = columns, .alpha = scale_, .beta = dq_beta}, {dscores.data, dscores.stride}, k,
@@ -135,7 +155,9 @@ class Backward {
   Visibility visibility_;
 };
 
-Tensor float_like(const Tensor& tensor) { return Tensor::empty(tensor.shape(), DType::Float32); }
+Tensor float_like(const Tensor& tensor) {
+  return Tensor::empty(tensor.shape(), DType::Float32);
+}
 
 }  // namespace
 

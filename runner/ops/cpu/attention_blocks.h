@@ -23,7 +23,9 @@ struct Range {
 class Visibility {
  public:
   Visibility(const AttentionShape& shape, const AttentionOptions& options)
-      : shape_(shape), options_(options), starts_(options.document_starts.defined() ? options.document_starts.data<int32_t>() : nullptr) {}
+      : shape_(shape),
+        options_(options),
+        starts_(options.document_starts.defined() ? options.document_starts.data<int32_t>() : nullptr) {}
 
   [[nodiscard]] Range keys_of(int64_t row, int64_t query) const {
     const int64_t begin = starts_ ? starts_[row * shape_.q_tokens + query] : 0;
@@ -80,8 +82,8 @@ TRAINYARD_INLINE MaskedRow mask_row(float* row, int64_t begin, int64_t end, int6
   return {row + first, last - first};
 }
 
-/// One row of a batch as a batch of one. bfloat16 is computed row by row in float32, so that the converted copies are of
-/// one row at a time.
+/// One row of a batch as a batch of one. bfloat16 is computed row by row in float32, so that the converted copies are
+/// of one row at a time.
 struct AttentionRow {
   AttentionShape shape;
   AttentionOptions options;

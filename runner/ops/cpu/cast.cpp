@@ -16,9 +16,10 @@ TRAINYARD_MULTIVERSION void cast_elements(const From* from, To* to, int64_t coun
 
 void cast(const Tensor& from, Tensor& to) {
   with_elements(from.dtype(), to.dtype(), [&]<typename From, typename To>(From*, To*) {
-    parallel_for(from.count(), kElementGrain, [from = from.data<From>(), to = to.data<To>()](int64_t begin, int64_t end) {
-      cast_elements(from + begin, to + begin, end - begin);
-    });
+    parallel_for(from.count(), kElementGrain,
+                 [from = from.data<From>(), to = to.data<To>()](int64_t begin, int64_t end) {
+                   cast_elements(from + begin, to + begin, end - begin);
+                 });
   });
 }
 

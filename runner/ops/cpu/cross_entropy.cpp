@@ -41,8 +41,8 @@ TRAINYARD_MULTIVERSION SoftmaxSums exponentials(float* logits, int64_t vocab) {
   return {most, total};
 }
 
-/// d(loss) / d(logits) = softmax − onehot(target) with the factor grad_scale / total, but for the target's −1, which the
-/// caller sets. `gradient` may be `exponentials`.
+/// d(loss) / d(logits) = softmax − onehot(target) with the factor grad_scale / total, but for the target's −1, which
+/// the caller sets. `gradient` may be `exponentials`.
 template <typename T>
 TRAINYARD_MULTIVERSION void softmax_gradient(const float* exponentials, T* gradient, int64_t vocab, float factor) {
 #pragma omp simd
@@ -76,7 +76,11 @@ Tensor valid_tokens(const Tensor& targets) {
 class HeadLoss {
  public:
   HeadLoss(const Tensor& h, const Tensor& w, const Tensor& targets, LossGradients* gradients)
-      : h_(h), w_(w), targets_(targets.data<int32_t>()), gradients_(gradients), token_loss_(static_cast<size_t>(h.size(0))) {}
+      : h_(h),
+        w_(w),
+        targets_(targets.data<int32_t>()),
+        gradients_(gradients),
+        token_loss_(static_cast<size_t>(h.size(0))) {}
 
   LossSums run(const Tensor& valid) {
     if (gradients_ && valid.count() < h_.size(0)) std::memset(gradients_->dh.raw(), 0, gradients_->dh.bytes());
@@ -123,10 +127,11 @@ class HeadLoss {
   void softmax_rows(const int32_t* ids, Tensor& logits, Tensor& dlogits) {
     const int64_t vocab = logits.size(1);
     T* const gradient = gradients_ ? dlogits.data<T>() : nullptr;
-    parallel_for(logits.size(0), rows_grain(4 * vocab), [=, this, logit = logits.data<float>()](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row)
-        softmax_row(ids[row], logit + row * vocab, gradient ? gradient + row * vocab : nullptr, vocab);
-    });
+    parallel_for(logits.size(0), rows_grain(4 * vocab),
+                 [=, this, logit = logits.data<float>()](int64_t begin, int64_t end) {
+                   for (int64_t row = begin; row < end; ++row)
+                     softmax_row(ids[row], logit + row * vocab, gradient ? gradient + row * vocab : nullptr, vocab);
+                 });
   }
 
   template <typename T>

@@ -15,7 +15,8 @@ decltype(auto) with_element(DType dtype, const Body& body) {
 
 template <typename Body>
 decltype(auto) with_elements(DType first, DType second, const Body& body) {
-  return with_element(first, [&]<typename A>(A* a) { return with_element(second, [&]<typename B>(B* b) { return body(a, b); }); });
+  return with_element(
+      first, [&]<typename A>(A* a) { return with_element(second, [&]<typename B>(B* b) { return body(a, b); }); });
 }
 
 }  // namespace trainyard::ops::cpu

@@ -35,10 +35,11 @@ void embedding_backward(const Tensor& dout, const Tensor& ids, Tensor& dtable) {
   const int32_t* const id = ids.data<int32_t>();
   const int64_t columns_grain = std::max<int64_t>(kElementGrain / std::max<int64_t>(tokens, 1), 64);
   with_elements(dtable.dtype(), dout.dtype(), [&]<typename Total, typename T>(Total*, T*) {
-    parallel_for(hidden, columns_grain, [=, total = dtable.data<Total>(), addend = dout.data<T>()](int64_t begin, int64_t end) {
-      for (int64_t token = 0; token < tokens; ++token)
-        add_row(total + id[token] * hidden + begin, addend + token * hidden + begin, end - begin);
-    });
+    parallel_for(hidden, columns_grain,
+                 [=, total = dtable.data<Total>(), addend = dout.data<T>()](int64_t begin, int64_t end) {
+                   for (int64_t token = 0; token < tokens; ++token)
+                     add_row(total + id[token] * hidden + begin, addend + token * hidden + begin, end - begin);
+                 });
   });
 }
 

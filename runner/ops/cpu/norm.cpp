@@ -27,7 +27,8 @@ template <typename T>
 TRAINYARD_MULTIVERSION bool block_is_finite(const T* x, int64_t count) {
   int bad = 0;
 #pragma omp simd reduction(| : bad)
-  for (int64_t i = 0; i < count; ++i) bad |= (std::bit_cast<uint32_t>(to_float(x[i])) & 0x7f800000U) == 0x7f800000U ? 1 : 0;
+  for (int64_t i = 0; i < count; ++i)
+    bad |= (std::bit_cast<uint32_t>(to_float(x[i])) & 0x7f800000U) == 0x7f800000U ? 1 : 0;
   return bad == 0;
 }
 

@@ -8,11 +8,20 @@
 
 namespace trainyard::ops::cpu {
 
+/// libgomp is not instrumented: ThreadSanitizer would take its start and end of a team for no order at all.
+#ifdef __SANITIZE_THREAD__
+constexpr bool kTeams = false;
+#else
+constexpr bool kTeams = true;
+#endif
+
 /// Elements a thread should have before a second one is worth waking: about 5 microseconds of streaming.
 constexpr int64_t kElementGrain = 16384;
 
 /// Rows of `width` elements that together are worth a thread.
-inline int64_t rows_grain(int64_t width) { return std::max<int64_t>(kElementGrain / std::max<int64_t>(width, 1), 1); }
+inline int64_t rows_grain(int64_t width) {
+  return std::max<int64_t>(kElementGrain / std::max<int64_t>(width, 1), 1);
+}
 
 /// Calls body(begin, end) for slices that cover [0, count) in order, one a thread, each a multiple of `grain` long but
 /// the last. An exception in one slice ends the call with it, once all slices are done.
@@ -21,7 +30,7 @@ void parallel_for(int64_t count, int64_t grain, const Body& body) {
   if (count <= 0) return;
   const int64_t grains = (count + grain - 1) / grain;
   const auto team = static_cast<int>(std::min<int64_t>(grains, omp_get_max_threads()));
-  if (team == 1) return body(int64_t{0}, count);
+  if (team == 1 || !kTeams) return body(int64_t{0}, count);
   std::exception_ptr error;
 #pragma omp parallel num_threads(team)
   {

@@ -35,7 +35,8 @@ TRAINYARD_MULTIVERSION void normalize_rows(const Rows<T>& rows, int64_t begin, i
 }
 
 template <typename T>
-TRAINYARD_MULTIVERSION void add_normalize_rows(const Rows<T>& rows, const T* residual, T* sum, int64_t begin, int64_t end) {
+TRAINYARD_MULTIVERSION void add_normalize_rows(const Rows<T>& rows, const T* residual, T* sum, int64_t begin,
+                                               int64_t end) {
   const int64_t hidden = rows.hidden;
   for (int64_t row = begin; row < end; ++row) {
     const T *const a = rows.x + row * hidden, *const b = residual + row * hidden;
@@ -57,7 +58,8 @@ struct BackwardRows {
 
 /// Adds the rows' share of dweight to `dweight` [hidden].
 template <bool kAccumulate, typename T>
-TRAINYARD_INLINE void backward_rows_to(const BackwardRows<T>& rows, float* __restrict dweight, int64_t begin, int64_t end) {
+TRAINYARD_INLINE void backward_rows_to(const BackwardRows<T>& rows, float* __restrict dweight, int64_t begin,
+                                       int64_t end) {
   const int64_t hidden = rows.hidden;
   const T* const weight = rows.weight;
   for (int64_t row = begin; row < end; ++row) {
@@ -91,7 +93,8 @@ TRAINYARD_MULTIVERSION void backward_rows(const BackwardRows<T>& rows, float* dw
 void rms_norm(const Tensor& x, const Tensor& weight, float eps, Tensor& y, Tensor& rstd) {
   with_element(x.dtype(), [&]<typename T>(T*) {
     const Rows<T> rows{x.data<T>(), weight.data<T>(), y.data<T>(), rstd.data<float>(), x.size(1), eps};
-    parallel_for(x.size(0), rows_grain(x.size(1)), [&](int64_t begin, int64_t end) { normalize_rows(rows, begin, end); });
+    parallel_for(x.size(0), rows_grain(x.size(1)),
+                 [&](int64_t begin, int64_t end) { normalize_rows(rows, begin, end); });
   });
 }
 
@@ -99,9 +102,10 @@ void add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& weight,
                   Tensor& rstd) {
   with_element(x.dtype(), [&]<typename T>(T*) {
     const Rows<T> rows{x.data<T>(), weight.data<T>(), y.data<T>(), rstd.data<float>(), x.size(1), eps};
-    parallel_for(x.size(0), rows_grain(x.size(1)), [&, b = residual.data<T>(), total = sum.data<T>()](int64_t begin, int64_t end) {
-      add_normalize_rows(rows, b, total, begin, end);
-    });
+    parallel_for(x.size(0), rows_grain(x.size(1)),
+                 [&, b = residual.data<T>(), total = sum.data<T>()](int64_t begin, int64_t end) {
+                   add_normalize_rows(rows, b, total, begin, end);
+                 });
   });
 }
 
@@ -115,8 +119,8 @@ void rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, 
   const int64_t blocks = (tokens + block_rows - 1) / block_rows;
   Tensor partial = Tensor::zeros({blocks, hidden}, DType::Float32);
   with_element(x.dtype(), [&]<typename T>(T*) {
-    const BackwardRows<T> rows{dy.data<T>(), x.data<T>(), weight.data<T>(), rstd.data<float>(), gradients.dx.data<T>(),
-                               hidden, gradients.accumulate_dx};
+    const BackwardRows<T> rows{dy.data<T>(),           x.data<T>(), weight.data<T>(),       rstd.data<float>(),
+                               gradients.dx.data<T>(), hidden,      gradients.accumulate_dx};
     parallel_for(blocks, 1, [&, sums = partial.data<float>()](int64_t begin, int64_t end) {
       for (int64_t block = begin; block < end; ++block)
         backward_rows(rows, sums + block * hidden, block * block_rows, std::min((block + 1) * block_rows, tokens));

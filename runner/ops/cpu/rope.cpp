@@ -22,7 +22,8 @@ TRAINYARD_MULTIVERSION void rotate(const Heads<T>& work, int64_t begin, int64_t 
   const int64_t half = work.half;
   const float direction = work.direction;
   for (int64_t token = begin; token < end; ++token) {
-    const float *const cos = work.cos + work.positions[token] * half, *const sin = work.sin + work.positions[token] * half;
+    const float *const cos = work.cos + work.positions[token] * half, *const sin =
+                                                                          work.sin + work.positions[token] * half;
     for (int64_t head = 0; head < work.heads; ++head) {
       const T* const x = work.x + (token * work.heads + head) * 2 * half;
       T* const out = work.out + (token * work.heads + head) * 2 * half;
@@ -42,8 +43,14 @@ TRAINYARD_MULTIVERSION void rotate(const Heads<T>& work, int64_t begin, int64_t 
 void rope(const Tensor& x, const Tensor& positions, const RopeTables& tables, Rotation rotation, Tensor& out) {
   const int64_t half = tables.cos.size(1), heads = x.size(1) / (2 * half);
   with_element(x.dtype(), [&]<typename T>(T*) {
-    const Heads<T> work{x.data<T>(), out.data<T>(), tables.cos.data<float>(), tables.sin.data<float>(),
-                        positions.data<int32_t>(), heads, half, rotation == Rotation::Inverse ? -1.0F : 1.0F};
+    const Heads<T> work{x.data<T>(),
+                        out.data<T>(),
+                        tables.cos.data<float>(),
+                        tables.sin.data<float>(),
+                        positions.data<int32_t>(),
+                        heads,
+                        half,
+                        rotation == Rotation::Inverse ? -1.0F : 1.0F};
     parallel_for(x.size(0), rows_grain(x.size(1)), [&](int64_t begin, int64_t end) { rotate(work, begin, end); });
   });
 }

@@ -16,8 +16,9 @@ TRAINYARD_MULTIVERSION void scale_elements(T* x, float factor, int64_t count) {
 
 void scale(Tensor& x, float factor) {
   with_element(x.dtype(), [&]<typename T>(T*) {
-    parallel_for(x.count(), kElementGrain,
-                 [x = x.data<T>(), factor](int64_t begin, int64_t end) { scale_elements(x + begin, factor, end - begin); });
+    parallel_for(x.count(), kElementGrain, [x = x.data<T>(), factor](int64_t begin, int64_t end) {
+      scale_elements(x + begin, factor, end - begin);
+    });
   });
 }
 

@@ -19,8 +19,12 @@
 
 namespace trainyard::ops::cpu {
 
-TRAINYARD_INLINE float to_float(float value) { return value; }
-TRAINYARD_INLINE float to_float(BFloat16 value) { return std::bit_cast<float>(static_cast<uint32_t>(value.bits) << 16U); }
+TRAINYARD_INLINE float to_float(float value) {
+  return value;
+}
+TRAINYARD_INLINE float to_float(BFloat16 value) {
+  return std::bit_cast<float>(static_cast<uint32_t>(value.bits) << 16U);
+}
 
 template <typename T>
 TRAINYARD_INLINE T from_float(float value);
@@ -46,9 +50,9 @@ TRAINYARD_INLINE float rounded_to(float value) {
   return to_float(from_float<T>(value));
 }
 
-/// e^x within 1.1 ulp for x <= 0, or above by no more than rounding, in a form that loops over it vectorise (libm's call
-/// would not). Below -87.3, where the result would be less than the least normal float, it is 0. NaN stays NaN.
-/// x = n ln 2 + r by Cody and Waite's reduction, e^r by the polynomial of Cephes' expf.
+/// e^x within 1.1 ulp for x <= 0, or above by no more than rounding, in a form that loops over it vectorise (libm's
+/// call would not). Below -87.3, where the result would be less than the least normal float, it is 0. NaN stays NaN. x
+/// = n ln 2 + r by Cody and Waite's reduction, e^r by the polynomial of Cephes' expf.
 TRAINYARD_INLINE float exp_nonpositive(float x) {
   constexpr float kLeast = -87.33654F;
   constexpr float kToInteger = 12582912.0F + 127.0F;  // 1.5 * 2^23: leaves n + 127 in the low bits of the sum

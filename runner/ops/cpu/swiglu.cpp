@@ -18,7 +18,8 @@ TRAINYARD_MULTIVERSION void forward_elements(const T* gate, const T* up, T* y, i
 }
 
 template <typename T>
-TRAINYARD_MULTIVERSION void backward_elements(const T* dy, const T* gate, const T* up, T* dgate, T* dup, int64_t count) {
+TRAINYARD_MULTIVERSION void backward_elements(const T* dy, const T* gate, const T* up, T* dgate, T* dup,
+                                              int64_t count) {
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
     const float d = to_float(dy[i]), g = to_float(gate[i]), u = to_float(up[i]);
@@ -32,9 +33,10 @@ TRAINYARD_MULTIVERSION void backward_elements(const T* dy, const T* gate, const 
 
 void swiglu(const Tensor& gate, const Tensor& up, Tensor& y) {
   with_element(gate.dtype(), [&]<typename T>(T*) {
-    parallel_for(gate.count(), kGrain, [gate = gate.data<T>(), up = up.data<T>(), y = y.data<T>()](int64_t begin, int64_t end) {
-      forward_elements(gate + begin, up + begin, y + begin, end - begin);
-    });
+    parallel_for(gate.count(), kGrain,
+                 [gate = gate.data<T>(), up = up.data<T>(), y = y.data<T>()](int64_t begin, int64_t end) {
+                   forward_elements(gate + begin, up + begin, y + begin, end - begin);
+                 });
   });
 }
 

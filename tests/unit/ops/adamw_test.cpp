@@ -25,7 +25,8 @@ TEST_CASE("adamw_step: ten steps equal the same formula in double", "[ops]") {
         w[i] *= 1 - 1e-2 * 0.1;
         first[i] = 0.9 * first[i] + 0.1 * g;
         second[i] = 0.999 * second[i] + 0.001 * g * g;
-        w[i] -= 1e-2 * (first[i] / (1 - std::pow(0.9, step))) / (std::sqrt(second[i] / (1 - std::pow(0.999, step))) + 1e-8);
+        w[i] -=
+            1e-2 * (first[i] / (1 - std::pow(0.9, step))) / (std::sqrt(second[i] / (1 - std::pow(0.999, step))) + 1e-8);
       }
     }
     CHECK(relative_error(param, w) < 1e-5);
@@ -41,7 +42,8 @@ TEST_CASE("adamw_step: a zero gradient only decays; step 0 and other shapes are 
   ops::adamw_step(param, grad, m, v, {.lr = 0.1, .weight_decay = 0.5});
   CHECK(param.values<float>()[0] == Approx(1.9));
   CHECK_THROWS_WITH(ops::adamw_step(param, grad, m, v, {.step = 0}), Catch::Contains("step 0"));
-  CHECK_THROWS_WITH(ops::adamw_step(param, Tensor::zeros({2}, DType::Float32), m, v, {}), Catch::Contains("grad is float32 [2]"));
+  CHECK_THROWS_WITH(ops::adamw_step(param, Tensor::zeros({2}, DType::Float32), m, v, {}),
+                    Catch::Contains("grad is float32 [2]"));
 }
 
 }  // namespace trainyard

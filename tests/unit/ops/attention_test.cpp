@@ -30,7 +30,8 @@ struct Case {
 /// Documents that begin at every multiple of `length` in each row.
 std::vector<int32_t> documents(int64_t batch, int64_t tokens, int32_t length) {
   std::vector<int32_t> starts;
-  for (int64_t token = 0; token < batch * tokens; ++token) starts.push_back(static_cast<int32_t>(token % tokens) / length * length);
+  for (int64_t token = 0; token < batch * tokens; ++token)
+    starts.push_back(static_cast<int32_t>(token % tokens) / length * length);
   return starts;
 }
 
@@ -55,14 +56,18 @@ const std::vector<Case>& cases() {
 }
 
 AttentionOptions options_of(const Case& c) {
-  AttentionOptions options{.scale = 1 / std::sqrt(static_cast<float>(c.shape.head_dim)), .causal = c.causal, .q_offset = c.q_offset, .document_starts = {}};
+  AttentionOptions options{.scale = 1 / std::sqrt(static_cast<float>(c.shape.head_dim)),
+                           .causal = c.causal,
+                           .q_offset = c.q_offset,
+                           .document_starts = {}};
   if (!c.document_starts.empty()) options.document_starts = int_tensor(c.document_starts);
   return options;
 }
 
 bool is_visible(const Case& c, int64_t row, int64_t query, int64_t key) {
   if (!c.causal) return true;
-  const int64_t start = c.document_starts.empty() ? 0 : c.document_starts[static_cast<size_t>(row * c.shape.q_tokens + query)];
+  const int64_t start =
+      c.document_starts.empty() ? 0 : c.document_starts[static_cast<size_t>(row * c.shape.q_tokens + query)];
   return start <= key && key <= c.q_offset + query;
 }
 
@@ -76,7 +81,8 @@ Values probabilities(const Case& c, const Inputs& in, int64_t row, int64_t head,
     if (!is_visible(c, row, query, key)) continue;
     double dot = 0;
     for (int64_t i = 0; i < s.head_dim; ++i)
-      dot += in.q[((row * s.q_tokens + query) * s.heads + head) * s.head_dim + i] * in.k[((row * s.kv_tokens + key) * s.kv_heads + kv_head) * s.head_dim + i];
+      dot += in.q[((row * s.q_tokens + query) * s.heads + head) * s.head_dim + i] *
+             in.k[((row * s.kv_tokens + key) * s.kv_heads + kv_head) * s.head_dim + i];
     total += p[static_cast<size_t>(key)] = std::exp(dot * static_cast<double>(options_of(c).scale));
   }
   lse = std::log(total);
@@ -98,7 +104,9 @@ Expected reference(const Case& c, const Inputs& in, const Values& dout) {
         e.lse.push_back(0);
         const Values p = probabilities(c, in, row, head, query, e.lse.back());
         const int64_t q_at = ((row * s.q_tokens + query) * s.heads + head) * s.head_dim;
-        const auto key_at = [&](int64_t key) { return ((row * s.kv_tokens + key) * s.kv_heads + head / (s.heads / s.kv_heads)) * s.head_dim; };
+        const auto key_at = [&](int64_t key) {
+          return ((row * s.kv_tokens + key) * s.kv_heads + head / (s.heads / s.kv_heads)) * s.head_dim;
+        };
         Values dp(p.size());
         double delta = 0;
         for (int64_t key = 0; key < s.kv_tokens; ++key) {
@@ -124,15 +132,19 @@ struct Tensors {
   Tensors(const AttentionShape& s, DType dtype, Device device = {})
       : q(random_tensor({s.batch * s.q_tokens, s.heads * s.head_dim}, dtype, 1, device)),
         k(random_tensor({s.batch * s.kv_tokens, s.kv_heads * s.head_dim}, dtype, 2, device)),
-        v(random_tensor(k.shape(), dtype, 3, device)), dout(random_tensor(q.shape(), dtype, 4, device)),
-        out(Tensor::empty(q.shape(), dtype, device)), lse(Tensor::empty({s.batch, s.heads, s.q_tokens}, DType::Float32, device)) {}
+        v(random_tensor(k.shape(), dtype, 3, device)),
+        dout(random_tensor(q.shape(), dtype, 4, device)),
+        out(Tensor::empty(q.shape(), dtype, device)),
+        lse(Tensor::empty({s.batch, s.heads, s.q_tokens}, DType::Float32, device)) {}
 
   [[nodiscard]] Inputs inputs() const { return {in_double(q), in_double(k), in_double(v)}; }
   [[nodiscard]] ops::AttentionSaved saved() const { return {q, k, v, out, lse}; }
 };
 
 ops::AttentionGradients gradients_like(const Tensors& t) {  // of another content than the right one
-  return {.dq = random_tensor(t.q.shape(), t.q.dtype(), 5), .dk = random_tensor(t.k.shape(), t.k.dtype(), 6), .dv = random_tensor(t.v.shape(), t.v.dtype(), 7)};
+  return {.dq = random_tensor(t.q.shape(), t.q.dtype(), 5),
+          .dk = random_tensor(t.k.shape(), t.k.dtype(), 6),
+          .dv = random_tensor(t.v.shape(), t.v.dtype(), 7)};
 }
 
 }  // namespace
@@ -169,10 +181,25 @@ TEST_CASE("attention: the reference used here is the derivative of its output", 
   };
   const Expected e = reference(c, in, dout);
   for (size_t i = 0; i < in.q.size(); ++i)
-    CHECK(e.dq[i] == Approx(difference_quotient([&](const Values& q) { return objective({q, in.k, in.v}); }, in.q, i)).margin(1e-8));
+    CHECK(e.dq[i] == Approx(difference_quotient(
+                                [&](const Values& q) {
+                                  return objective({q, in.k, in.v});
+                                },
+                                in.q, i))
+                         .margin(1e-8));
   for (size_t i = 0; i < in.k.size(); ++i) {
-    CHECK(e.dk[i] == Approx(difference_quotient([&](const Values& k) { return objective({in.q, k, in.v}); }, in.k, i)).margin(1e-8));
-    CHECK(e.dv[i] == Approx(difference_quotient([&](const Values& v) { return objective({in.q, in.k, v}); }, in.v, i)).margin(1e-8));
+    CHECK(e.dk[i] == Approx(difference_quotient(
+                                [&](const Values& k) {
+                                  return objective({in.q, k, in.v});
+                                },
+                                in.k, i))
+                         .margin(1e-8));
+    CHECK(e.dv[i] == Approx(difference_quotient(
+                                [&](const Values& v) {
+                                  return objective({in.q, in.k, v});
+                                },
+                                in.v, i))
+                         .margin(1e-8));
   }
 }
 
@@ -209,12 +236,16 @@ TEST_CASE("attention: large scores do not overflow; a NaN key shows in the queri
 
 TEST_CASE("attention: heads that do not divide and starts without causality are refused", "[ops]") {
   Tensors t({1, 4, 4, 2, 1, 8}, DType::Float32);
-  CHECK_THROWS_WITH(ops::attention(t.q, t.k, t.v, {1, 4, 4, 3, 2, 8}, {}, t.out, t.lse), Catch::Contains("heads 3, KV heads 2"));
-  CHECK_THROWS_WITH(ops::attention(t.q, t.k, t.v, {1, 5, 4, 2, 1, 8}, {}, t.out, t.lse), "attention: q is float32 [4, 16], but float32 [5, 16] is needed");
+  CHECK_THROWS_WITH(ops::attention(t.q, t.k, t.v, {1, 4, 4, 3, 2, 8}, {}, t.out, t.lse),
+                    Catch::Contains("heads 3, KV heads 2"));
+  CHECK_THROWS_WITH(ops::attention(t.q, t.k, t.v, {1, 5, 4, 2, 1, 8}, {}, t.out, t.lse),
+                    "attention: q is float32 [4, 16], but float32 [5, 16] is needed");
   const AttentionOptions no_order{.causal = false, .document_starts = int_tensor({0, 0, 0, 0})};
-  CHECK_THROWS_WITH(ops::attention(t.q, t.k, t.v, {1, 4, 4, 2, 1, 8}, no_order, t.out, t.lse), Catch::Contains("causal attention only"));
+  CHECK_THROWS_WITH(ops::attention(t.q, t.k, t.v, {1, 4, 4, 2, 1, 8}, no_order, t.out, t.lse),
+                    Catch::Contains("causal attention only"));
   const AttentionOptions far{.document_starts = int_tensor({0, 0, 9, 0})};
-  CHECK_THROWS_WITH(ops::attention(t.q, t.k, t.v, {1, 4, 4, 2, 1, 8}, far, t.out, t.lse), Catch::Contains("document_starts[2] is 9"));
+  CHECK_THROWS_WITH(ops::attention(t.q, t.k, t.v, {1, 4, 4, 2, 1, 8}, far, t.out, t.lse),
+                    Catch::Contains("document_starts[2] is 9"));
 }
 
 }  // namespace trainyard

@@ -21,8 +21,8 @@ struct Expected {
 };
 
 /// `dtype` rounds the logits where it is bfloat16, as the op does.
-Expected reference(const std::vector<double>& h, const std::vector<double>& w, const std::vector<int32_t>& targets, const Head& size,
-                   double grad_scale, DType dtype) {
+Expected reference(const std::vector<double>& h, const std::vector<double>& w, const std::vector<int32_t>& targets,
+                   const Head& size, double grad_scale, DType dtype) {
   Expected result{0, std::vector<double>(targets.size()), std::vector<double>(h.size()), std::vector<double>(w.size())};
   std::vector<double> logits(static_cast<size_t>(size.vocab));
   for (size_t token = 0; token < targets.size(); ++token) {
@@ -32,7 +32,8 @@ Expected reference(const std::vector<double>& h, const std::vector<double>& w, c
     for (int64_t j = 0; j < size.vocab; ++j) {
       double sum = 0;
       for (int64_t i = 0; i < size.hidden; ++i) sum += h[row + i] * w[j * size.hidden + i];
-      logits[j] = dtype == DType::BFloat16 ? static_cast<double>(static_cast<float>(BFloat16(static_cast<float>(sum)))) : sum;
+      logits[j] =
+          dtype == DType::BFloat16 ? static_cast<double>(static_cast<float>(BFloat16(static_cast<float>(sum)))) : sum;
       total += std::exp(logits[j]);
     }
     result.token_loss[token] = std::log(total) - logits[targets[token]];
@@ -51,7 +52,8 @@ Expected reference(const std::vector<double>& h, const std::vector<double>& w, c
 std::vector<int32_t> targets_of(const Head& size, int ignore_every) {
   std::vector<int32_t> targets;
   for (int64_t token = 0; token < size.tokens; ++token)
-    targets.push_back(ignore_every > 0 && token % ignore_every == 0 ? ops::kIgnoredTarget : static_cast<int32_t>(token * 7919 % size.vocab));
+    targets.push_back(ignore_every > 0 && token % ignore_every == 0 ? ops::kIgnoredTarget
+                                                                    : static_cast<int32_t>(token * 7919 % size.vocab));
   return targets;
 }
 
@@ -62,7 +64,8 @@ TEST_CASE("linear_cross_entropy: loss and gradients equal the double-precision l
   const DType dtype = GENERATE(from_range(floating_dtypes()));
   const Head size = GENERATE(Head{0, 8, 5}, Head{1, 3, 1}, Head{5, 61, 131}, Head{300, 20, 33}, Head{1100, 4, 50});
   const int ignore_every = GENERATE(0, 1, 2, 3);
-  const Tensor h = random_tensor({size.tokens, size.hidden}, dtype, 1, device), w = random_tensor({size.vocab, size.hidden}, dtype, 2, device);
+  const Tensor h = random_tensor({size.tokens, size.hidden}, dtype, 1, device),
+               w = random_tensor({size.vocab, size.hidden}, dtype, 2, device);
   const std::vector<int32_t> targets = targets_of(size, ignore_every);
   const Expected expected = reference(in_double(h), in_double(w), targets, size, 0.25, dtype);
   for_thread_counts([&] {
@@ -72,7 +75,8 @@ TEST_CASE("linear_cross_entropy: loss and gradients equal the double-precision l
     CHECK(relative_error(token_loss, expected.token_loss) < tolerance(dtype));
 
     const Tensor dh = random_tensor(h.shape(), dtype, 4, device), dw = Tensor::zeros(w.shape(), DType::Float32, device);
-    const ops::LossSums both = ops::linear_cross_entropy_with_gradients(h, w, int_tensor(targets), {.grad_scale = 0.25F, .dh = dh, .dw = dw});
+    const ops::LossSums both =
+        ops::linear_cross_entropy_with_gradients(h, w, int_tensor(targets), {.grad_scale = 0.25F, .dh = dh, .dw = dw});
     CHECK(both.loss_sum == alone.loss_sum);
     CHECK(both.valid == alone.valid);
     CHECK(relative_error(dh, expected.dh) < tolerance(dtype));
@@ -83,25 +87,34 @@ TEST_CASE("linear_cross_entropy: loss and gradients equal the double-precision l
 TEST_CASE("linear_cross_entropy: adds to dw, of either dtype", "[ops]") {
   const DType dtype = GENERATE(from_range(floating_dtypes()));
   const Head size{20, 16, 40};
-  const Tensor h = random_tensor({20, 16}, DType::BFloat16, 1), w = random_tensor({40, 16}, DType::BFloat16, 2), dw = random_tensor({40, 16}, dtype, 3);
+  const Tensor h = random_tensor({20, 16}, DType::BFloat16, 1), w = random_tensor({40, 16}, DType::BFloat16, 2),
+               dw = random_tensor({40, 16}, dtype, 3);
   std::vector<double> expected = in_double(dw);
   const Expected added = reference(in_double(h), in_double(w), targets_of(size, 4), size, 1, DType::BFloat16);
   for (size_t i = 0; i < expected.size(); ++i) expected[i] += added.dw[i];
   const Tensor dh = Tensor::empty(h.shape(), DType::BFloat16);
-  const ops::LossSums sums = ops::linear_cross_entropy_with_gradients(h, w, int_tensor(targets_of(size, 4)), {.dh = dh, .dw = dw});
+  const ops::LossSums sums =
+      ops::linear_cross_entropy_with_gradients(h, w, int_tensor(targets_of(size, 4)), {.dh = dh, .dw = dw});
   CHECK(sums.valid == 15);
   CHECK(relative_error(dw, expected) < 1e-2);
 }
 
 TEST_CASE("linear_cross_entropy: the reference used here is the derivative of its loss", "[ops]") {
   const Head size{3, 4, 6};
-  const std::vector<double> h = in_double(random_tensor({3, 4}, DType::Float32, 1)), w = in_double(random_tensor({6, 4}, DType::Float32, 2));
+  const std::vector<double> h = in_double(random_tensor({3, 4}, DType::Float32, 1)),
+                            w = in_double(random_tensor({6, 4}, DType::Float32, 2));
   const std::vector<int32_t> targets{5, ops::kIgnoredTarget, 0};
   const Expected expected = reference(h, w, targets, size, 1, DType::Float32);
   for (size_t i = 0; i < h.size(); ++i)
-    CHECK(expected.dh[i] == Approx(difference_quotient([&](const auto& at) { return reference(at, w, targets, size, 1, DType::Float32).loss; }, h, i)).margin(1e-8));
+    CHECK(expected.dh[i] ==
+          Approx(difference_quotient(
+                     [&](const auto& at) { return reference(at, w, targets, size, 1, DType::Float32).loss; }, h, i))
+              .margin(1e-8));
   for (size_t i = 0; i < w.size(); ++i)
-    CHECK(expected.dw[i] == Approx(difference_quotient([&](const auto& at) { return reference(h, at, targets, size, 1, DType::Float32).loss; }, w, i)).margin(1e-8));
+    CHECK(expected.dw[i] ==
+          Approx(difference_quotient(
+                     [&](const auto& at) { return reference(h, at, targets, size, 1, DType::Float32).loss; }, w, i))
+              .margin(1e-8));
 }
 
 TEST_CASE("linear_cross_entropy: large logits do not overflow, a NaN shows in the loss", "[ops]") {
@@ -115,8 +128,10 @@ TEST_CASE("linear_cross_entropy: large logits do not overflow, a NaN shows in th
 
 TEST_CASE("linear_cross_entropy: a target outside the vocabulary is named with its place", "[ops]") {
   const Tensor h = Tensor::zeros({2, 4}, DType::Float32), w = Tensor::zeros({9, 4}, DType::Float32);
-  CHECK_THROWS_WITH(ops::linear_cross_entropy(h, w, int_tensor({-100, 9})), "linear_cross_entropy: targets[1] is 9, outside 0 to 8");
-  CHECK_THROWS_WITH(ops::linear_cross_entropy(h, w, int_tensor({-1, 3})), "linear_cross_entropy: targets[0] is -1, outside 0 to 8");
+  CHECK_THROWS_WITH(ops::linear_cross_entropy(h, w, int_tensor({-100, 9})),
+                    "linear_cross_entropy: targets[1] is 9, outside 0 to 8");
+  CHECK_THROWS_WITH(ops::linear_cross_entropy(h, w, int_tensor({-1, 3})),
+                    "linear_cross_entropy: targets[0] is -1, outside 0 to 8");
 }
 
 }  // namespace trainyard

@@ -72,7 +72,8 @@ TEST_CASE("cast: to bfloat16 rounds as BFloat16 does, back is exact, NaN and inf
   for (int64_t i = 0; i < count + 4; ++i) {
     const BFloat16 rounded(from.data<float>()[i]);
     const float value = back.data<float>()[i];
-    wrong += to.data<BFloat16>()[i].bits != rounded.bits || (value != static_cast<float>(rounded) && !std::isnan(value));
+    wrong +=
+        to.data<BFloat16>()[i].bits != rounded.bits || (value != static_cast<float>(rounded) && !std::isnan(value));
   }
   CHECK(wrong == 0);
   Tensor same = Tensor::empty({count + 4}, DType::Float32);

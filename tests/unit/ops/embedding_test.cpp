@@ -11,9 +11,11 @@ TEST_CASE("embedding: looks rows up; backward adds each token's gradient to its 
   const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes())), table_dtype = GENERATE(from_range(floating_dtypes()));
   const int64_t hidden = GENERATE(1, 61, 512);
-  const auto ids = GENERATE(std::vector<int32_t>{}, std::vector<int32_t>{4}, std::vector<int32_t>{0, 6, 3, 3, 3, 0, 6, 1});
+  const auto ids =
+      GENERATE(std::vector<int32_t>{}, std::vector<int32_t>{4}, std::vector<int32_t>{0, 6, 3, 3, 3, 0, 6, 1});
   const auto tokens = static_cast<int64_t>(ids.size());
-  const Tensor table = random_tensor({7, hidden}, dtype, 1, device), dout = random_tensor({tokens, hidden}, dtype, 2, device);
+  const Tensor table = random_tensor({7, hidden}, dtype, 1, device),
+               dout = random_tensor({tokens, hidden}, dtype, 2, device);
   const std::vector<double> rows = in_double(table), gradients = in_double(dout);
   std::vector<double> looked_up, expected = in_double(random_tensor({7, hidden}, table_dtype, 3));
   for (size_t token = 0; token < ids.size(); ++token)

@@ -35,8 +35,8 @@ std::vector<double> reference(const Tensor& a, const Tensor& b, const Product& s
 TEST_CASE("matmul: equals the double-precision product for every transposition, size and dtype", "[ops]") {
   const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes())), out_dtype = GENERATE(from_range(floating_dtypes()));
-  const Product size = GENERATE(Product{1, 1, 1}, Product{3, 0, 2}, Product{0, 4, 5}, Product{7, 5, 3}, Product{65, 33, 129},
-                                Product{1, 64, 257}, Product{130, 300, 48});
+  const Product size = GENERATE(Product{1, 1, 1}, Product{3, 0, 2}, Product{0, 4, 5}, Product{7, 5, 3},
+                                Product{65, 33, 129}, Product{1, 64, 257}, Product{130, 300, 48});
   ops::MatmulOptions options{.a = GENERATE(ops::Transpose::No, ops::Transpose::Yes),
                              .b = GENERATE(ops::Transpose::No, ops::Transpose::Yes),
                              .accumulate = GENERATE(false, true)};
@@ -63,10 +63,12 @@ TEST_CASE("matmul: shapes and dtypes that do not fit are refused, with both valu
   Tensor c = Tensor::empty({4, 64}, DType::Float32);
   const Tensor a = Tensor::zeros({4, 96}, DType::Float32), b = Tensor::zeros({128, 64}, DType::Float32);
   CHECK_THROWS_WITH(ops::matmul(a, b, c), "matmul: [4, 96] x [128, 64]: inner sizes 96 and 128 differ");
-  CHECK_THROWS_WITH(ops::matmul(a, Tensor::zeros({96, 64}, DType::BFloat16), c), Catch::Contains("b is bfloat16 [96, 64]"));
+  CHECK_THROWS_WITH(ops::matmul(a, Tensor::zeros({96, 64}, DType::BFloat16), c),
+                    Catch::Contains("b is bfloat16 [96, 64]"));
   CHECK_THROWS_WITH(ops::matmul(a, Tensor::zeros({96, 63}, DType::Float32), c),
                     "matmul: c is float32 [4, 64], but float32 [4, 63] is needed");
-  CHECK_THROWS_WITH(ops::matmul(Tensor::zeros({4}, DType::Float32), b, c), Catch::Contains("a is [4], but 2 dimensions"));
+  CHECK_THROWS_WITH(ops::matmul(Tensor::zeros({4}, DType::Float32), b, c),
+                    Catch::Contains("a is [4], but 2 dimensions"));
 }
 
 TEST_CASE("measure_matmul_peak: a rate that any machine of this century exceeds", "[ops]") {

@@ -9,9 +9,13 @@
 
 namespace trainyard::test {
 
-std::vector<Device> devices() { return {Device{DeviceKind::Cpu, 0}}; }
+std::vector<Device> devices() {
+  return {Device{DeviceKind::Cpu, 0}};
+}
 
-std::vector<DType> floating_dtypes() { return {DType::Float32, DType::BFloat16}; }
+std::vector<DType> floating_dtypes() {
+  return {DType::Float32, DType::BFloat16};
+}
 
 Tensor random_tensor(const Shape& shape, DType dtype, uint32_t seed, Device device) {
   Tensor made = Tensor::empty(shape, dtype, device);
@@ -54,7 +58,8 @@ double relative_error(const Tensor& actual, const std::vector<double>& expected)
   return worst / most;
 }
 
-double difference_quotient(const std::function<double(const std::vector<double>&)>& objective, std::vector<double> x, size_t index) {
+double difference_quotient(const std::function<double(const std::vector<double>&)>& objective, std::vector<double> x,
+                           size_t index) {
   constexpr double kStep = 1e-5;
   const double at = x[index];
   x[index] = at + kStep;
@@ -73,7 +78,8 @@ void for_thread_counts(const std::function<void()>& body) {
 }
 
 bool same_bits(const Tensor& a, const Tensor& b) {
-  return a.dtype() == b.dtype() && a.count() == b.count() && (a.count() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0);
+  return a.dtype() == b.dtype() && a.count() == b.count() &&
+         (a.count() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0);
 }
 
 }  // namespace trainyard::test

@@ -26,10 +26,13 @@ std::vector<double> in_double(const Tensor& tensor);
 double relative_error(const Tensor& actual, const std::vector<double>& expected);
 
 /// What an op may be off from the double-precision loop: rounding of float32 sums, or of one store in bfloat16.
-constexpr double tolerance(DType dtype) { return dtype == DType::BFloat16 ? 1e-2 : 1e-5; }
+constexpr double tolerance(DType dtype) {
+  return dtype == DType::BFloat16 ? 1e-2 : 1e-5;
+}
 
 /// d(objective)/d(x[index]) by central differences of an objective in double.
-double difference_quotient(const std::function<double(const std::vector<double>&)>& objective, std::vector<double> x, size_t index);
+double difference_quotient(const std::function<double(const std::vector<double>&)>& objective, std::vector<double> x,
+                           size_t index);
 
 /// Runs `body` with the calling thread's ops on one thread, then on three; puts the old number back.
 void for_thread_counts(const std::function<void()>& body);

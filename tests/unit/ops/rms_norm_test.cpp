@@ -23,7 +23,8 @@ std::vector<double> reference(const std::vector<double>& x, const std::vector<do
   for (size_t row = 0; row < x.size(); row += hidden) {
     double squares = 0;
     for (size_t i = 0; i < hidden; ++i) squares += x[row + i] * x[row + i];
-    for (size_t i = 0; i < hidden; ++i) y[row + i] = weight[i] * x[row + i] / std::sqrt(squares / static_cast<double>(hidden) + kEps);
+    for (size_t i = 0; i < hidden; ++i)
+      y[row + i] = weight[i] * x[row + i] / std::sqrt(squares / static_cast<double>(hidden) + kEps);
   }
   return y;
 }
@@ -32,7 +33,8 @@ struct Gradients {
   std::vector<double> dx, dweight;
 };
 
-Gradients reference_backward(const std::vector<double>& dy, const std::vector<double>& x, const std::vector<double>& weight) {
+Gradients reference_backward(const std::vector<double>& dy, const std::vector<double>& x,
+                             const std::vector<double>& weight) {
   const size_t hidden = weight.size();
   Gradients result{std::vector<double>(x.size()), std::vector<double>(hidden)};
   for (size_t row = 0; row < x.size(); row += hidden) {
@@ -43,7 +45,8 @@ Gradients reference_backward(const std::vector<double>& dy, const std::vector<do
     }
     const double rstd = 1 / std::sqrt(squares / static_cast<double>(hidden) + kEps);
     for (size_t i = 0; i < hidden; ++i) {
-      result.dx[row + i] = rstd * (dy[row + i] * weight[i] - x[row + i] * rstd * rstd * dot / static_cast<double>(hidden));
+      result.dx[row + i] =
+          rstd * (dy[row + i] * weight[i] - x[row + i] * rstd * rstd * dot / static_cast<double>(hidden));
       result.dweight[i] += dy[row + i] * x[row + i] * rstd;
     }
   }
@@ -63,7 +66,8 @@ TEST_CASE("rms_norm: equals the formula, and backward its derivative", "[ops]") 
     Tensor y = Tensor::empty(x.shape(), dtype, device), rstd = Tensor::empty({size.tokens}, DType::Float32, device);
     ops::rms_norm(x, weight, static_cast<float>(kEps), y, rstd);
     CHECK(relative_error(y, reference(in_double(x), in_double(weight))) < tolerance(dtype));
-    const Tensor dx = Tensor::empty(x.shape(), dtype, device), dweight = Tensor::zeros({size.hidden}, DType::Float32, device);
+    const Tensor dx = Tensor::empty(x.shape(), dtype, device),
+                 dweight = Tensor::zeros({size.hidden}, DType::Float32, device);
     ops::rms_norm_backward(dy, x, weight, rstd, {.dx = dx, .dweight = dweight});
     CHECK(relative_error(dx, expected.dx) < tolerance(dtype));
     CHECK(relative_error(dweight, expected.dweight) < tolerance(dtype));
@@ -72,7 +76,8 @@ TEST_CASE("rms_norm: equals the formula, and backward its derivative", "[ops]") 
 
 TEST_CASE("rms_norm_backward: the reference used here is the derivative of the formula", "[ops]") {
   const std::vector<double> x = in_double(random_tensor({2, 5}, DType::Float32, 1));
-  const std::vector<double> weight = in_double(random_tensor({5}, DType::Float32, 2)), dy = in_double(random_tensor({2, 5}, DType::Float32, 3));
+  const std::vector<double> weight = in_double(random_tensor({5}, DType::Float32, 2)),
+                            dy = in_double(random_tensor({2, 5}, DType::Float32, 3));
   const auto objective = [&](const std::vector<double>& at, const std::vector<double>& with) {
     const std::vector<double> y = reference(at, with);
     double sum = 0;
@@ -81,14 +86,20 @@ TEST_CASE("rms_norm_backward: the reference used here is the derivative of the f
   };
   const Gradients gradients = reference_backward(dy, x, weight);
   for (size_t i = 0; i < x.size(); ++i)
-    CHECK(gradients.dx[i] == Approx(difference_quotient([&](const auto& at) { return objective(at, weight); }, x, i)).epsilon(1e-6).margin(1e-8));
+    CHECK(gradients.dx[i] == Approx(difference_quotient([&](const auto& at) { return objective(at, weight); }, x, i))
+                                 .epsilon(1e-6)
+                                 .margin(1e-8));
   for (size_t i = 0; i < weight.size(); ++i)
-    CHECK(gradients.dweight[i] == Approx(difference_quotient([&](const auto& at) { return objective(x, at); }, weight, i)).epsilon(1e-6).margin(1e-8));
+    CHECK(gradients.dweight[i] ==
+          Approx(difference_quotient([&](const auto& at) { return objective(x, at); }, weight, i))
+              .epsilon(1e-6)
+              .margin(1e-8));
 }
 
 TEST_CASE("rms_norm_backward: adds to dweight, and to dx where asked", "[ops]") {
   const DType dtype = GENERATE(from_range(floating_dtypes())), weight_dtype = GENERATE(from_range(floating_dtypes()));
-  const Tensor x = random_tensor({9, 40}, dtype, 1), weight = random_tensor({40}, dtype, 2), dy = random_tensor({9, 40}, dtype, 3);
+  const Tensor x = random_tensor({9, 40}, dtype, 1), weight = random_tensor({40}, dtype, 2),
+               dy = random_tensor({9, 40}, dtype, 3);
   Tensor y = Tensor::empty(x.shape(), dtype), rstd = Tensor::empty({9}, DType::Float32);
   ops::rms_norm(x, weight, static_cast<float>(kEps), y, rstd);
   const Tensor dx = random_tensor({9, 40}, dtype, 4), dweight = random_tensor({40}, weight_dtype, 5);
@@ -116,8 +127,10 @@ TEST_CASE("rms_norm_backward: any number of threads gives the same dweight", "[o
 
 TEST_CASE("add_rms_norm: gives the sum and the norm of the sum, bit for bit those of the two ops", "[ops]") {
   const DType dtype = GENERATE(from_range(floating_dtypes()));
-  const Tensor x = random_tensor({21, 67}, dtype, 1), residual = random_tensor({21, 67}, dtype, 2), weight = random_tensor({67}, dtype, 3);
-  Tensor sum = Tensor::empty(x.shape(), dtype), y = Tensor::empty(x.shape(), dtype), rstd = Tensor::empty({21}, DType::Float32);
+  const Tensor x = random_tensor({21, 67}, dtype, 1), residual = random_tensor({21, 67}, dtype, 2),
+               weight = random_tensor({67}, dtype, 3);
+  Tensor sum = Tensor::empty(x.shape(), dtype), y = Tensor::empty(x.shape(), dtype),
+         rstd = Tensor::empty({21}, DType::Float32);
   ops::add_rms_norm(x, residual, weight, 1e-6F, sum, y, rstd);
   std::vector<double> expected = in_double(x);
   for (size_t i = 0; i < expected.size(); ++i) expected[i] += in_double(residual)[i];
@@ -129,7 +142,8 @@ TEST_CASE("add_rms_norm: gives the sum and the norm of the sum, bit for bit thos
 }
 
 TEST_CASE("rms_norm: a NaN stays in its row; wrong shapes are refused", "[ops]") {
-  Tensor x = random_tensor({2, 30}, DType::Float32, 1), y = Tensor::empty({2, 30}, DType::Float32), rstd = Tensor::empty({2}, DType::Float32);
+  Tensor x = random_tensor({2, 30}, DType::Float32, 1), y = Tensor::empty({2, 30}, DType::Float32),
+         rstd = Tensor::empty({2}, DType::Float32);
   const Tensor weight = random_tensor({30}, DType::Float32, 2);
   x.data<float>()[3] = std::numeric_limits<float>::quiet_NaN();
   ops::rms_norm(x, weight, 1e-6F, y, rstd);

@@ -13,7 +13,8 @@ namespace {
 std::vector<float> inverse_frequencies(int64_t head_dim) {
   std::vector<float> values;
   for (int64_t i = 0; i < head_dim / 2; ++i)
-    values.push_back(static_cast<float>(1.0 / std::pow(10000.0, 2.0 * static_cast<double>(i) / static_cast<double>(head_dim))));
+    values.push_back(
+        static_cast<float>(1.0 / std::pow(10000.0, 2.0 * static_cast<double>(i) / static_cast<double>(head_dim))));
   return values;
 }
 
@@ -25,7 +26,8 @@ std::vector<double> reference(const Tensor& x, const std::vector<int32_t>& posit
   for (int64_t token = 0; token < x.size(0); ++token)
     for (int64_t head = 0; head < width; head += head_dim)
       for (int64_t i = 0; i < half; ++i) {
-        const float angle = static_cast<float>(positions[static_cast<size_t>(token)]) * frequencies[static_cast<size_t>(i)];
+        const float angle =
+            static_cast<float>(positions[static_cast<size_t>(token)]) * frequencies[static_cast<size_t>(i)];
         const double c = std::cos(static_cast<double>(angle)), s = std::sin(static_cast<double>(angle));
         double &first = out[token * width + head + i], &second = out[token * width + head + i + half];
         const double rotated = first * c - second * s;
@@ -64,11 +66,14 @@ TEST_CASE("rope_tables: the angle is the float32 product, not the one of double"
   CHECK(tables.sin.values<float>()[8191] == Approx(std::sin(static_cast<double>(angle))).margin(1e-7));
 }
 
-TEST_CASE("rope: no tokens is no work; a position past the tables or a width that does not divide is refused", "[ops]") {
+TEST_CASE("rope: no tokens is no work; a position past the tables or a width that does not divide is refused",
+          "[ops]") {
   const ops::RopeTables tables = ops::rope_tables(10, inverse_frequencies(4));
-  Tensor none = Tensor::empty({0, 8}, DType::Float32), x = Tensor::zeros({2, 8}, DType::Float32), odd = Tensor::zeros({2, 6}, DType::Float32);
+  Tensor none = Tensor::empty({0, 8}, DType::Float32), x = Tensor::zeros({2, 8}, DType::Float32),
+         odd = Tensor::zeros({2, 6}, DType::Float32);
   ops::rope(none, int_tensor({}), tables, ops::Rotation::Forward, none);
-  CHECK_THROWS_WITH(ops::rope(x, int_tensor({3, 10}), tables, ops::Rotation::Forward, x), "rope: positions[1] is 10, outside 0 to 9");
+  CHECK_THROWS_WITH(ops::rope(x, int_tensor({3, 10}), tables, ops::Rotation::Forward, x),
+                    "rope: positions[1] is 10, outside 0 to 9");
   CHECK_THROWS_WITH(ops::rope(odd, int_tensor({3, 4}), tables, ops::Rotation::Forward, odd), Catch::Contains("[2, 6]"));
 }
 

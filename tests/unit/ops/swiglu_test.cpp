@@ -11,7 +11,9 @@ namespace trainyard {
 using namespace test;
 namespace {
 
-double silu(double x) { return x / (1 + std::exp(-x)); }
+double silu(double x) {
+  return x / (1 + std::exp(-x));
+}
 
 }  // namespace
 
@@ -42,12 +44,14 @@ TEST_CASE("swiglu: gates far out neither overflow nor lose a NaN", "[ops]") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> gates{-1e4F, -100, -88, -20, 0, 20, 88, 100, 1e4F, nan};
   const Tensor gate = Tensor::from<float>(gates, {10}), ones = Tensor::from<float>(std::vector<float>(10, 1), {10});
-  Tensor y = Tensor::empty({10}, DType::Float32), dgate = Tensor::empty({10}, DType::Float32), dup = Tensor::empty({10}, DType::Float32);
+  Tensor y = Tensor::empty({10}, DType::Float32), dgate = Tensor::empty({10}, DType::Float32),
+         dup = Tensor::empty({10}, DType::Float32);
   ops::swiglu(gate, ones, y);
   ops::swiglu_backward(ones, gate, ones, dgate, dup);
   for (size_t i = 0; i < gates.size(); ++i) {
     const double g = gates[i], s = 1 / (1 + std::exp(-g));
-    CHECK((std::isnan(g) ? std::isnan(y.values<float>()[i]) : y.values<float>()[i] == Approx(g * s).epsilon(1e-5).margin(1e-30)));
+    CHECK((std::isnan(g) ? std::isnan(y.values<float>()[i])
+                         : y.values<float>()[i] == Approx(g * s).epsilon(1e-5).margin(1e-30)));
     CHECK((std::isnan(g) ? std::isnan(dgate.values<float>()[i])
                          : dgate.values<float>()[i] == Approx(s * (1 + g * (1 - s))).epsilon(1e-5).margin(1e-30)));
   }
