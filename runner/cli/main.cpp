@@ -1,4 +1,6 @@
 #include <fmt/format.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -8,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "launch/termination_log.h"
 
 namespace trainyard::cli {
 namespace {
@@ -39,11 +42,12 @@ int run(const Arguments& arguments) {
   return find_command(arguments[0]).run(Arguments(arguments.begin() + 1, arguments.end()));
 }
 
-/// One failure, one line.
+/// One failure, one line, there and where Kubernetes looks for it.
 int report(const std::exception& error) {
   const ExitCode code = exit_code_of(error);
   const char* const prefix = code == ExitCode::Defect ? "defect (please report it)" : "error";
   fmt::print(stderr, "trainyard: {}: {}\n", prefix, error.what());
+  launch::write_termination_log(error.what());
   return static_cast<int>(code);
 }
 
@@ -51,6 +55,8 @@ int report(const std::exception& error) {
 }  // namespace trainyard::cli
 
 int main(int argc, char** argv) {
+  // stdout is for results; spdlog's own default would mix log lines into them.
+  spdlog::set_default_logger(spdlog::stderr_color_mt("trainyard"));
   try {
     return trainyard::cli::run(trainyard::cli::Arguments(argv + 1, argv + argc));
   } catch (const std::exception& error) {

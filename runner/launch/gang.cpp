@@ -1,0 +1,76 @@
+#include "launch/gang.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace trainyard::launch {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kTerminated = static_cast<int>(ExitCode::Terminated);
+constexpr int kPeerLost = static_cast<int>(ExitCode::PeerLost);
+constexpr std::chrono::milliseconds kFailingPatience = 4s;  // all must be over 5 s after the first failure
+
+bool is_follow_up(const Ending& ending) {
+  return ending.code == kPeerLost || ending.code == kTerminated;
+}
+
+}  // namespace
+
+Gang::Gang(int ranks, std::chrono::milliseconds grace) : grace_(grace), remaining_(ranks) {}
+
+Gang::Action Gang::ended(std::vector<Ending> endings, TimePoint now) {
+  std::ranges::stable_sort(endings, {}, is_follow_up);
+  remaining_ -= static_cast<int>(endings.size());
+  Action action = Action::None;
+  for (const Ending& ending : endings) {
+    const Action next = judge(ending, now);
+    if (next != Action::None) action = next;
+  }
+  return remaining_ == 0 ? Action::None : action;
+}
+
+Gang::Action Gang::judge(const Ending& ending, TimePoint now) {
+  if (ending.code == 0) return Action::None;
+  all_succeeded_ = false;
+  if (phase_ == Phase::Failing || phase_ == Phase::Killed) return Action::None;  // it was ended by us
+  if (ending.code == kTerminated && ending.signal == 0) {
+    is_asked_ = true;
+    return phase_ == Phase::Running ? begin(Phase::Stopping, grace_, now) : Action::None;
+  }
+  // Once all are asked to stop, one that doesn't handle the signal, or misses who was faster, has not failed.
+  if (phase_ == Phase::Stopping && (ending.signal != 0 || is_follow_up(ending))) return Action::None;
+  if (!first_failure_) first_failure_ = ending;
+  return begin(Phase::Failing, std::min(grace_, kFailingPatience), now);
+}
+
+Gang::Action Gang::asked_to_stop(TimePoint now) {
+  is_asked_ = true;
+  if (phase_ == Phase::Running) return begin(Phase::Stopping, grace_, now);
+  if (phase_ == Phase::Killed) return Action::None;
+  return begin(Phase::Killed, 0ms, now);  // asked twice: somebody does not want to wait
+}
+
+Gang::Action Gang::at(TimePoint now) {
+  if (is_over() || !deadline() || now < deadline_) return Action::None;
+  return begin(Phase::Killed, 0ms, now);
+}
+
+Gang::Action Gang::begin(Phase phase, std::chrono::milliseconds patience, TimePoint now) {
+  phase_ = phase;
+  deadline_ = now + patience;
+  return phase == Phase::Killed ? Action::Kill : Action::Terminate;
+}
+
+std::optional<Gang::TimePoint> Gang::deadline() const {
+  return phase_ == Phase::Stopping || phase_ == Phase::Failing ? std::optional(deadline_) : std::nullopt;
+}
+
+int Gang::exit_code() const {
+  if (first_failure_) return first_failure_->code;
+  return all_succeeded_ || !is_asked_ ? 0 : kTerminated;
+}
+
+}  // namespace trainyard::launch

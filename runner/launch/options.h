@@ -1,0 +1,37 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rendezvous/place.h"
+
+namespace trainyard::launch {
+
+/// What runs on this node.
+struct LaunchOptions {
+  rendezvous::NodePlace node;
+  std::optional<rendezvous::Endpoint> master;  ///< none: a single node, whose ranks meet on the loopback
+  std::chrono::milliseconds grace = std::chrono::seconds(30);
+  std::chrono::milliseconds rendezvous_timeout = std::chrono::minutes(30);  ///< for nodes of an elastic world
+  std::string log_dir;               ///< also writes rank-N.out and rank-N.err there; "": does not
+  std::vector<std::string> command;  ///< each rank's
+  bool is_trainyard = true;          ///< the command is a subcommand of this program
+  int64_t generation = 0;
+};
+
+/// Reads the arguments of `trainyard launch`, torchrun's spelling, with - or _ in names. What they don't say the
+/// environment does, as for a node's place. Throws InputError; none where --help was asked for and printed.
+std::optional<LaunchOptions> parse_launch(const std::vector<std::string>& arguments,
+                                          const rendezvous::Environment& environment);
+
+/// For a subcommand that was started on a node without a launcher, and acts as one (rendezvous::Place::Kind::Node).
+LaunchOptions options_of(const rendezvous::Place& place, std::vector<std::string> command);
+
+/// The place of the only rank of a node, which needs no launcher: where `place` is a node of fixed rank that runs one
+/// rank only. None for any other place.
+std::optional<rendezvous::Place> only_rank_of(const rendezvous::Place& place,
+                                              const rendezvous::Environment& environment);
+
+}  // namespace trainyard::launch

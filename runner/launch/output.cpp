@@ -1,0 +1,61 @@
+#include "launch/output.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+#include "base/error.h"
+
+namespace trainyard::launch {
+namespace {
+
+/// Whole, or not at all where nobody reads any more: a closed terminal must not end the training.
+void write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(fd, bytes.data(), bytes.size());
+    if (count >= 0)
+      bytes.remove_prefix(static_cast<size_t>(count));
+    else if (errno == EAGAIN) {
+      pollfd poll{.fd = fd, .events = POLLOUT, .revents = 0};
+      ::poll(&poll, 1, 1000);
+    } else if (errno != EINTR) {
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+Stream::Stream(int target, std::string prefix, const std::string& log) : target_(target), lines_(std::move(prefix)) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::system_category(), "pipe2");
+  reading_ = UniqueFd(ends[0]);
+  child_end_ = UniqueFd(ends[1]);
+  if (::fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0) throw std::system_error(errno, std::system_category(), "fcntl");
+  if (log.empty()) return;
+  log_ = UniqueFd(::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!log_.valid())
+    throw InputError(fmt::format("--log-dir: cannot write {}: {}", log, std::system_category().message(errno)));
+}
+
+void Stream::pump() {
+  std::array<char, size_t{64} << 10> bytes;
+  for (;;) {
+    const ssize_t count = ::read(reading_.get(), bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN) return;
+    if (count <= 0) break;
+    const std::string_view come(bytes.data(), static_cast<size_t>(count));
+    if (log_.valid()) write_all(log_.get(), come);
+    write_all(target_, lines_.feed(come));
+    if (come.size() < bytes.size()) return;  // the others' turn
+  }
+  write_all(target_, lines_.finish());
+  reading_.reset();
+}
+
+}  // namespace trainyard::launch

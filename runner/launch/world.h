@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "launch/options.h"
+
+namespace trainyard::launch {
+
+/// Where this node's ranks stand in the world.
+struct LocalWorld {
+  int ranks = 1;       ///< on this node
+  int first_rank = 0;  ///< of this node
+  int world = 1;
+  int node_rank = 0;
+  rendezvous::Endpoint master;
+  /// Of a single node without a master: the port, bound and listening already, so that nobody takes it before rank 0
+  /// does. Invalid where the ranks are other programs, which bind it themselves.
+  UniqueFd listener;
+  int cores = 1;
+};
+
+/// Decides it; for an elastic world together with the other nodes. Throws InputError, PeerError.
+LocalWorld local_world(const LaunchOptions& options, const rendezvous::Environment& environment);
+
+/// The environment of one of its ranks: torchrun's variables in place of whatever was there.
+std::vector<std::string> environment_of(int local_rank, const LocalWorld& world, const rendezvous::Environment& base);
+
+}  // namespace trainyard::launch

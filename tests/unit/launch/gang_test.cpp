@@ -1,0 +1,102 @@
+#include <catch2/catch.hpp>
+
+#include "launch/gang.h"
+
+namespace trainyard::launch {
+namespace {
+
+using namespace std::chrono_literals;
+using Action = Gang::Action;
+
+const Gang::TimePoint kNow{};
+
+Ending exited(int rank, int code) {
+  return {rank, code, 0};
+}
+Ending killed(int rank, int signal) {
+  return {rank, 128 + signal, signal};
+}
+
+}  // namespace
+
+TEST_CASE("Gang: all end well", "[launch]") {
+  Gang gang(2, 30s);
+  CHECK(gang.ended({exited(1, 0)}, kNow) == Action::None);
+  CHECK_FALSE(gang.is_over());
+  CHECK_FALSE(gang.deadline());
+  CHECK(gang.ended({exited(0, 0)}, kNow) == Action::None);
+  CHECK(gang.is_over());
+  CHECK(gang.exit_code() == 0);
+  CHECK_FALSE(gang.first_failure());
+}
+
+TEST_CASE("Gang: one fails, the others are asked and then killed; its code is the launcher's", "[launch]") {
+  Gang gang(3, 30s);
+  CHECK(gang.ended({exited(1, 2)}, kNow) == Action::Terminate);
+  CHECK(gang.deadline() == kNow + 4s);
+  CHECK(gang.ended({exited(2, 143)}, kNow + 1s) == Action::None);
+  CHECK(gang.at(kNow + 3999ms) == Action::None);
+  CHECK(gang.at(kNow + 4s) == Action::Kill);
+  CHECK(gang.ended({killed(0, 9)}, kNow + 4s) == Action::None);
+  CHECK(gang.exit_code() == 2);
+  CHECK(gang.first_failure()->rank == 1);
+}
+
+TEST_CASE("Gang: a shorter grace than 4 s also bounds the end after a failure", "[launch]") {
+  Gang gang(2, 500ms);
+  CHECK(gang.ended({killed(0, 11)}, kNow) == Action::Terminate);
+  CHECK(gang.deadline() == kNow + 500ms);
+  CHECK(gang.exit_code() == 139);
+}
+
+TEST_CASE("Gang: of endings seen together, one that only lost its peer is not the first failure", "[launch]") {
+  Gang gang(3, 30s);
+  gang.ended({exited(0, 138), killed(1, 9), exited(2, 138)}, kNow);
+  CHECK(gang.first_failure()->rank == 1);
+  CHECK(gang.exit_code() == 137);
+}
+
+TEST_CASE("Gang: a signal gives the ranks the grace to save, and ends in 143", "[launch]") {
+  Gang gang(2, 30s);
+  CHECK(gang.asked_to_stop(kNow) == Action::Terminate);
+  CHECK(gang.deadline() == kNow + 30s);
+  CHECK(gang.ended({exited(0, 143)}, kNow + 20s) == Action::None);
+  CHECK(gang.deadline() == kNow + 30s);
+  CHECK(gang.ended({killed(1, 15)}, kNow + 20s) == Action::None);
+  CHECK(gang.exit_code() == 143);
+  CHECK_FALSE(gang.first_failure());
+}
+
+TEST_CASE("Gang: who outlives the grace is killed; still 143. Asked twice, it does not wait", "[launch]") {
+  Gang gang(1, 30s);
+  gang.asked_to_stop(kNow);
+  const bool is_impatient = GENERATE(false, true);
+  CHECK((is_impatient ? gang.asked_to_stop(kNow + 1s) : gang.at(kNow + 30s)) == Action::Kill);
+  gang.ended({killed(0, 9)}, kNow + 30s);
+  CHECK(gang.exit_code() == 143);
+}
+
+TEST_CASE("Gang: ranks that finish although asked to stop are done", "[launch]") {
+  Gang gang(1, 30s);
+  gang.asked_to_stop(kNow);
+  gang.ended({exited(0, 0)}, kNow);
+  CHECK(gang.exit_code() == 0);
+}
+
+TEST_CASE("Gang: a save that fails while stopping is the launcher's code", "[launch]") {
+  Gang gang(2, 30s);
+  gang.asked_to_stop(kNow);
+  CHECK(gang.ended({exited(0, 1)}, kNow) == Action::Terminate);
+  gang.ended({exited(1, 143)}, kNow);
+  CHECK(gang.exit_code() == 1);
+}
+
+TEST_CASE("Gang: a rank that ends with 143 by itself means that all are saving: they get the grace", "[launch]") {
+  Gang gang(2, 30s);
+  CHECK(gang.ended({exited(0, 143)}, kNow) == Action::Terminate);
+  CHECK(gang.deadline() == kNow + 30s);
+  gang.ended({exited(1, 143)}, kNow + 10s);
+  CHECK(gang.exit_code() == 143);
+}
+
+}  // namespace trainyard::launch
