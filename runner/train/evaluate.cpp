@@ -1,0 +1,115 @@
+#include "train/evaluate.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "base/error.h"
+#include "checkpoint/reader.h"
+#include "data/loaders.h"
+#include "ops/cast.h"
+#include "tensor/safetensors.h"
+#include "train/exchange.h"
+#include "train/setup.h"
+#include "train/snapshot.h"
+
+namespace trainyard::train {
+namespace {
+
+Tensor as_float32(const Tensor& tensor) {
+  Tensor floats = Tensor::empty(tensor.shape(), DType::Float32);
+  ops::cast(tensor, floats);
+  return floats;
+}
+
+ShardedModel load(const Evaluation& evaluation, const World& world) {
+  config::Config config;
+  config.parallel.param_dtype = evaluation.param_dtype;
+  const MeshSize mesh{.replicate = 1, .shard = world.comm.world()};
+  if (evaluation.checkpoint.empty()) {
+    config.model.init_from = evaluation.model.string();
+    ShardedModel sharded = shard_model(model_config_of(config.model), world.comm, mesh, policy_of(config));
+    fill_from_hugging_face(*sharded.engine, evaluation.model);
+    return sharded;
+  }
+  checkpoint::Agreement agreement(world.store, "evaluate", world.comm.rank(), world.comm.world(), world.comm.timeout());
+  const checkpoint::Checkpoint found = checkpoint::open_checkpoint(evaluation.checkpoint, agreement);
+  ShardedModel sharded = shard_model(model_config_of(found), world.comm, mesh, policy_of(config));
+  fill_from_checkpoint(*sharded.engine, found);
+  return sharded;
+}
+
+/// Row `index` of what every rank holds, in rank order; rows past a rank's last are zero. Collective.
+Tensor gather_row(comm::Communicator& world, const Tensor& rows, int64_t index, const Shape& row_shape) {
+  Shape one = row_shape;
+  one.insert(one.begin(), 1);
+  Tensor mine = index < rows.size(0) ? as_float32(rows.rows(index, 1)) : Tensor::zeros(one, DType::Float32);
+  one[0] = world.world();
+  Tensor all = Tensor::empty(one, DType::Float32);
+  world.all_gather(mine, all, "logits").wait();
+  return all;
+}
+
+/// The whole gradient of one parameter, from the padded chunks of all ranks. Collective.
+Tensor gather_gradient(comm::Communicator& world, const shard::ParameterShard& shard) {
+  const Shape& shape = shard.parameter->shape();
+  Shape padded = shape;
+  padded[0] = shard::chunk_of(shape[0], world.world(), 0).count;
+  Tensor mine = Tensor::zeros(padded, DType::Float32);
+  Tensor filled = mine.rows(0, shard.rows.count);
+  copy(shard.gradient, filled);
+  padded[0] *= world.world();
+  Tensor all = Tensor::empty(padded, DType::Float32);
+  world.all_gather(mine, all, shard.parameter->name()).wait();
+  return all.rows(0, shape[0]);
+}
+
+/// Streams logits row by row and gradients tensor by tensor into the file of rank 0: no rank holds more than one.
+void dump(const Evaluation& evaluation, const World& world, ShardedModel& sharded, const Tensor& logits, int64_t rows) {
+  std::vector<SafetensorsWriter::Declared> declared{{"logits", DType::Float32, {rows, logits.size(1), logits.size(2)}}};
+  if (evaluation.gradients)
+    for (const shard::ParameterShard& shard : sharded.engine->shards())
+      declared.push_back({"grad." + shard.parameter->name(), DType::Float32, shard.parameter->shape()});
+  std::unique_ptr<SafetensorsWriter> writer;
+  if (world.is_main()) writer = std::make_unique<SafetensorsWriter>(*evaluation.dump, declared);
+
+  const int64_t size = world.comm.world();
+  for (int64_t begin = 0; begin < rows; begin += size) {
+    const Tensor round = gather_row(world.comm, logits, begin / size, {logits.size(1), logits.size(2)});
+    if (writer) writer->append(round.rows(0, std::min(size, rows - begin)));
+  }
+  if (evaluation.gradients) {
+    for (const shard::ParameterShard& shard : sharded.engine->shards()) {
+      const Tensor gradient = gather_gradient(world.comm, shard);
+      if (writer) writer->append(gradient);
+    }
+  }
+  if (writer) writer->finish();
+}
+
+}  // namespace
+
+Evaluated evaluate(const Evaluation& evaluation, const World& world) {
+  ShardedModel sharded = load(evaluation, world);
+  const auto loader = data::token_batches(evaluation.tokens, {.place = {world.comm.rank(), world.comm.world()},
+                                                              .prefer = data::Prefer::SingleBatch,
+                                                              .vocab_size = sharded.model->config().vocab_size});
+  const data::Batch batch = loader->next();
+  const models::Tokens tokens{batch.input_ids, batch.targets, batch.position_ids};
+  const Answers valid(world.comm, std::array{static_cast<double>(batch.valid_tokens)}, "agree");
+  if (valid.sum(0) == 0) throw InputError(evaluation.tokens.string() + ": no position has a target, so there is no loss");
+
+  nn::Tape tape;
+  sharded.engine->begin_micro_batch(true);
+  const ops::LossSums sums = sharded.model->loss(tokens, static_cast<float>(1 / valid.sum(0)), evaluation.gradients ? &tape : nullptr);
+  tape.backward();
+  sharded.engine->finish_backward();
+  if (evaluation.dump) dump(evaluation, world, sharded, sharded.model->logits(tokens), loader->sequences_per_step());
+
+  const double loss = Answers(world.comm, std::array{sums.loss_sum}, "loss").sum(0) / valid.sum(0);
+  return {loss, std::exp(loss), static_cast<int64_t>(valid.sum(0))};
+}
+
+}  // namespace trainyard::train

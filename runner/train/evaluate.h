@@ -1,0 +1,30 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include "config/config.h"
+#include "train/world.h"
+
+namespace trainyard::train {
+
+struct Evaluation {
+  std::filesystem::path model;        ///< a Hugging Face folder, or
+  std::filesystem::path checkpoint;   ///< a checkpoint of ours, or a folder of them; one of the two
+  std::filesystem::path tokens;       ///< safetensors with input_ids [rows, tokens] (docs/tokenizers-and-data.md)
+  std::optional<std::filesystem::path> dump;  ///< safetensors: logits [rows, tokens, vocab], and gradients where wanted
+  bool gradients = false;             ///< grad.<name> of the mean loss, unclipped
+  config::Precision param_dtype = config::Precision::Float32;
+};
+
+struct Evaluated {
+  double loss = 0;  ///< mean over the valid targets, natural logarithm
+  double perplexity = 0;
+  int64_t tokens = 0;  ///< valid targets
+};
+
+/// Loss of a model over the rows of a file, dealt round robin over the ranks. Collective; rank 0 writes the dump.
+/// Throws InputError for what the user has to mend.
+Evaluated evaluate(const Evaluation& evaluation, const World& world);
+
+}  // namespace trainyard::train

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "comm/communicator.h"
+
+namespace trainyard::train {
+
+/// What every rank said: by rank, the few numbers it gave. Collective; the same on every rank.
+class Answers {
+ public:
+  Answers(comm::Communicator& world, std::span<const double> own, const char* label);
+
+  [[nodiscard]] double at(int rank, size_t index) const { return values_[static_cast<size_t>(rank) * count_ + index]; }
+  /// In rank order, so the same bits on every rank.
+  [[nodiscard]] double sum(size_t index) const;
+  [[nodiscard]] double max(size_t index) const;
+  [[nodiscard]] double min(size_t index) const;
+
+ private:
+  size_t count_;
+  std::vector<double> values_;
+};
+
+}  // namespace trainyard::train

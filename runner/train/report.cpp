@@ -1,0 +1,50 @@
+#include "train/report.h"
+
+#include "metrics/mfu.h"
+
+namespace trainyard::train {
+namespace {
+
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+Report::Report(const config::Metrics& settings, Workload workload, const Progress& resumed)
+    : settings_(settings),
+      workload_(workload),
+      line_(settings.line),
+      file_(settings.dir, resumed.step),
+      display_(stdout, metrics::ProgressDisplay::mode_of(stdout)),
+      meter_(std::chrono::steady_clock::now()) {}
+
+void Report::step(const StepResult& result, int64_t tokens_so_far) {
+  const auto now = std::chrono::steady_clock::now();
+  const metrics::Rates rates = meter_.step(now, result.tokens, workload_.sequences_per_step);
+  metrics::StepRecord record{.step = result.step,
+                             .loss = result.loss,
+                             .grad_norm = result.grad_norm,
+                             .lr = result.lr,
+                             .tokens = tokens_so_far,
+                             .tokens_per_second = rates.tokens_per_second,
+                             .samples_per_second = rates.samples_per_second,
+                             .mfu = metrics::mfu(workload_.flops_per_token, rates.tokens_per_second, workload_.peak_flops),
+                             .memory_bytes = result.memory_bytes,
+                             .time = seconds_since_1970()};
+  file_.append(record);
+
+  const bool is_last = result.step == workload_.total_steps;
+  if (result.step % settings_.interval == 0 || is_last) {
+    const metrics::Rates mean = meter_.since_last_line();
+    record.tokens_per_second = mean.tokens_per_second;
+    record.samples_per_second = mean.samples_per_second;
+    record.mfu = metrics::mfu(workload_.flops_per_token, mean.tokens_per_second, workload_.peak_flops);
+    display_.line(line_.format(record));
+  }
+  display_.update({result.step, workload_.total_steps, result.loss, rates.tokens_per_second, meter_.remaining(workload_.total_steps - result.step)},
+                  now);
+  if (is_last) display_.clear();
+}
+
+}  // namespace trainyard::train

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <chrono>
+#include <cstdio>
+#include <optional>
+#include <string>
+
+#include "config/config.h"
+#include "metrics/line.h"
+#include "metrics/metrics_file.h"
+#include "metrics/progress.h"
+#include "metrics/throughput.h"
+#include "train/trainer.h"
+
+namespace trainyard::train {
+
+/// What a report says of a run beyond its steps.
+struct Workload {
+  int64_t total_steps = 0;
+  int64_t sequences_per_step = 0;
+  double flops_per_token = 0;
+  std::optional<double> peak_flops;  ///< of all ranks together; none: MFU is not given
+};
+
+/// Tells people and files how training goes: the line, the bar, metrics.jsonl. For rank 0 alone.
+class Report {
+ public:
+  /// Lines of metrics.jsonl after `resumed_step` are cut off. Throws InputError where the folder cannot be written.
+  Report(const config::Metrics& settings, Workload workload, const Progress& resumed);
+
+  void step(const StepResult& result, int64_t tokens_so_far);
+  /// A line that stays, between those of the steps.
+  void say(const std::string& line) { display_.line(line); }
+  /// Time that was no training: a checkpoint.
+  void exclude(std::chrono::steady_clock::duration spent) { meter_.exclude(spent); }
+  /// Takes the bar away while others write, or at the end.
+  void pause() { display_.clear(); }
+
+ private:
+  config::Metrics settings_;
+  Workload workload_;
+  metrics::LineFormat line_;
+  metrics::MetricsFile file_;
+  metrics::ProgressDisplay display_;
+  metrics::ThroughputMeter meter_;
+};
+
+}  // namespace trainyard::train

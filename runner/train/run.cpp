@@ -1,0 +1,187 @@
+#include "train/run.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "checkpoint/folder_group.h"
+#include "checkpoint/reader.h"
+#include "checkpoint/saver.h"
+#include "config/check.h"
+#include "config/print.h"
+#include "metrics/table.h"
+#include "metrics/trace.h"
+#include "ops/matmul.h"
+#include "ops/threads.h"
+#include "train/exchange.h"
+#include "train/generate.h"
+#include "train/plan.h"
+#include "train/report.h"
+#include "train/setup.h"
+#include "train/snapshot.h"
+
+namespace trainyard::train {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::steady_clock;
+
+/// A run under way on one rank: the parts in the order in which they are made.
+class Run {
+ public:
+  Run(const config::Loaded& loaded, const World& world);
+  void go();
+
+ private:
+  void resume_or_fill();
+  void fill_fresh();
+  Outcome train();
+  void save(const Progress& progress);
+  void sample(const char* title);
+  void say(const std::string& line);
+
+  const config::Loaded& loaded_;
+  const config::Config& config_;
+  const World& world_;
+  models::ModelConfig model_config_;
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer_;
+  std::unique_ptr<data::Loader> loader_;
+  int64_t total_steps_;
+  ShardedModel sharded_;
+  optim::AdamW optimizer_;
+  checkpoint::Agreement agreement_;
+  std::optional<checkpoint::Saver> saver_;
+  Description description_;
+  Progress progress_;
+  std::optional<Report> report_;
+};
+
+/// model_config_of and others read files that every rank sees alike, so they fail on every rank alike.
+Run::Run(const config::Loaded& loaded, const World& world)
+    : loaded_(loaded),
+      config_(loaded.config),
+      world_(world),
+      model_config_(model_config_of(config_.model)),
+      tokenizer_(tokenizer_of(config_.data)),
+      loader_(loader_of(config_, tokenizer_.get(), model_config_, world.comm.rank(), world.comm.world())),
+      total_steps_(total_steps_of(config_.training, *loader_)),
+      sharded_(shard_model(model_config_, world.comm, mesh_of(config_.parallel, world.comm.world()), policy_of(config_))),
+      optimizer_(*sharded_.engine, config_.optimizer),
+      agreement_(world.store, "resume", world.comm.rank(), world.comm.world(), config_.checkpoint.timeout),
+      description_{models::to_hugging_face(model_config_), config_.data.tokenizer, tokenizer_files_of(config_.data), config::print_config(loaded)} {
+  const bool recompute = config_.activation_checkpointing.mode == config::CheckpointingMode::Full;
+  for (nn::Module* const block : sharded_.model->blocks()) block->set_recompute(recompute);
+  if (config_.checkpoint.enabled) {
+    saver_.emplace(checkpoint::SaverOptions{.folder = config_.checkpoint.dir,
+                                            .keep = config_.checkpoint.keep,
+                                            .timeout = config_.checkpoint.timeout,
+                                            .rank = world.comm.rank(),
+                                            .world = world.comm.world(),
+                                            .generation = world.generation,
+                                            .job = world.job},
+                   world.store);
+  }
+}
+
+void Run::go() {
+  if (world_.is_main())
+    fmt::print("{}", metrics::format_table("plan", plan_rows(config_, model_config_, *sharded_.engine, *loader_, total_steps_)));
+  resume_or_fill();
+  if (progress_.step >= total_steps_) {
+    say(fmt::format("Training already completed: step {} of {}.", progress_.step, total_steps_));
+    sample("sample");
+    return;
+  }
+  if (progress_.step == 0) sample("sample before training");
+  if (train() == Outcome::Stopped)
+    throw TerminatedError(fmt::format("asked to stop: ended after step {} of {}{}", progress_.step, total_steps_,
+                                      saver_ ? ", checkpoint saved in " + config_.checkpoint.dir : ""));
+  sample("sample after training");
+  say(fmt::format("Training completed: {} steps, {} tokens.", total_steps_, with_thousands(progress_.tokens)));
+}
+
+void Run::resume_or_fill() {
+  const auto start = steady_clock::now();
+  Parts parts{world_.comm, *sharded_.model, *sharded_.engine, optimizer_, *loader_};
+  std::optional<checkpoint::Checkpoint> found;
+  if (config_.checkpoint.resume == "auto") {
+    if (saver_) found = checkpoint::find_latest(config_.checkpoint.dir, agreement_);
+  } else if (config_.checkpoint.resume != "never") {
+    found = checkpoint::open_checkpoint(config_.checkpoint.resume, agreement_);
+  }
+  if (!found) return fill_fresh();
+  progress_ = restore(parts, *found);
+  if (world_.is_main()) checkpoint::log_loaded(*found, std::chrono::duration<double>(steady_clock::now() - start).count());
+}
+
+void Run::fill_fresh() {
+  if (config_.model.init_from.empty()) {
+    fill_random(*sharded_.engine, config_.model.seed);
+  } else {
+    fill_from_hugging_face(*sharded_.engine, config_.model.init_from);
+  }
+}
+
+Outcome Run::train() {
+  if (world_.is_main()) {
+    const double peak = ops::measure_matmul_peak() * world_.comm.world();  // ranks are taken to be alike
+    report_.emplace(config_.metrics,
+                    Workload{total_steps_, loader_->sequences_per_step(), models::flops_per_token(model_config_, loader_->sequence_length()), peak},
+                    progress_);
+  }
+  Trainer trainer({world_.comm, *sharded_.model, *sharded_.engine, optimizer_, *loader_},
+                  {.total_steps = total_steps_,
+                   .accumulation_steps = config_.training.accumulation_steps,
+                   .clip_grad_norm = config_.training.clip_grad_norm,
+                   .schedule = optim::schedule_of(config_.optimizer, total_steps_)},
+                  {.asked_to_stop = world_.asked_to_stop,
+                   .on_step = [this](const StepResult& result) { if (report_) report_->step(result, progress_.tokens); },
+                   .is_checkpoint_due = [this](int64_t step) { return config_.checkpoint.interval > 0 && step % config_.checkpoint.interval == 0; },
+                   .save = [this](const Progress& progress) { save(progress); }});
+  return trainer.run(progress_);
+}
+
+void Run::save(const Progress& progress) {
+  if (!saver_) return;
+  const metrics::TraceSpan span("save", "checkpoint");
+  const auto start = steady_clock::now();
+  if (report_) report_->pause();
+  const Parts parts{world_.comm, *sharded_.model, *sharded_.engine, optimizer_, *loader_};
+  static_cast<void>(saver_->save(snapshot_of(parts, progress, description_)));  // a failure is logged, and training goes on
+  if (report_) report_->exclude(steady_clock::now() - start);
+}
+
+/// Every rank takes part, as each holds a part of the model; rank 0 prints.
+void Run::sample(const char* title) {
+  if (config_.sample.prompt.empty() || !tokenizer_) return;
+  const auto prompt = tokenizer_->encode(config_.sample.prompt);
+  const auto made = generate(*sharded_.model, prompt,
+                             {.max_new_tokens = config_.sample.max_new_tokens,
+                              .temperature = config_.sample.temperature,
+                              .top_p = config_.sample.top_p,
+                              .seed = config_.training.seed,
+                              .vocab_size = tokenizer_->vocab_size(),
+                              .stop = tokenizer_->eos_id()});
+  say(fmt::format("── {} ──\n{}{}\n──", title, config_.sample.prompt, tokenizer_->decode(made)));
+}
+
+void Run::say(const std::string& line) {
+  if (!world_.is_main()) return;
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+void run(const config::Loaded& loaded, const World& world) {
+  config::check_world(loaded, world.comm.world());
+  ops::set_threads(threads_of(loaded.config.device, world.local_world));
+  Run(loaded, world).go();
+}
+
+}  // namespace trainyard::train

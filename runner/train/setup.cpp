@@ -1,0 +1,108 @@
+#include "train/setup.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <thread>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "data/loaders.h"
+#include "train/demo/demo.h"
+
+namespace trainyard::train {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr size_t kLargestConfigBytes = size_t{1} << 20;
+constexpr const char* kEmbedded = "embedded";
+
+DType dtype_of(config::Precision precision) {
+  return precision == config::Precision::BFloat16 ? DType::BFloat16 : DType::Float32;
+}
+
+models::ModelConfig read_model_config(const fs::path& path) {
+  return models::parse_config(read_file(path, kLargestConfigBytes), path);
+}
+
+data::TokenArray corpus_of(const config::Data& settings, const tokenizer::Tokenizer& tokenizer) {
+  if (settings.path == kEmbedded) return data::tokenise_text(demo::corpus(), tokenizer, settings.append_eos, "the embedded corpus");
+  return data::open_corpus({.path = settings.path, .field = settings.field, .append_eos = settings.append_eos, .cache_dir = settings.cache_dir},
+                           tokenizer);
+}
+
+}  // namespace
+
+models::ModelConfig model_config_of(const config::Model& model) {
+  if (!model.preset.empty()) return models::preset(model.preset);
+  return read_model_config(model.init_from.empty() ? fs::path(model.config) : fs::path(model.init_from) / "config.json");
+}
+
+models::ModelConfig model_config_of(const checkpoint::Checkpoint& checkpoint) {
+  const auto text = checkpoint.state().find("config_json");
+  if (text == checkpoint.state().end() || !text->is_string())
+    throw InputError(fmt::format("{}: the state has no config_json: not a checkpoint of a training run", checkpoint.path().string()));
+  return models::parse_config(text->get<std::string>(), checkpoint.path() / "config_json");
+}
+
+MeshSize mesh_of(const config::Parallel& parallel, int world) {
+  if (parallel.strategy == config::Strategy::NoShard) return {.replicate = world, .shard = 1};
+  return {.replicate = 1, .shard = world};
+}
+
+shard::Policy policy_of(const config::Config& config) {
+  return {.reshard = config.parallel.strategy == config::Strategy::ShardGradOp ? shard::Reshard::AfterBackward : shard::Reshard::AfterForward,
+          .param_dtype = dtype_of(config.parallel.param_dtype),
+          .reduce_dtype = dtype_of(config.parallel.reduce_dtype),
+          .prefetch = static_cast<int>(config.parallel.prefetch),
+          .sync_every_micro_batch = config.training.sync_every_micro_batch};
+}
+
+int threads_of(const config::DeviceSection& device, int local_world) {
+  if (device.threads > 0) return static_cast<int>(device.threads);
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / local_world);
+}
+
+std::unique_ptr<tokenizer::Tokenizer> tokenizer_of(const config::Data& data) {
+  return data.tokenizer.empty() ? nullptr : tokenizer::load_tokenizer(data.tokenizer);
+}
+
+std::vector<std::string> tokenizer_files_of(const config::Data& data) {
+  const fs::path path = data.tokenizer;
+  if (fs::is_regular_file(path)) return {path.string()};
+  std::vector<std::string> files;
+  for (const char* const name : {"tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "merges.txt", "tokenizer_config.json",
+                                 "special_tokens_map.json", "added_tokens.json"})
+    if (!data.tokenizer.empty() && fs::is_regular_file(path / name)) files.push_back((path / name).string());
+  return files;
+}
+
+std::unique_ptr<data::Loader> loader_of(const config::Config& config, const tokenizer::Tokenizer* tokenizer,
+                                        const models::ModelConfig& model, int rank, int world) {
+  const data::Place place{rank, world};
+  if (!config.data.tokens.empty())
+    return data::token_batches(config.data.tokens, {.place = place, .accumulation_steps = config.training.accumulation_steps, .vocab_size = model.vocab_size});
+  data::TokenArray corpus = corpus_of(config.data, *tokenizer);
+  data::check_ids(corpus, model.vocab_size);
+  return data::packed_loader(std::move(corpus), {.place = place,
+                                                 .sequence_length = config.training.sequence_length,
+                                                 .batch_size = config.training.batch_size,
+                                                 .accumulation_steps = config.training.accumulation_steps,
+                                                 .seed = config.data.seed,
+                                                 .shuffle = config.data.shuffle});
+}
+
+int64_t total_steps_of(const config::Training& training, const data::Loader& loader) {
+  const auto available = loader.steps_available();
+  if (training.steps == 0) {
+    if (available) return *available;
+    const int64_t sequences = training.epochs * loader.sequences_per_epoch();
+    return (sequences + loader.sequences_per_step() - 1) / loader.sequences_per_step();
+  }
+  if (available && training.steps > *available)
+    throw InputError(fmt::format("training.steps is {}, but data.tokens has {} batches, one a step; use at most {}", training.steps, *available, *available));
+  return training.steps;
+}
+
+}  // namespace trainyard::train

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "checkpoint/reader.h"
+#include "config/config.h"
+#include "data/loader.h"
+#include "models/config.h"
+#include "shard/policy.h"
+#include "tokenizer/tokenizer.h"
+#include "train/sharded_model.h"
+
+// From the words of a configuration to the parts of a run.
+namespace trainyard::train {
+
+/// The model that model.preset, model.config or model.init_from names.
+models::ModelConfig model_config_of(const config::Model& model);
+
+/// The model of a checkpoint. Throws InputError where it records none.
+models::ModelConfig model_config_of(const checkpoint::Checkpoint& checkpoint);
+
+/// The mesh of a strategy over `world` ranks: full_shard and shard_grad_op are 1 × world, no_shard world × 1.
+MeshSize mesh_of(const config::Parallel& parallel, int world);
+
+shard::Policy policy_of(const config::Config& config);
+
+/// CPU threads for each rank of a host: what device.threads says, else the cores dealt out.
+int threads_of(const config::DeviceSection& device, int local_world);
+
+/// The tokenizer of data.tokenizer; null where the data is pre-tokenised and none is named.
+std::unique_ptr<tokenizer::Tokenizer> tokenizer_of(const config::Data& data);
+
+/// Files that belong to the tokenizer, for exports; none for byte-level.
+std::vector<std::string> tokenizer_files_of(const config::Data& data);
+
+/// This rank's loader. Throws InputError where the data and the model do not fit each other.
+std::unique_ptr<data::Loader> loader_of(const config::Config& config, const tokenizer::Tokenizer* tokenizer,
+                                        const models::ModelConfig& model, int rank, int world);
+
+/// training.steps, or what the epochs come to. Throws InputError where the data ends before.
+int64_t total_steps_of(const config::Training& training, const data::Loader& loader);
+
+}  // namespace trainyard::train

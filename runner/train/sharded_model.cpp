@@ -1,0 +1,38 @@
+#include "train/sharded_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "checkpoint/hugging_face.h"
+#include "nn/init.h"
+
+namespace trainyard::train {
+
+ShardedModel shard_model(const models::ModelConfig& config, comm::Communicator& world, MeshSize size, const shard::Policy& policy) {
+  ShardedModel made{models::build(config), std::make_unique<shard::Mesh>(world, size.replicate, size.shard), nullptr};
+  made.engine = std::make_unique<shard::Engine>(*made.mesh, policy);
+  for (nn::Module* const block : made.model->blocks()) made.engine->fully_shard(*block);
+  made.engine->fully_shard(*made.model);
+  return made;
+}
+
+void fill_random(shard::Engine& engine, uint64_t seed) {
+  engine.fill([seed](const autograd::Parameter& parameter, shard::Rows rows, std::span<float> out) {
+    nn::initial_rows(parameter, seed, rows.begin, rows.count, out);
+  });
+}
+
+void fill_from_hugging_face(shard::Engine& engine, const std::filesystem::path& folder) {
+  const checkpoint::HuggingFaceWeights weights(folder);
+  engine.fill([&](const autograd::Parameter& parameter, shard::Rows rows, std::span<float> out) {
+    if (weights.shape(parameter.name()) != parameter.shape())
+      throw InputError(fmt::format("{}: {} is {}, but config.json makes it {}", weights.path_of(parameter.name()).string(), parameter.name(),
+                                   to_string(weights.shape(parameter.name())), to_string(parameter.shape())));
+    const Tensor read = weights.read_rows(parameter.name(), rows.begin, rows.count);
+    std::ranges::copy(read.values<float>(), out.begin());
+  });
+}
+
+}  // namespace trainyard::train

@@ -1,0 +1,90 @@
+#include "train/trainer.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "metrics/trace.h"
+#include "optim/clip.h"
+#include "tensor/memory.h"
+#include "train/exchange.h"
+#include "train/finite.h"
+
+namespace trainyard::train {
+
+Outcome Trainer::run(Progress& progress) {
+  while (progress.step < plan_.total_steps) {
+    const auto micro_batches = next_micro_batches();
+    const Agreed agreed = agree(micro_batches);
+    const double loss_sum = forward_backward(micro_batches, agreed.valid_tokens);
+    StepResult result = total(loss_sum, progress.step + 1, agreed.valid_tokens);
+    require_finite(result);
+
+    result.lr = plan_.schedule.at(progress.step);
+    {
+      const metrics::TraceSpan span("optimizer", "optimizer");
+      parts_.optimizer.step(result.lr, optim::clip_factor(result.grad_norm, plan_.clip_grad_norm));
+      parts_.engine.release_gradients();
+    }
+    progress = {result.step, progress.tokens + agreed.valid_tokens};
+    callbacks_.on_step(result);
+
+    const bool is_last = progress.step == plan_.total_steps;
+    if (is_last || agreed.stop || callbacks_.is_checkpoint_due(progress.step)) callbacks_.save(progress);
+    if (agreed.stop && !is_last) return Outcome::Stopped;
+  }
+  return Outcome::Completed;
+}
+
+std::vector<data::Batch> Trainer::next_micro_batches() {
+  const metrics::TraceSpan span("data", "data");
+  std::vector<data::Batch> batches;
+  for (int64_t i = 0; i < plan_.accumulation_steps; ++i) batches.push_back(parts_.loader.next());
+  return batches;
+}
+
+/// The gradient's scale is 1 / the valid tokens of the global batch, known before the first forward; so the gradient
+/// depends neither on the number of ranks nor on how the batch is split.
+Trainer::Agreed Trainer::agree(const std::vector<data::Batch>& micro_batches) {
+  double valid = 0;
+  for (const data::Batch& batch : micro_batches) valid += static_cast<double>(batch.valid_tokens);
+  const Answers answers(parts_.world, std::array{valid, callbacks_.asked_to_stop() ? 1.0 : 0.0}, "agree");
+  return {static_cast<int64_t>(answers.sum(0)), answers.max(1) > 0};
+}
+
+double Trainer::forward_backward(const std::vector<data::Batch>& micro_batches, int64_t valid_tokens) {
+  const auto scale = static_cast<float>(1.0 / static_cast<double>(std::max<int64_t>(valid_tokens, 1)));
+  double loss_sum = 0;
+  for (const data::Batch& batch : micro_batches) {
+    nn::Tape tape;
+    parts_.engine.begin_micro_batch(&batch == &micro_batches.back());
+    {
+      const metrics::TraceSpan span("forward", "forward");
+      loss_sum += parts_.model.loss({batch.input_ids, batch.targets, batch.position_ids}, scale, &tape).loss_sum;
+    }
+    const metrics::TraceSpan span("backward", "backward");
+    tape.backward();
+  }
+  const metrics::TraceSpan span("wait for reductions", "reduce");
+  parts_.engine.finish_backward();
+  return loss_sum;
+}
+
+StepResult Trainer::total(double loss_sum, int64_t step, int64_t valid_tokens) {
+  const shard::Mesh& mesh = parts_.engine.mesh();
+  // Replicas of a shard hold the same gradient: only one of them counts.
+  const double squares = mesh.replicate().rank() == 0 ? parts_.engine.gradient_sum_of_squares() : 0;
+  const Answers answers(parts_.world, std::array{loss_sum, squares, static_cast<double>(resident_bytes())}, "totals");
+  return {.step = step,
+          .loss = answers.sum(0) / static_cast<double>(std::max<int64_t>(valid_tokens, 1)),
+          .grad_norm = std::sqrt(answers.sum(1)),
+          .tokens = valid_tokens,
+          .memory_bytes = static_cast<uint64_t>(answers.max(2))};
+}
+
+void Trainer::require_finite(const StepResult& result) {
+  if (std::isfinite(result.loss) && std::isfinite(result.grad_norm)) return;
+  throw_not_finite(parts_.world, parts_.engine, result.step, result.loss, result.grad_norm);
+}
+
+}  // namespace trainyard::train

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "data/loader.h"
+#include "models/language_model.h"
+#include "optim/adamw.h"
+#include "optim/schedule.h"
+#include "shard/engine.h"
+
+namespace trainyard::train {
+
+/// How far training has come: what a checkpoint says and a resumed run goes on from.
+struct Progress {
+  int64_t step = 0;    ///< steps done
+  int64_t tokens = 0;  ///< valid targets seen, over all ranks
+};
+
+/// One step as it went, over all ranks.
+struct StepResult {
+  int64_t step = 0;  ///< 1 = the first
+  double loss = 0;   ///< mean over the valid targets of the global batch
+  double grad_norm = 0;  ///< before clipping
+  double lr = 0;
+  int64_t tokens = 0;  ///< valid targets of this step
+  uint64_t memory_bytes = 0;  ///< resident, of the rank that has most
+};
+
+/// What a run is made of. All of it outlives the trainer; one thread.
+struct Parts {
+  comm::Communicator& world;
+  models::LanguageModel& model;
+  shard::Engine& engine;
+  optim::AdamW& optimizer;
+  data::Loader& loader;
+};
+
+struct Plan {
+  int64_t total_steps = 0;
+  int64_t accumulation_steps = 1;
+  double clip_grad_norm = 1;  ///< 0: none
+  optim::Schedule schedule;
+};
+
+/// What the loop asks and tells on its way. All ranks get the same results, in the same order.
+struct Callbacks {
+  /// True once this rank was asked to end (SIGTERM). One rank's yes ends all of them after the same step.
+  std::function<bool()> asked_to_stop;
+  std::function<void(const StepResult&)> on_step;
+  /// Whether to save after this step, and the saving; also called for the last step and when stopping.
+  std::function<bool(int64_t step)> is_checkpoint_due;
+  std::function<void(const Progress&)> save;
+};
+
+enum class Outcome { Completed, Stopped };
+
+/// The training loop, the same for one rank and for many: gathering, prefetch, reduction and accumulation of gradients
+/// live in shard/, below the model.
+class Trainer {
+ public:
+  Trainer(Parts parts, Plan plan, Callbacks callbacks)
+      : parts_(parts), plan_(plan), callbacks_(std::move(callbacks)) {}
+
+  /// From `progress` to the last step, or to the step after which some rank wanted to stop; saved in both cases.
+  /// Throws NotFiniteError, naming step and first bad tensor, on all ranks alike.
+  Outcome run(Progress& progress);
+
+ private:
+  struct Agreed {
+    int64_t valid_tokens = 0;  ///< of the step, over all ranks
+    bool stop = false;
+  };
+  std::vector<data::Batch> next_micro_batches();
+  Agreed agree(const std::vector<data::Batch>& micro_batches);
+  double forward_backward(const std::vector<data::Batch>& micro_batches, int64_t valid_tokens);
+  StepResult total(double loss_sum, int64_t step, int64_t valid_tokens);
+  void require_finite(const StepResult& result);
+
+  Parts parts_;
+  Plan plan_;
+  Callbacks callbacks_;
+};
+
+}  // namespace trainyard::train
