@@ -16,6 +16,13 @@ struct Command {
   int (*run)(const Arguments& arguments);
 };
 
+/// The words that start a subcommand again: its name and its arguments.
+inline Arguments with_name(const char* name, const Arguments& arguments) {
+  Arguments words{name};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return words;
+}
+
 /// Every subcommand, in the order of the help.
 std::span<const Command> commands();
 

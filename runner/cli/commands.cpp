@@ -5,13 +5,19 @@ namespace trainyard::cli {
 // One a subcommand, each in the file of its name.
 int run_checkpoint(const Arguments& arguments);
 int run_config(const Arguments& arguments);
+int run_evaluate(const Arguments& arguments);
+int run_generate(const Arguments& arguments);
 int run_launch(const Arguments& arguments);
+int run_train(const Arguments& arguments);
 
 std::span<const Command> commands() {
   static constexpr Command kCommands[] = {
+      {"train", "train a model, alone or as a rank of many", run_train},
+      {"launch", "start the ranks of this machine, as torchrun does", run_launch},
+      {"evaluate", "loss and perplexity of a model on a file of tokens", run_evaluate},
+      {"generate", "continue a text with a trained model", run_generate},
       {"checkpoint", "inspect, verify and export checkpoints", run_checkpoint},
       {"config", "check, show and document a configuration", run_config},
-      {"launch", "start this node's ranks, like torchrun", run_launch},
   };
   return kCommands;
 }

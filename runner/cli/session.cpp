@@ -1,0 +1,111 @@
+#include "cli/session.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "checkpoint/checksum.h"
+#include "comm/in_process.h"
+#include "comm/mpi_runtime.h"
+#include "comm/settings.h"
+#include "launch/agent.h"
+#include "launch/options.h"
+#include "rendezvous/membership.h"
+#include "rendezvous/memory_store.h"
+#include "rendezvous/place.h"
+#include "rendezvous/stop.h"
+
+namespace trainyard::cli {
+namespace {
+
+constexpr std::chrono::seconds kFarewell{10};
+
+using Body = std::function<void(const train::World&)>;
+
+/// Tells jobs apart in folders that they share, without telling their secret.
+std::string job_digest() {
+  const std::string token = rendezvous::job_token(rendezvous::process_environment());
+  return token.empty() ? "" : checkpoint::checksum_of("trainyard job " + token);
+}
+
+/// The one rank of a world of one needs no port and nobody's consent.
+void run_alone(const rendezvous::Place& place, const config::Comm& comm, const rendezvous::SignalWatch& signals, const Body& body) {
+  rendezvous::MemoryStore store;
+  const auto communicators = comm::make_in_process(1, comm.timeout);
+  body({.comm = *communicators.front(),
+        .store = store,
+        .generation = place.generation,
+        .job = job_digest(),
+        .asked_to_stop = [&] { return signals.is_requested(); }});
+}
+
+rendezvous::JoinSettings join_settings(const SessionSettings& settings, const rendezvous::SignalWatch& signals) {
+  rendezvous::JoinSettings join;
+  join.timeout = settings.rendezvous_timeout;
+  join.environment = rendezvous::process_environment();
+  join.token = rendezvous::job_token(join.environment);
+  join.config = settings.config_hash;
+  join.config_text = settings.config_text;
+  join.interrupted = [&signals] { return signals.is_requested(); };
+  return join;
+}
+
+comm::Settings comm_settings(const config::Comm& comm, const rendezvous::Membership& membership, std::shared_ptr<comm::MpiRuntime> mpi) {
+  comm::Settings settings;
+  settings.transport = comm.backend == config::Backend::Mpi ? comm::Transport::Mpi : comm::Transport::Gloo;
+  settings.rank = membership.rank();
+  settings.world = membership.world();
+  settings.host = membership.self().host;
+  settings.store = &membership.store();
+  settings.timeout = comm.timeout;
+  settings.address = membership.self().address;
+  settings.shared_memory = comm.shared_memory;
+  settings.mpi = std::move(mpi);
+  return settings;
+}
+
+[[noreturn]] void throw_with_silent_ranks(const PeerError& error, const rendezvous::Membership& membership) {
+  const std::string silent = membership.describe_silent();
+  throw PeerError(silent.empty() ? error.what() : fmt::format("{}; {}", error.what(), silent));
+}
+
+void run_as_rank(const rendezvous::Place& place, const SessionSettings& settings, const Body& body) {
+  const rendezvous::SignalWatch signals;
+  if (place.world == 1) return run_alone(place, settings.comm, signals, body);
+  std::shared_ptr<comm::MpiRuntime> mpi;
+  if (settings.comm.backend == config::Backend::Mpi) mpi = comm::MpiRuntime::start();
+  rendezvous::JoinSettings join = join_settings(settings, signals);
+  if (mpi && !place.master) join.share_from_rank_0 = [&mpi](const std::string& text) { return mpi->broadcast(text); };
+  rendezvous::Membership membership = rendezvous::join(place, join);
+  try {
+    const auto communicator = comm::connect(comm_settings(settings.comm, membership, mpi));
+    body({.comm = *communicator,
+          .store = membership.store(),
+          .local_world = place.local_world,
+          .generation = place.generation,
+          .job = job_digest(),
+          .asked_to_stop = [&] { return signals.is_requested(); }});
+    communicator->close(std::chrono::steady_clock::now() + kFarewell);
+  } catch (const PeerError& error) {
+    throw_with_silent_ranks(error, membership);
+  } catch (const TerminatedError&) {
+    membership.leave(kFarewell);  // an orderly end too
+    throw;
+  }
+  membership.leave(kFarewell);
+}
+
+}  // namespace
+
+int run_in_world(const Arguments& command, const SessionSettings& settings, const Body& body) {
+  const rendezvous::Environment environment = rendezvous::process_environment();
+  rendezvous::Place place = rendezvous::place_of(environment);
+  if (place.kind == rendezvous::Place::Kind::Node) {
+    const auto only_rank = launch::only_rank_of(place, environment);
+    if (!only_rank) return launch::launch_ranks(launch::options_of(place, command), environment);
+    place = *only_rank;
+  }
+  run_as_rank(place, settings, body);
+  return 0;
+}
+
+}  // namespace trainyard::cli

@@ -1,0 +1,108 @@
+#include "cli/command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/error.h"
+#include "cli/session.h"
+#include "config/check.h"
+#include "config/load.h"
+#include "config/print.h"
+#include "config/reference.h"
+#include "metrics/trace.h"
+#include "train/demo/demo.h"
+#include "train/run.h"
+#include "train/trace_collectives.h"
+
+namespace trainyard::cli {
+namespace {
+
+constexpr const char* kHelp =
+    "usage: trainyard train [--config FILE] [--section.key VALUE ...]\n"
+    "\n"
+    "Trains a decoder, sharded over the ranks that the environment describes (docs/launching.md); alone without one.\n"
+    "Settings come from files and flags; flags win.\n"
+    "\n"
+    "  --config FILE       YAML with the sections below; may be repeated, later files win\n"
+    "  --demo              a small decoder on Shakespeare, everything built in; other settings change it\n"
+    "  --print-config      print the whole configuration, where each value came from, and stop\n"
+    "  --profile FILE      write a Chrome/Perfetto trace of each rank: FILE with .rank-N before its ending\n"
+    "  --help              this text\n"
+    "\n"
+    "  trainyard launch --nproc-per-node 2 train --config run.yaml --training.steps 100\n"
+    "\n";
+
+/// The arguments that are no settings.
+struct Own {
+  bool help = false, demo = false, print_config = false;
+  std::optional<std::string> profile;
+  Arguments settings;  ///< the rest
+};
+
+Own own_arguments(const Arguments& arguments) {
+  Own own;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (argument == "--help" || argument == "-h") {
+      own.help = true;
+    } else if (argument == "--demo") {
+      own.demo = true;
+    } else if (argument == "--print-config") {
+      own.print_config = true;
+    } else if (argument == "--profile") {
+      if (i + 1 == arguments.size()) throw InputError("--profile: a file name must follow");
+      own.profile = arguments[++i];
+    } else if (argument.starts_with("--profile=")) {
+      own.profile = argument.substr(std::string("--profile=").size());
+    } else {
+      own.settings.push_back(argument);
+    }
+  }
+  return own;
+}
+
+config::Loaded load(const Own& own) {
+  std::vector<config::YamlText> first;
+  if (own.demo) first.push_back({"the demonstration", std::string(train::demo::configuration())});
+  config::Loaded loaded = config::load(own.settings, first);
+  config::refuse(loaded.rest);
+  return loaded;
+}
+
+std::filesystem::path rank_file(const std::filesystem::path& path, int rank) {
+  return path.parent_path() / (path.stem().string() + fmt::format(".rank-{}", rank) + path.extension().string());
+}
+
+void run_profiled(const config::Loaded& loaded, const train::World& world, const std::optional<std::string>& file) {
+  if (!file) return train::run(loaded, world);
+  metrics::Trace trace(world.comm.rank());
+  const metrics::AttachTrace attach(&trace, "compute");
+  const train::TraceCollectives collectives(world.comm, trace);
+  train::run(loaded, world);
+  trace.write(rank_file(*file, world.comm.rank()));
+}
+
+}  // namespace
+
+int run_train(const Arguments& arguments) {
+  const Own own = own_arguments(arguments);
+  if (own.help) {
+    fmt::print("{}{}", kHelp, config::help_text());
+    return 0;
+  }
+  const config::Loaded loaded = load(own);
+  if (own.print_config) {
+    fmt::print("{}", config::print_config(loaded));
+    return 0;
+  }
+  config::check(loaded);
+  const SessionSettings session{.comm = loaded.config.comm,
+                                .rendezvous_timeout = loaded.config.rendezvous.timeout,
+                                .config_hash = config::hash(loaded.config),
+                                .config_text = config::shared_text(loaded.config)};
+  return run_in_world(with_name("train", arguments), session, [&](const train::World& world) { run_profiled(loaded, world, own.profile); });
+}
+
+}  // namespace trainyard::cli
