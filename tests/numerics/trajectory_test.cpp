@@ -1,0 +1,110 @@
+// Thirty training steps of the reference, sharded over in-process ranks: data/parity/README.md, "The training loop".
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <fstream>
+
+#include "data/loaders.h"
+#include "parity_case.h"
+#include "support/ranks.h"
+#include "support/support.h"
+#include "train/sharded_model.h"
+#include "train/trainer.h"
+
+namespace trainyard::test {
+namespace {
+
+struct Trajectory {
+  std::vector<double> loss, grad_norm, lr;
+};
+
+struct Setting {
+  std::string name;
+  train::MeshSize mesh;
+  shard::Policy policy;
+  int64_t accumulation_steps = 1;
+};
+
+double peak_lr(const ParityCase& parity) { return parity.expected.at("training").at("lr").at(4).get<double>(); }
+
+Trajectory trajectory_of(comm::Communicator& world, const Setting& setting) {
+  const ParityCase parity = load_case(setting.name);
+  train::ShardedModel sharded = train::shard_model(parity.config, world, setting.mesh, setting.policy);
+  train::fill_from_hugging_face(*sharded.engine, test_data() / "parity" / setting.name);
+  config::Optimizer settings{.lr = peak_lr(parity), .warmup_steps = 5, .min_lr_ratio = 0.1};
+  optim::AdamW optimizer(*sharded.engine, settings);
+  const auto loader = data::token_batches(test_data() / "parity" / setting.name / "golden.safetensors",
+                                          {.place = {world.rank(), world.world()}, .accumulation_steps = setting.accumulation_steps});
+  Trajectory seen;
+  train::Trainer trainer({world, *sharded.model, *sharded.engine, optimizer, *loader},
+                         {.total_steps = 30, .accumulation_steps = setting.accumulation_steps, .schedule = optim::schedule_of(settings, 30)},
+                         {.asked_to_stop = [] { return false; },
+                          .on_step =
+                              [&](const train::StepResult& step) {
+                                seen.loss.push_back(step.loss);
+                                seen.grad_norm.push_back(step.grad_norm);
+                                seen.lr.push_back(step.lr);
+                              },
+                          .is_checkpoint_due = [](int64_t) { return false; },
+                          .save = [](const train::Progress&) {}});
+  train::Progress progress;
+  trainer.run(progress);
+  return seen;
+}
+
+Trajectory run(const Setting& setting) {
+  return run_ranks(setting.mesh.replicate * setting.mesh.shard, [&](comm::Communicator& world) { return trajectory_of(world, setting); }).front();
+}
+
+void check_near(const std::vector<double>& seen, const nlohmann::json& expected, double relative) {
+  REQUIRE(seen.size() == expected.size());
+  for (size_t i = 0; i < seen.size(); ++i) {
+    CAPTURE(i);
+    CHECK(std::abs(seen[i] / expected[i].get<double>() - 1) <= relative);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("training: thirty steps follow PyTorch at 1, 2, 3 and 4 ranks", "[parity]") {
+  if (test_data().empty()) return skip("no reference data");
+  const auto name = GENERATE(from_range(decoder_cases()));
+  const int world = GENERATE(1, 2, 3, 4);
+  CAPTURE(name, world);
+  const Trajectory seen = run({name, {1, world}, {}});
+  const nlohmann::json training = load_case(name).expected.at("training");
+  check_near(seen.lr, training.at("lr"), 1e-12);
+  check_near(seen.loss, training.at("loss"), 1e-5);
+  check_near(seen.grad_norm, training.at("grad_norm"), 2e-4);
+}
+
+TEST_CASE("training: no strategy, accumulation or prefetch leaves the reference", "[parity]") {
+  if (test_data().empty()) return skip("no reference data");
+  const auto setting = GENERATE(values<Setting>({
+      {"qwen3-odd", {1, 2}, {.reshard = shard::Reshard::AfterBackward}},
+      {"qwen3-odd", {3, 1}, {}},
+      {"qwen3-odd", {2, 2}, {}},
+      {"qwen3-odd", {1, 2}, {.prefetch = 0}},
+      {"qwen3-odd", {1, 2}, {}, 2},
+      {"qwen3-odd", {1, 1}, {}, 3},
+      {"llama-packed", {1, 2}, {.sync_every_micro_batch = true}, 2},
+      {"qwen3-odd", {2, 1}, {.sync_every_micro_batch = true}, 2},
+  }));
+  CAPTURE(setting.name, setting.mesh.replicate, setting.mesh.shard, setting.accumulation_steps);
+  const Trajectory seen = run(setting);
+  const nlohmann::json training = load_case(setting.name).expected.at("training");
+  check_near(seen.loss, training.at("loss"), 1e-5);
+  check_near(seen.grad_norm, training.at("grad_norm"), 2e-4);
+}
+
+TEST_CASE("training: bfloat16 parameters follow PyTorch's bfloat16 run", "[parity]") {
+  if (test_data().empty()) return skip("no reference data");
+  const int world = GENERATE(1, 2, 3);
+  const Trajectory seen = run({"qwen3-tiny", {1, world}, {.param_dtype = DType::BFloat16}});
+  const auto expected = nlohmann::json::parse(std::ifstream(test_data() / "parity/qwen3-tiny/golden-bf16.json")).at("training");
+  CHECK(seen.loss.front() == Approx(expected.at("loss").at(0).get<double>()).epsilon(5e-3));
+  check_near(seen.loss, expected.at("loss"), 3e-2);
+  check_near(seen.grad_norm, expected.at("grad_norm"), 1e-1);
+}
+
+}  // namespace trainyard::test
