@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "launch/termination_log.h"
+#include "tensor/memory.h"
 
 namespace trainyard::cli {
 namespace {
@@ -42,12 +43,18 @@ int run(const Arguments& arguments) {
   return find_command(arguments[0]).run(Arguments(arguments.begin() + 1, arguments.end()));
 }
 
+std::string text_of(const std::exception& error) {
+  if (!dynamic_cast<const std::bad_alloc*>(&error)) return error.what();
+  return fmt::format("out of memory with {} resident; a smaller training.batch_size or training.sequence_length, "
+                     "activation_checkpointing.mode full, or more ranks take less", human_bytes(resident_bytes()));
+}
+
 /// One failure, one line, there and where Kubernetes looks for it.
 int report(const std::exception& error) {
   const ExitCode code = exit_code_of(error);
   const char* const prefix = code == ExitCode::Defect ? "defect (please report it)" : "error";
-  fmt::print(stderr, "trainyard: {}: {}\n", prefix, error.what());
-  launch::write_termination_log(error.what());
+  fmt::print(stderr, "trainyard: {}: {}\n", prefix, text_of(error));
+  launch::write_termination_log(text_of(error));
   return static_cast<int>(code);
 }
 

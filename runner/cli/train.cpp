@@ -28,6 +28,7 @@ constexpr const char* kHelp =
     "  --config FILE       YAML with the sections below; may be repeated, later files win\n"
     "  --demo              a small decoder on Shakespeare, everything built in; other settings change it\n"
     "  --print-config      print the whole configuration, where each value came from, and stop\n"
+    "  --inspect           print how the model lies on the ranks, and stop\n"
     "  --profile FILE      write a Chrome/Perfetto trace of each rank: FILE with .rank-N before its ending\n"
     "  --help              this text\n"
     "\n"
@@ -36,7 +37,7 @@ constexpr const char* kHelp =
 
 /// The arguments that are no settings.
 struct Own {
-  bool help = false, demo = false, print_config = false;
+  bool help = false, demo = false, print_config = false, inspect = false;
   std::optional<std::string> profile;
   Arguments settings;  ///< the rest
 };
@@ -51,6 +52,8 @@ Own own_arguments(const Arguments& arguments) {
       own.demo = true;
     } else if (argument == "--print-config") {
       own.print_config = true;
+    } else if (argument == "--inspect") {
+      own.inspect = true;
     } else if (argument == "--profile") {
       if (i + 1 == arguments.size()) throw InputError("--profile: a file name must follow");
       own.profile = arguments[++i];
@@ -102,7 +105,10 @@ int run_train(const Arguments& arguments) {
                                 .rendezvous_timeout = loaded.config.rendezvous.timeout,
                                 .config_hash = config::hash(loaded.config),
                                 .config_text = config::shared_text(loaded.config)};
-  return run_in_world(with_name("train", arguments), session, [&](const train::World& world) { run_profiled(loaded, world, own.profile); });
+  return run_in_world(with_name("train", arguments), session, [&](const train::World& world) {
+    if (own.inspect) return train::inspect(loaded, world);
+    run_profiled(loaded, world, own.profile);
+  });
 }
 
 }  // namespace trainyard::cli

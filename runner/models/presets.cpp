@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cctype>
 #include <map>
 #include <vector>
 
@@ -66,12 +67,22 @@ const std::map<std::string, ModelConfig>& presets() {
   return all;
 }
 
+/// Case and hyphens aside: "Llama-3.1-8B" is llama3.1-8b.
+std::string plain(const std::string& name) {
+  std::string plain;
+  for (const char c : name)
+    if (c != '-') plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return plain;
+}
+
 }  // namespace
 
 ModelConfig preset(const std::string& name) {
-  if (const auto found = presets().find(name); found != presets().end()) return found->second;
   std::vector<std::string> known;
-  for (const auto& [known_name, config] : presets()) known.push_back(known_name);
+  for (const auto& [known_name, config] : presets()) {
+    if (plain(known_name) == plain(name)) return config;
+    known.push_back(known_name);
+  }
   const auto near = nearest(name, known);
   throw InputError(fmt::format("model.preset '{}' is not known{}; known are {}", name, near ? fmt::format(", did you mean '{}'?", *near) : "",
                                fmt::join(known, ", ")));

@@ -81,4 +81,13 @@ void append_utf8(std::string& text, char32_t character) {
   }
 }
 
+std::string printable(std::string_view text) {
+  std::string shown;
+  while (const auto wrong = find_invalid_utf8(text)) {
+    shown.append(text.substr(0, *wrong)).append("\xEF\xBF\xBD");
+    text.remove_prefix(*wrong + 1);
+  }
+  return shown.append(text);
+}
+
 }  // namespace trainyard::tokenizer

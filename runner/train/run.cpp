@@ -14,15 +14,18 @@
 #include "checkpoint/saver.h"
 #include "config/check.h"
 #include "config/print.h"
+#include "metrics/mfu.h"
 #include "metrics/table.h"
 #include "metrics/trace.h"
 #include "ops/matmul.h"
 #include "ops/threads.h"
 #include "train/exchange.h"
 #include "train/generate.h"
+#include "train/inspect.h"
 #include "train/plan.h"
 #include "train/report.h"
 #include "train/setup.h"
+#include "tokenizer/utf8.h"
 #include "train/snapshot.h"
 
 namespace trainyard::train {
@@ -93,7 +96,7 @@ void Run::go() {
     fmt::print("{}", metrics::format_table("plan", plan_rows(config_, model_config_, *sharded_.engine, *loader_, total_steps_)));
   resume_or_fill();
   if (progress_.step >= total_steps_) {
-    say(fmt::format("Training already completed: step {} of {}.", progress_.step, total_steps_));
+    say(fmt::format("Training already completed! Step {} of {}.", progress_.step, total_steps_));
     sample("sample");
     return;
   }
@@ -102,7 +105,7 @@ void Run::go() {
     throw TerminatedError(fmt::format("asked to stop: ended after step {} of {}{}", progress_.step, total_steps_,
                                       saver_ ? ", checkpoint saved in " + config_.checkpoint.dir : ""));
   sample("sample after training");
-  say(fmt::format("Training completed: {} steps, {} tokens.", total_steps_, with_thousands(progress_.tokens)));
+  say(fmt::format("Training completed! {} steps, {} tokens.", total_steps_, with_thousands(progress_.tokens)));
 }
 
 void Run::resume_or_fill() {
@@ -133,6 +136,7 @@ Outcome Run::train() {
     report_.emplace(config_.metrics,
                     Workload{total_steps_, loader_->sequences_per_step(), models::flops_per_token(model_config_, loader_->sequence_length()), peak},
                     progress_);
+    report_->say(fmt::format("mfu: {}; the peak is {:.0f} GFLOP/s, measured in float32 on {} threads a rank", metrics::kMfuFormula, peak / 1e9, ops::threads()));
   }
   Trainer trainer({world_.comm, *sharded_.model, *sharded_.engine, optimizer_, *loader_},
                   {.total_steps = total_steps_,
@@ -167,7 +171,7 @@ void Run::sample(const char* title) {
                               .seed = config_.training.seed,
                               .vocab_size = tokenizer_->vocab_size(),
                               .stop = tokenizer_->eos_id()});
-  say(fmt::format("── {} ──\n{}{}\n──", title, config_.sample.prompt, tokenizer_->decode(made)));
+  say(fmt::format("── {} ──\n{}{}\n──", title, config_.sample.prompt, tokenizer::printable(tokenizer_->decode(made))));
 }
 
 void Run::say(const std::string& line) {
@@ -182,6 +186,14 @@ void run(const config::Loaded& loaded, const World& world) {
   config::check_world(loaded, world.comm.world());
   ops::set_threads(threads_of(loaded.config.device, world.local_world));
   Run(loaded, world).go();
+}
+
+void inspect(const config::Loaded& loaded, const World& world) {
+  config::check_world(loaded, world.comm.world());
+  const models::ModelConfig model = model_config_of(loaded.config.model);
+  const shard::Policy policy = policy_of(loaded.config);
+  const ShardedModel sharded = shard_model(model, world.comm, mesh_of(loaded.config.parallel, world.comm.world()), policy);
+  if (world.is_main()) fmt::print("{}", inspection(model, *sharded.engine, policy));
 }
 
 }  // namespace trainyard::train

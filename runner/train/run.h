@@ -11,4 +11,7 @@ namespace trainyard::train {
 /// Prints for people on rank 0. Throws what base/error.h names; TerminatedError after a SIGTERM, the checkpoint saved.
 void run(const config::Loaded& loaded, const World& world);
 
+/// Prints, on rank 0, how the model would lie on the ranks (inspect.h), and does nothing else. Collective.
+void inspect(const config::Loaded& loaded, const World& world);
+
 }  // namespace trainyard::train

@@ -1,0 +1,44 @@
+#include "optim/schedule.h"
+
+#include <catch2/catch.hpp>
+
+#include <cmath>
+
+#include "optim/clip.h"
+
+namespace trainyard::optim {
+
+TEST_CASE("Schedule: warm-up, stable phase and decay by formula", "[optim]") {
+  Schedule schedule{.peak = 2.0, .warmup_steps = 4, .stable_steps = 3, .total_steps = 17, .decay = config::Decay::Cosine, .min_ratio = 0.1};
+  CHECK(schedule.at(0) == 0.5);
+  CHECK(schedule.at(3) == 2.0);
+  CHECK(schedule.at(4) == 2.0);
+  CHECK(schedule.at(6) == 2.0);
+  CHECK(schedule.at(7) == 2.0);  // progress 0
+  CHECK(schedule.at(12) == Approx(2.0 * (0.1 + 0.9 * 0.5)));
+  CHECK(schedule.at(16) == Approx(2.0 * (0.1 + 0.9 * 0.5 * (1 + std::cos(3.14159265358979 * 0.9)))));
+  CHECK(schedule.at(17) == Approx(0.2));
+  CHECK(schedule.at(1000) == Approx(0.2));
+
+  schedule.decay = config::Decay::Linear;
+  CHECK(schedule.at(12) == Approx(2.0 * (0.1 + 0.9 * 0.5)));
+  schedule.decay = config::Decay::Sqrt;
+  CHECK(schedule.at(12) == Approx(2.0 * (0.1 + 0.9 * (1 - std::sqrt(0.5)))));
+  schedule.decay = config::Decay::Constant;
+  CHECK(schedule.at(16) == 2.0);
+}
+
+TEST_CASE("Schedule: without warm-up or room for decay", "[optim]") {
+  CHECK(Schedule{.peak = 1, .total_steps = 10, .decay = config::Decay::Linear}.at(0) == 1.0);
+  CHECK(Schedule{.peak = 1, .warmup_steps = 10, .total_steps = 10, .decay = config::Decay::Linear, .min_ratio = 0.5}.at(9) == 1.0);
+  CHECK(Schedule{.peak = 1, .warmup_steps = 10, .total_steps = 10, .decay = config::Decay::Linear, .min_ratio = 0.5}.at(10) == 0.5);
+}
+
+TEST_CASE("clip_factor: as PyTorch, never above one, and 0 is no limit", "[optim]") {
+  CHECK(clip_factor(2.0, 1.0) == Approx(0.5).epsilon(1e-6));
+  CHECK(clip_factor(0.5, 1.0) == 1.0F);
+  CHECK(clip_factor(0.0, 1.0) == 1.0F);
+  CHECK(clip_factor(100.0, 0.0) == 1.0F);
+}
+
+}  // namespace trainyard::optim
