@@ -4,12 +4,14 @@
 
 #include <stdexcept>
 
+#include "metrics/trace.h"
 #include "ops/check.h"
 #include "ops/cpu/kernels.h"
 
 namespace trainyard::ops {
 
 void adamw_step(Tensor& param, const Tensor& grad, Tensor& m, Tensor& v, const AdamWStep& step) {
+  const metrics::TraceSpan span("adamw_step", "op");
   if (step.step < 1) throw std::invalid_argument(fmt::format("adamw_step: step {}; the first is 1", step.step));
   require("adamw_step", "param", param, param.shape(), DType::Float32);
   require("adamw_step", "grad", grad, param.shape(), DType::Float32);

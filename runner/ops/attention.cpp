@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "metrics/trace.h"
 #include "ops/check.h"
 #include "ops/cpu/kernels.h"
 
@@ -44,12 +45,14 @@ void require_inputs(std::string_view op, const AttentionSaved& saved, const Atte
 
 void attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionShape& shape,
                const AttentionOptions& options, Tensor& out, Tensor& lse) {
+  const metrics::TraceSpan span("attention", "op");
   require_inputs("attention", {q, k, v, out, lse}, shape, options);
   cpu::attention(q, k, v, shape, options, out, lse);
 }
 
 void attention_backward(const Tensor& dout, const AttentionSaved& saved, const AttentionShape& shape,
                         const AttentionOptions& options, AttentionGradients gradients) {
+  const metrics::TraceSpan span("attention_backward", "op");
   require_inputs("attention_backward", saved, shape, options);
   require("attention_backward", "dout", dout, saved.q.shape(), saved.q.dtype());
   require("attention_backward", "dq", gradients.dq, saved.q.shape(), saved.q.dtype());

@@ -1,5 +1,6 @@
 #include "ops/cross_entropy.h"
 
+#include "metrics/trace.h"
 #include "ops/check.h"
 #include "ops/cpu/kernels.h"
 
@@ -20,12 +21,14 @@ void require_inputs(std::string_view op, const Tensor& h, const Tensor& w, const
 }  // namespace
 
 LossSums linear_cross_entropy(const Tensor& h, const Tensor& w, const Tensor& targets, Tensor* token_loss) {
+  const metrics::TraceSpan span("linear_cross_entropy", "op");
   require_inputs("linear_cross_entropy", h, w, targets, token_loss);
   return cpu::linear_cross_entropy(h, w, targets, nullptr, token_loss);
 }
 
 LossSums linear_cross_entropy_with_gradients(const Tensor& h, const Tensor& w, const Tensor& targets,
                                              LossGradients gradients, Tensor* token_loss) {
+  const metrics::TraceSpan span("linear_cross_entropy_with_gradients", "op");
   constexpr std::string_view kOp = "linear_cross_entropy_with_gradients";
   require_inputs(kOp, h, w, targets, token_loss);
   require(kOp, "dh", gradients.dh, h.shape(), h.dtype());

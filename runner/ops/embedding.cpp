@@ -1,11 +1,13 @@
 #include "ops/embedding.h"
 
+#include "metrics/trace.h"
 #include "ops/check.h"
 #include "ops/cpu/kernels.h"
 
 namespace trainyard::ops {
 
 void embedding(const Tensor& ids, const Tensor& table, Tensor& out) {
+  const metrics::TraceSpan span("embedding", "op");
   require_rank("embedding", "ids", ids, 1);
   require_rank("embedding", "table", table, 2);
   require("embedding", "ids", ids, ids.shape(), DType::Int32);
@@ -16,6 +18,7 @@ void embedding(const Tensor& ids, const Tensor& table, Tensor& out) {
 }
 
 void embedding_backward(const Tensor& dout, const Tensor& ids, Tensor& dtable) {
+  const metrics::TraceSpan span("embedding_backward", "op");
   require_rank("embedding_backward", "ids", ids, 1);
   require_rank("embedding_backward", "dtable", dtable, 2);
   require("embedding_backward", "ids", ids, ids.shape(), DType::Int32);

@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "metrics/trace.h"
 #include "ops/check.h"
 #include "ops/cpu/kernels.h"
 
@@ -22,6 +23,7 @@ Sizes sizes_of(const Tensor& tensor, Transpose transpose) {
 }  // namespace
 
 void matmul(const Tensor& a, const Tensor& b, Tensor& c, MatmulOptions options) {
+  const metrics::TraceSpan span("matmul", "op");
   require_rank("matmul", "a", a, 2);
   require_rank("matmul", "b", b, 2);
   const Sizes left = sizes_of(a, options.a), right = sizes_of(b, options.b);

@@ -1,16 +1,19 @@
 #include "ops/norm.h"
 
+#include "metrics/trace.h"
 #include "ops/check.h"
 #include "ops/cpu/kernels.h"
 
 namespace trainyard::ops {
 
 double sum_of_squares(const Tensor& x) {
+  const metrics::TraceSpan span("sum_of_squares", "op");
   require_floating("sum_of_squares", "x", x);
   return cpu::sum_of_squares(x);
 }
 
 bool all_finite(const Tensor& x) {
+  const metrics::TraceSpan span("all_finite", "op");
   require_floating("all_finite", "x", x);
   return cpu::all_finite(x);
 }

@@ -1,5 +1,6 @@
 #include "ops/rms_norm.h"
 
+#include "metrics/trace.h"
 #include "ops/check.h"
 #include "ops/cpu/kernels.h"
 
@@ -16,6 +17,7 @@ void require_rows(std::string_view op, const Tensor& x, const Tensor& weight, co
 }  // namespace
 
 void rms_norm(const Tensor& x, const Tensor& weight, float eps, Tensor& y, Tensor& rstd) {
+  const metrics::TraceSpan span("rms_norm", "op");
   require_rows("rms_norm", x, weight, rstd);
   require("rms_norm", "y", y, x.shape(), x.dtype());
   cpu::rms_norm(x, weight, eps, y, rstd);
@@ -23,6 +25,7 @@ void rms_norm(const Tensor& x, const Tensor& weight, float eps, Tensor& y, Tenso
 
 void add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& weight, float eps, Tensor& sum, Tensor& y,
                   Tensor& rstd) {
+  const metrics::TraceSpan span("add_rms_norm", "op");
   require_rows("add_rms_norm", x, weight, rstd);
   require("add_rms_norm", "residual", residual, x.shape(), x.dtype());
   require("add_rms_norm", "sum", sum, x.shape(), x.dtype());
@@ -32,6 +35,7 @@ void add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& weight,
 
 void rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& rstd,
                        RmsNormGradients gradients) {
+  const metrics::TraceSpan span("rms_norm_backward", "op");
   require_rows("rms_norm_backward", x, weight, rstd);
   require("rms_norm_backward", "dy", dy, x.shape(), x.dtype());
   require("rms_norm_backward", "dx", gradients.dx, x.shape(), x.dtype());

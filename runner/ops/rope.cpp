@@ -5,6 +5,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "metrics/trace.h"
 #include "ops/check.h"
 #include "ops/cpu/kernels.h"
 
@@ -26,6 +27,7 @@ RopeTables rope_tables(int64_t positions, std::span<const float> inv_freq) {
 }
 
 void rope(const Tensor& x, const Tensor& positions, const RopeTables& tables, Rotation rotation, Tensor& out) {
+  const metrics::TraceSpan span("rope", "op");
   require_rank("rope", "x", x, 2);
   require_rank("rope", "cos", tables.cos, 2);
   require_floating("rope", "x", x);

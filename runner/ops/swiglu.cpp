@@ -1,11 +1,13 @@
 #include "ops/swiglu.h"
 
+#include "metrics/trace.h"
 #include "ops/check.h"
 #include "ops/cpu/kernels.h"
 
 namespace trainyard::ops {
 
 void swiglu(const Tensor& gate, const Tensor& up, Tensor& y) {
+  const metrics::TraceSpan span("swiglu", "op");
   require_floating("swiglu", "gate", gate);
   require("swiglu", "up", up, gate.shape(), gate.dtype());
   require("swiglu", "y", y, gate.shape(), gate.dtype());
@@ -13,6 +15,7 @@ void swiglu(const Tensor& gate, const Tensor& up, Tensor& y) {
 }
 
 void swiglu_backward(const Tensor& dy, const Tensor& gate, const Tensor& up, Tensor& dgate, Tensor& dup) {
+  const metrics::TraceSpan span("swiglu_backward", "op");
   require_floating("swiglu_backward", "gate", gate);
   require("swiglu_backward", "up", up, gate.shape(), gate.dtype());
   require("swiglu_backward", "dy", dy, gate.shape(), gate.dtype());
