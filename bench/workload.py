@@ -1,0 +1,110 @@
+"""The shapes, token files and measurements that the comparisons share. Standard library only."""
+import json
+import os
+import random
+import statistics
+import struct
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RANKS = 2
+
+
+@dataclass(frozen=True)
+class Shape:
+    name: str
+    vocab: int
+    hidden: int
+    layers: int
+    ff: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    rows: int  # a rank
+    tokens: int  # a row
+    steps: int
+
+    def parameters(self):
+        """Tied: the head is the embedding."""
+        attention = self.hidden * self.head_dim * (2 * self.heads + 2 * self.kv_heads)
+        norms = 2 * self.hidden + 2 * self.head_dim
+        block = attention + 3 * self.hidden * self.ff + norms
+        return self.vocab * self.hidden + self.layers * block + self.hidden
+
+    def flops_per_token(self):
+        """runner/metrics/mfu.h."""
+        return 6 * (self.parameters() + 2 * self.layers * self.heads * self.head_dim * self.tokens)
+
+    def config(self):
+        """config.json for both sides."""
+        return {
+            "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "vocab_size": self.vocab,
+            "hidden_size": self.hidden, "intermediate_size": self.ff, "num_hidden_layers": self.layers,
+            "num_attention_heads": self.heads, "num_key_value_heads": self.kv_heads, "head_dim": self.head_dim,
+            "hidden_act": "silu", "max_position_embeddings": 2048, "initializer_range": 0.02, "rms_norm_eps": 1e-6,
+            "rope_theta": 1000000.0, "tie_word_embeddings": True, "attention_bias": False,
+        }
+
+
+SHAPES = {
+    "A": Shape("29.4 M: d 512, 8 layers, 2 x 512 a rank", 8192, 512, 8, 1536, 8, 4, 64, 2, 512, 12),
+    "B": Shape("0.9 M: d 128, 4 layers, 8 x 128 a rank", 512, 128, 4, 384, 4, 2, 32, 8, 128, 30),
+    "C": Shape("0.7 M: d 64, 10 layers, 32 x 64 a rank", 1024, 64, 10, 256, 4, 2, 16, 32, 64, 30),
+}
+
+
+def prepare(shape, folder, steps):
+    """config.json and a safetensors file of random tokens, [steps, rows of all ranks, tokens]: (config, tokens)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    config, tokens = folder / "config.json", folder / f"tokens-{steps}.safetensors"
+    config.write_text(json.dumps(shape.config(), indent=2))
+    dims = [steps, shape.rows * RANKS, shape.tokens]
+    count = dims[0] * dims[1] * dims[2]
+    ids = struct.pack(f"<{count}i", *random.Random(1).choices(range(shape.vocab), k=count))
+    names = ("train.input_ids", "train.labels")  # labels are not shifted: the model does that
+    header = json.dumps({name: {"dtype": "I32", "shape": dims, "data_offsets": [i * len(ids), (i + 1) * len(ids)]}
+                         for i, name in enumerate(names)}).encode()
+    header += b" " * (-len(header) % 8)
+    tokens.write_bytes(struct.pack("<Q", len(header)) + header + ids + ids)
+    return config, tokens
+
+
+@dataclass
+class Run:
+    tokens_per_second: float
+    first_step: float  # seconds from the start of the process to the end of its first step
+    peak_bytes: int  # resident, the largest of any rank
+    losses: list
+
+
+def measure(command, record, shape, log):
+    """Runs `command`, which leaves a JSON line a step in `record`."""
+    record.unlink(missing_ok=True)
+    start = time.time()
+    with open(log, "w") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=Path(log).parent,
+                                   env={**os.environ, "OMP_NUM_THREADS": "1"})
+    _, status, usage = os.wait4(process.pid, 0)  # the usage of the ranks comes with it: the launcher waited for them
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(map(str, command))}: exit {process.returncode}\n{Path(log).read_text()[-3000:]}")
+    lines = [json.loads(line) for line in record.read_text().splitlines()]
+    times = [line["time"] for line in lines]
+    seconds = [after - before for before, after in zip(times[1:], times[2:])]  # the first two steps warm up
+    return Run(tokens_per_second=shape.rows * RANKS * shape.tokens / statistics.median(seconds),
+               first_step=times[0] - start, peak_bytes=usage.ru_maxrss * 1024, losses=[line["loss"] for line in lines])
+
+
+def trainyard_command(binary, config, tokens, folder, steps, ranks=RANKS, extra=()):
+    return [binary, "launch", "--nproc-per-node", str(ranks), "train", "--model.config", config,
+            "--data.tokens", tokens, "--training.steps", str(steps), "--optimizer.decay", "constant",
+            "--checkpoint.enabled", "false", "--metrics.dir", folder / "ours", *extra]
+
+
+def matrix_peak(bench):
+    """GFLOP/s of oneDNN fp32 with as many processes of one thread as there are ranks, at once: of all together."""
+    processes = [subprocess.Popen([bench, "1", "peak"], stdout=subprocess.PIPE, text=True) for _ in range(RANKS)]
+    return sum(float(process.communicate()[0].split("peak ")[1].split()[0]) for process in processes)
