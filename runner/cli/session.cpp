@@ -83,6 +83,7 @@ void run_as_rank(const rendezvous::Place& place, const SessionSettings& settings
           .local_world = place.local_world,
           .generation = place.generation,
           .job = job_digest(),
+          .verbose = place.verbose,
           .asked_to_stop = [&] { return signals.is_requested(); }});
     communicator->close(std::chrono::steady_clock::now() + kFarewell);
   } catch (const PeerError& error) {

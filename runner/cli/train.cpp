@@ -12,6 +12,7 @@
 #include "config/print.h"
 #include "config/reference.h"
 #include "metrics/trace.h"
+#include "train/collective_log.h"
 #include "train/demo/demo.h"
 #include "train/run.h"
 #include "train/trace_collectives.h"
@@ -79,7 +80,11 @@ std::filesystem::path rank_file(const std::filesystem::path& path, int rank) {
 }
 
 void run_profiled(const config::Loaded& loaded, const train::World& world, const std::optional<std::string>& file) {
-  if (!file) return train::run(loaded, world);
+  std::optional<train::CollectiveLog> log;
+  if (!file) {
+    if (world.verbose) log.emplace(world.comm);
+    return train::run(loaded, world);
+  }
   metrics::Trace trace(world.comm.rank());
   const metrics::AttachTrace attach(&trace, "compute");
   const train::TraceCollectives collectives(world.comm, trace);
