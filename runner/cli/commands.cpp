@@ -8,6 +8,7 @@ int run_config(const Arguments& arguments);
 int run_evaluate(const Arguments& arguments);
 int run_generate(const Arguments& arguments);
 int run_launch(const Arguments& arguments);
+int run_tokenizer(const Arguments& arguments);
 int run_train(const Arguments& arguments);
 
 std::span<const Command> commands() {
@@ -18,6 +19,7 @@ std::span<const Command> commands() {
       {"generate", "continue a text with a trained model", run_generate},
       {"checkpoint", "inspect, verify and export checkpoints", run_checkpoint},
       {"config", "check, show and document a configuration", run_config},
+      {"tokenizer", "encode, decode, and train a small tokenizer", run_tokenizer},
   };
   return kCommands;
 }

@@ -35,7 +35,7 @@ Golden load(const std::string& name) {
 
 TEST_CASE("goldens: ids and decoded text of every string are the reference's", "[tokenizer]") {
   if (test::test_data().empty()) return test::skip("no reference data");
-  const std::string name = GENERATE("qwen2", "llama3", "llama2", "torchtitan");
+  const std::string name = GENERATE("qwen2", "llama3", "llama2", "t5", "torchtitan");
   const Golden golden = load(name);
   REQUIRE(golden.expected["cases"].size() == 72);
   for (const json& expected : golden.expected["cases"]) {

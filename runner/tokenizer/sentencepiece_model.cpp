@@ -1,0 +1,123 @@
+#include "tokenizer/sentencepiece_model.h"
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "tokenizer/bpe_model.h"
+#include "tokenizer/protobuf_reader.h"
+
+namespace trainyard::tokenizer {
+namespace {
+
+using Kind = SentencePieceModel::Kind;
+using PieceType = SentencePieceModel::PieceType;
+
+SentencePieceModel::Piece parse_piece(std::string_view message, const std::string& where) {
+  SentencePieceModel::Piece piece;
+  ProtobufReader fields(message, where);
+  while (const auto field = fields.next()) {
+    if (field->number == 1) piece.text = field->bytes;
+    if (field->number == 2) piece.score = field->as_float();
+    if (field->number == 3) {
+      if (field->value < 1 || field->value > 6) throw InputError(fmt::format("{}: unknown piece type {}", where, field->value));
+      piece.type = static_cast<PieceType>(field->value);
+    }
+  }
+  if (piece.text.empty()) throw InputError(fmt::format("{}: the piece is empty", where));
+  if (!std::isfinite(piece.score)) throw InputError(fmt::format("{}: the score is not a number", where));
+  return piece;
+}
+
+void parse_trainer_spec(std::string_view message, const std::string& where, SentencePieceModel& model) {
+  ProtobufReader fields(message, where);
+  while (const auto field = fields.next()) {
+    if (field->number == 3) {
+      if (field->value < 1 || field->value > 4) throw InputError(fmt::format("{}: unknown model type {}", where, field->value));
+      model.kind = static_cast<Kind>(field->value);
+    }
+    if (field->number == 35) model.byte_fallback = field->value != 0;
+  }
+}
+
+void parse_normalizer_spec(std::string_view message, const std::string& where, SentencePieceModel& model) {
+  ProtobufReader fields(message, where);
+  while (const auto field = fields.next())
+    if (field->number == 2 && !field->bytes.empty()) model.charsmaps.push_back(field->bytes);
+}
+
+/// A character map is a size, a double-array trie (darts-clone) of that many bytes, and a block of strings, each ended
+/// by a zero, that the leaves of the trie point into. Walks over all that can be reached from the root.
+class CharsmapCheck {
+ public:
+  CharsmapCheck(std::string_view map, const std::string& where) : where_(where) {
+    uint32_t trie_bytes = 0;
+    if (map.size() <= sizeof(trie_bytes)) fail("too short");
+    std::memcpy(&trie_bytes, map.data(), sizeof(trie_bytes));
+    map.remove_prefix(sizeof(trie_bytes));
+    if (trie_bytes >= map.size() || trie_bytes == 0 || trie_bytes % sizeof(uint32_t) != 0) fail("the trie's size");
+    units_.resize(trie_bytes / sizeof(uint32_t));
+    std::memcpy(units_.data(), map.data(), trie_bytes);
+    strings_ = map.substr(trie_bytes);
+    if (strings_.back() != '\0') fail("the last string has no end");
+  }
+
+  void run() {
+    std::vector<bool> seen(units_.size());
+    std::vector<Visit> open{{0, 0}};
+    while (!open.empty()) {
+      const Visit visit = open.back();
+      open.pop_back();
+      if (seen[visit.unit]) fail("a cycle in the trie");
+      seen[visit.unit] = true;
+      open_children(visit, open);
+    }
+  }
+
+ private:
+  struct Visit {
+    uint32_t unit;
+    int keys;  ///< that end on the way to it
+  };
+  static constexpr int kMaxKeys = 32;  ///< on one path: the library keeps so many results of a search and reads as many as were found
+
+  static uint32_t offset(uint32_t unit) { return (unit >> 10U) << ((unit & (1U << 9U)) >> 6U); }
+  static uint32_t label(uint32_t unit) { return unit & (1U << 31U | 0xFFU); }
+
+  void open_children(Visit visit, std::vector<Visit>& open) const {
+    const uint32_t unit = units_[visit.unit], base = visit.unit ^ offset(unit);
+    if ((base | 0xFFU) >= units_.size()) fail("an offset outside the trie");
+    if ((unit >> 8U & 1U) != 0) {
+      if ((units_[base] & ~(1U << 31U)) >= strings_.size()) fail("an offset outside the strings");
+      if (++visit.keys > kMaxKeys) fail("too many keys that begin alike");
+    }
+    for (uint32_t byte = 1; byte < 256; ++byte)
+      if (label(units_[base ^ byte]) == byte) open.push_back({base ^ byte, visit.keys});
+  }
+
+  [[noreturn]] void fail(const char* what) const { throw InputError(fmt::format("{}: normalizer: precompiled_charsmap is damaged: {}", where_, what)); }
+
+  const std::string& where_;
+  std::vector<uint32_t> units_;
+  std::string_view strings_;
+};
+
+}  // namespace
+
+SentencePieceModel parse_sentencepiece(std::string_view content, const std::string& where) {
+  SentencePieceModel model;
+  ProtobufReader fields(content, where);
+  while (const auto field = fields.next()) {
+    if (field->number == 1) {
+      if (model.pieces.size() >= static_cast<size_t>(kMaxVocab)) throw InputError(fmt::format("{}: more than {} pieces", where, kMaxVocab));
+      model.pieces.push_back(parse_piece(field->bytes, fmt::format("{}: piece {}", where, model.pieces.size())));
+      if (model.pieces.back().type == PieceType::Unknown) model.unknown_id = static_cast<int32_t>(model.pieces.size()) - 1;
+    }
+    if (field->number == 2) parse_trainer_spec(field->bytes, where, model);
+    if (field->number == 3 || field->number == 5) parse_normalizer_spec(field->bytes, where, model);
+  }
+  for (const std::string_view map : model.charsmaps) CharsmapCheck(map, where).run();
+  return model;
+}
+
+}  // namespace trainyard::tokenizer
