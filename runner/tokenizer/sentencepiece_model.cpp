@@ -1,8 +1,8 @@
 #include "tokenizer/sentencepiece_model.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <vector>
 
 #include "tokenizer/bpe_model.h"
 #include "tokenizer/protobuf_reader.h"
@@ -63,42 +63,39 @@ class CharsmapCheck {
   }
 
   void run() {
-    std::vector<bool> seen(units_.size());
-    std::vector<Visit> open{{0, 0}};
-    while (!open.empty()) {
-      const Visit visit = open.back();
-      open.pop_back();
-      if (seen[visit.unit]) fail("a cycle in the trie");
-      seen[visit.unit] = true;
-      open_children(visit, open);
-    }
+    keys_below_.assign(units_.size(), kUnknown);
+    visit(0, 0);
   }
 
  private:
-  struct Visit {
-    uint32_t unit;
-    int keys;  ///< that end on the way to it
-  };
-  static constexpr int kMaxKeys = 32;  ///< on one path: the library keeps so many results of a search and reads as many as were found
+  static constexpr int8_t kUnknown = -1;
+  static constexpr int kMaxKeys = 32;    ///< on one path: the library keeps so many results of a search and reads as many as were found
+  static constexpr int kMaxDepth = 256;  ///< published maps stay below 40; a cycle does not
 
   static uint32_t offset(uint32_t unit) { return (unit >> 10U) << ((unit & (1U << 9U)) >> 6U); }
   static uint32_t label(uint32_t unit) { return unit & (1U << 31U | 0xFFU); }
 
-  void open_children(Visit visit, std::vector<Visit>& open) const {
-    const uint32_t unit = units_[visit.unit], base = visit.unit ^ offset(unit);
+  /// The most keys that end on one path from `at` on. Ends of keys are shared, so a unit may be come to by many ways.
+  int visit(uint32_t at, int depth) {
+    if (keys_below_[at] != kUnknown) return keys_below_[at];
+    if (depth == kMaxDepth) fail("a cycle in the trie");
+    const uint32_t unit = units_[at], base = at ^ offset(unit);
     if ((base | 0xFFU) >= units_.size()) fail("an offset outside the trie");
-    if ((unit >> 8U & 1U) != 0) {
-      if ((units_[base] & ~(1U << 31U)) >= strings_.size()) fail("an offset outside the strings");
-      if (++visit.keys > kMaxKeys) fail("too many keys that begin alike");
-    }
+    const bool ends_key = (unit >> 8U & 1U) != 0;
+    if (ends_key && (units_[base] & ~(1U << 31U)) >= strings_.size()) fail("an offset outside the strings");
+    int most = 0;
     for (uint32_t byte = 1; byte < 256; ++byte)
-      if (label(units_[base ^ byte]) == byte) open.push_back({base ^ byte, visit.keys});
+      if (label(units_[base ^ byte]) == byte) most = std::max(most, visit(base ^ byte, depth + 1));
+    most += ends_key ? 1 : 0;
+    if (most > kMaxKeys) fail("too many keys that begin alike");
+    return keys_below_[at] = static_cast<int8_t>(most);
   }
 
   [[noreturn]] void fail(const char* what) const { throw InputError(fmt::format("{}: normalizer: precompiled_charsmap is damaged: {}", where_, what)); }
 
   const std::string& where_;
   std::vector<uint32_t> units_;
+  std::vector<int8_t> keys_below_;
   std::string_view strings_;
 };
 

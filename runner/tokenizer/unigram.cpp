@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <stdexcept>
 #include <unordered_map>
@@ -15,11 +16,19 @@ namespace {
 using PieceType = SentencePieceModel::PieceType;
 
 constexpr float kUnknownPenalty = 10;  // unigram_model.cc: kUnkPenalty
+constexpr float kLargestSum = 100'000;   // kScoreResetThreshold: above, a float has two decimal places left
 
-/// A path to `end` through `begin`; kept only where it is better than what is there.
+/// A path that ends with the piece `id` from `begin`; kept only where it is better than what is there.
 void improve(auto& step, float score, size_t begin, int32_t id) {
   if (step.begin >= 0 && !(score > step.score)) return;
   step = {score, static_cast<int32_t>(begin), id};
+}
+
+/// Makes the score at `begin` zero. Only differences count, so all that have been reached change by the same.
+void take_off(auto& steps, size_t begin, size_t reached) {
+  const float offset = steps[begin].score;
+  for (size_t at = begin; at <= reached; ++at)
+    if (at == begin || steps[at].begin >= 0) steps[at].score -= offset;
 }
 
 std::vector<int32_t> byte_ids_of(const SentencePieceModel& model) {
@@ -92,7 +101,8 @@ float Unigram::score_of(int32_t id, size_t bytes) const {
   return score.is_user_defined ? static_cast<float>(static_cast<float>(bytes) * highest_ - 0.1) : score.value;
 }
 
-void Unigram::extend_from(std::string_view text, size_t begin, std::vector<Step>& steps) const {
+void Unigram::extend_from(std::string_view text, size_t begin, std::vector<Step>& steps, size_t& reached) const {
+  if (std::abs(steps[begin].score) > kLargestSum) take_off(steps, begin, reached);
   const float so_far = steps[begin].score;
   const size_t one_character = std::min(utf8_length(static_cast<unsigned char>(text[begin])), text.size() - begin);
   bool has_one_character = false;
@@ -101,16 +111,21 @@ void Unigram::extend_from(std::string_view text, size_t begin, std::vector<Step>
     node = child(*node, text[end++]);
     if (!node) break;
     if (node->piece < 0 || scores_[static_cast<size_t>(node->piece)].is_unused) continue;
+    reached = std::max(reached, end);
     improve(steps[end], score_of(node->piece, end - begin) + so_far, begin, node->piece);
     has_one_character |= end - begin == one_character;
   }
-  if (!has_one_character) improve(steps[begin + one_character], unknown_score_ + so_far, begin, unknown_id_);
+  if (has_one_character) return;
+  reached = std::max(reached, begin + one_character);
+  improve(steps[begin + one_character], unknown_score_ + so_far, begin, unknown_id_);
 }
 
 std::vector<int32_t> Unigram::encode(std::string_view normalized) const {
   if (normalized.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max())) throw std::length_error("Unigram: text of 2 GiB and more");
   std::vector<Step> steps(normalized.size() + 1);
-  for (size_t begin = 0; begin < normalized.size(); begin += utf8_length(static_cast<unsigned char>(normalized[begin]))) extend_from(normalized, begin, steps);
+  size_t reached = 0;
+  for (size_t begin = 0; begin < normalized.size(); begin += utf8_length(static_cast<unsigned char>(normalized[begin])))
+    extend_from(normalized, begin, steps, reached);
   std::vector<size_t> ends;
   for (size_t end = normalized.size(); end > 0; end = static_cast<size_t>(steps[end].begin)) ends.push_back(end);
   std::vector<int32_t> ids;

@@ -8,9 +8,9 @@
 
 namespace trainyard::tokenizer {
 
-/// The most probable division of a text under a unigram model (Viterbi), in float32, the first of equal paths kept: as
-/// SentencePiece 0.2.3 has it. The library here may be older and compare in double what it stores in float, which decides
-/// otherwise in texts so long that the sum of scores loses digits. Immutable; threads may use one at once.
+/// The most probable division of a text under a unigram model (Viterbi), in float32, the first of equal paths kept, the
+/// sum brought back to zero before it loses digits: as SentencePiece 0.2.3 has it. Debian's 0.1.97 does the last not and
+/// divides some words of a long text otherwise. Immutable; threads may use one at once.
 class Unigram {
  public:
   explicit Unigram(const SentencePieceModel& model);
@@ -44,7 +44,8 @@ class Unigram {
   void build_trie(const SentencePieceModel& model);
   [[nodiscard]] const Node* child(const Node& node, char byte) const;
   [[nodiscard]] float score_of(int32_t id, size_t bytes) const;
-  void extend_from(std::string_view text, size_t begin, std::vector<Step>& steps) const;
+  /// Adds to `steps` the pieces that begin at `begin`; `reached` is the furthest end of any so far.
+  void extend_from(std::string_view text, size_t begin, std::vector<Step>& steps, size_t& reached) const;
   void append_unknown(std::string_view text, std::vector<int32_t>& ids) const;
 
   std::vector<Node> nodes_;

@@ -125,11 +125,11 @@ TEST_CASE("SentencePiece: a damaged model is refused before the library trusts i
   const std::string model = read_file(test::test_data() / "t5_tokenizer/spiece.model");
   const auto read = [](std::string_view content) { return read_sentencepiece(content, "spiece.model", {}); };
   CHECK_NOTHROW(read(model));
-  CHECK_THROWS_WITH(read(model.substr(0, 1000)), Catch::Contains("spiece.model") && Catch::Contains("no whole SentencePiece model"));
+  CHECK_THROWS_WITH(read(model.substr(0, 1003)), Catch::Contains("spiece.model") && Catch::Contains("no whole SentencePiece model"));
   CHECK_THROWS_AS(read("\n"), InputError);
   CHECK_THROWS_AS(read("\n\x05hello"), InputError);
   const size_t charsmap = model.find("nmt_nfkc") + 8;  // then a tag, a length of three bytes, the map: size, trie, strings
-  for (const size_t at : {size_t{4}, size_t{9}, size_t{400}, size_t{1000}}) {
+  for (const size_t at : {size_t{0}, size_t{4}, size_t{9}}) {
     std::string damaged = model;
     for (size_t i = 0; i < 4; ++i) damaged[charsmap + at + i] = static_cast<char>(0xFF);
     INFO(at);

