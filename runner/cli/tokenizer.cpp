@@ -131,7 +131,7 @@ int run_tokenizer(const Arguments& arguments) {
     app.parse(Arguments(arguments.rbegin(), arguments.rend()));  // CLI11 takes them from the back
   } catch (const CLI::CallForHelp&) {
     const auto chosen = app.get_subcommands();
-    fmt::print("{}", (chosen.empty() ? &app : chosen.front())->help());
+    fmt::print("{}", chosen.empty() ? app.help() : chosen.front()->help("trainyard tokenizer"));
     return 0;
   } catch (const CLI::ParseError& error) {
     throw InputError(fmt::format("tokenizer: {}; trainyard tokenizer --help tells more", error.what()));
