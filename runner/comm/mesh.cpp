@@ -14,7 +14,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Looks for work before sleeping: some microseconds, as there may be no core to spare.
-constexpr int kSpins = 100;
+constexpr int kSpins = 30;
 // How soon a dead process is noticed, and at what cost: one system call a peer.
 constexpr std::chrono::milliseconds kLook{200}, kSleep{50};
 

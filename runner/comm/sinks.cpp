@@ -41,7 +41,6 @@ void FoldSink::fold_own() {
   if (turn_ != task_.rank || block_ == count_) return;
   add(task_.own.data() + block_ * element_bytes_, std::min(OrderedFold::kBlockElements, count_ - block_));
   next_rank();
-  fold_own();  // at most once more: rank 0's turn in the next block, after the last rank's
 }
 
 bool FoldSink::take(int peer, Channel& channel) {

@@ -1,6 +1,7 @@
 #include "comm/tcp_channel.h"
 
 #include <gloo/common/error.h>
+#include <gloo/transport/pair.h>
 
 #include <algorithm>
 #include <cstring>
@@ -43,6 +44,7 @@ TcpChannel::~TcpChannel() {
   for (const Inbound& inbound : inbound_)
     if (inbound.buffer) inbound.buffer->abortWaitRecv();
   if (thread_.joinable()) thread_.join();
+  context_->getPair(peer_)->close();  // gloo's thread is done with the buffers, before they go
 }
 
 void TcpChannel::wait_for_chunks(const std::stop_token& stop) {
