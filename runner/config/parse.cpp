@@ -80,14 +80,8 @@ size_t sequence_length(std::string_view text) {
   return 0;
 }
 
-/// Well-formed UTF-8 without NUL: what can be written into YAML and read back unchanged, and passed to the system.
-bool is_clean_text(std::string_view text) {
-  while (!text.empty()) {
-    const size_t length = sequence_length(text);
-    if (length == 0 || text[0] == '\0') return false;
-    text.remove_prefix(length);
-  }
-  return true;
+bool is_control(char c) {
+  return (c >= 0 && c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7F;
 }
 
 bool inside(double value, const Limits& limits) {
@@ -119,7 +113,7 @@ struct Parser {
 
   std::optional<Value> operator()(const std::string&) const {
     if (rule.choices.empty()) {
-      const bool fits = is_clean_text(text) && !(rule.limits.not_empty && text.empty());
+      const bool fits = !first_unreadable(text) && !(rule.limits.not_empty && text.empty());
       return fits ? std::optional<Value>(std::string(text)) : std::nullopt;
     }
     const std::string word = lower(text);
@@ -156,6 +150,15 @@ std::string expected(const Rule& rule, std::string_view text) {
 }
 
 }  // namespace
+
+std::optional<size_t> first_unreadable(std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = sequence_length(text.substr(at));
+    if (length == 0 || is_control(text[at])) return at;
+    at += length;
+  }
+  return std::nullopt;
+}
 
 Value parse_value(const Rule& rule, std::string_view text, const std::string& subject) {
   if (auto value = std::visit([&](const auto& type) { return Parser{rule, text}(type); }, rule.type)) return *value;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -45,6 +46,10 @@ struct DurationUnit {
 /// Largest first: format_value takes the first that divides. "m" is what Go and systemd call a minute.
 inline constexpr DurationUnit kDurationUnits[] = {
     {"h", 3'600'000}, {"min", 60'000}, {"m", 60'000}, {"s", 1000}, {"ms", 1}};
+
+/// Where `text` stops being UTF-8 without control characters (tab, line feed and carriage return aside): what YAML can
+/// hold and the system takes as a name. None: it is all readable.
+std::optional<size_t> first_unreadable(std::string_view text);
 
 /// `text` as a value of `rule`. Throws InputError "<subject> is '<text>'; it must be …" where it is none.
 Value parse_value(const Rule& rule, std::string_view text, const std::string& subject);

@@ -15,7 +15,7 @@ std::vector<Value> all_values(const Config& config) {
 }
 
 TEST_CASE("the printed configuration tells each value's origin and loads again to the same", "[config]") {
-  const Loaded loaded = load({"--sample.prompt", "a \"quote\" \\ é\n\tend # not a comment\x01", "--optimizer.lr=1e-5",
+  const Loaded loaded = load({"--sample.prompt", "a \"quote\" \\ é\n\tend # not a comment", "--optimizer.lr=1e-5",
                               "--model.preset=null", "--data.field=- x: y", "--metrics.dir=~"},
                              {{"train.yaml", "training:\n  steps: 5\ncomm: {timeout: 1500ms}\n"}});
   const std::string printed = print_config(loaded);
