@@ -53,8 +53,10 @@ void FileSource::read(uint64_t offset, std::span<std::byte> into) const {
   while (!into.empty()) {
     const ssize_t n = ::pread(fd_.get(), into.data(), into.size(), static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw InputError(fmt::format("{}: reading at byte {}: {}", path_.string(), offset, std::strerror(errno)));
-    if (n == 0) throw InputError(fmt::format("{}: ends at byte {}, {} more were expected", path_.string(), offset, into.size()));
+    if (n < 0)
+      throw InputError(fmt::format("{}: reading at byte {}: {}", path_.string(), offset, std::strerror(errno)));
+    if (n == 0)
+      throw InputError(fmt::format("{}: ends at byte {}, {} more were expected", path_.string(), offset, into.size()));
     into = into.subspan(static_cast<size_t>(n));
     offset += static_cast<uint64_t>(n);
   }

@@ -10,7 +10,8 @@
 
 namespace trainyard {
 
-/// Where a writer of a file format sends its bytes, in order. Checkpoints put a checksum and, in tests, faults behind it.
+/// Where a writer of a file format sends its bytes, in order. Checkpoints put a checksum and, in tests, faults behind
+/// it.
 class ByteSink {
  public:
   virtual ~ByteSink() = default;  ///< without finish(): the file is not complete and nobody may rely on it
@@ -38,8 +39,8 @@ class FileSink : public ByteSink {
   uint64_t written_ = 0;
 };
 
-/// A regular file read at given places. Unlike a mapping, a file that is cut or a disk that fails while it is read is an
-/// error here and not a SIGBUS, and what was read does not count as this process's memory. Threads may read at once.
+/// A regular file read at given places. Unlike a mapping, a file that is cut or a disk that fails while it is read is
+/// an error here and not a SIGBUS, and what was read does not count as this process's memory. Threads may read at once.
 class FileSource {
  public:
   /// Throws InputError, naming the path and the system's reason, where the file cannot be opened or is no regular file.

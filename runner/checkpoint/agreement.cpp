@@ -17,7 +17,9 @@ using nlohmann::json;
 constexpr std::chrono::seconds kAnswerGrace{60};
 
 /// A system's message may hold bytes that are no UTF-8, in a path for example; it must get through all the same.
-std::string text_of(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
+std::string text_of(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
 
 json answer_of(const Agreement::Decide& decide, const Agreement::Said& said) {
   try {
@@ -57,7 +59,8 @@ Agreement::Said Agreement::gather() {
   std::vector<std::string> keys;
   for (int each = 0; each < world_; ++each) keys.push_back(key(round_, std::to_string(each)));
   const rendezvous::Waited waited = store_->try_wait(keys, timeout_);
-  if (waited.missing.empty()) forget(round_ - 1);  // whoever spoke in this round has read all it wanted of the one before
+  if (waited.missing.empty())
+    forget(round_ - 1);  // whoever spoke in this round has read all it wanted of the one before
   Said said;
   for (const std::string& each : keys) {
     const auto text = store_->get(each);
@@ -79,14 +82,18 @@ std::vector<json> Agreement::said_by(std::span<const int> ranks) {
 std::optional<std::string> Agreement::first_error(const Said& said) {
   std::vector<size_t> missing;
   for (size_t each = 0; each < said.size(); ++each) {
-    if (!said[each]) missing.push_back(each);
-    else if (said[each]->contains("error")) return fmt::format("rank {}: {}", each, said[each]->at("error").get<std::string>());
+    if (!said[each])
+      missing.push_back(each);
+    else if (said[each]->contains("error"))
+      return (said.size() > 1 ? fmt::format("rank {}: ", each) : "") + said[each]->at("error").get<std::string>();
   }
   if (missing.empty()) return std::nullopt;
   return fmt::format("rank {} did not come within the time-out", fmt::join(missing, ", "));
 }
 
-std::string Agreement::key(int64_t round, const std::string& who) const { return fmt::format("{}/{}/{}", prefix_, round, who); }
+std::string Agreement::key(int64_t round, const std::string& who) const {
+  return fmt::format("{}/{}/{}", prefix_, round, who);
+}
 
 void Agreement::forget(int64_t round) {
   if (round <= 0) return;

@@ -22,9 +22,13 @@ Checksum::Checksum() : state_(XXH3_createState()) {
 
 Checksum::Checksum(Checksum&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
 
-Checksum::~Checksum() { XXH3_freeState(state_); }
+Checksum::~Checksum() {
+  XXH3_freeState(state_);
+}
 
-void Checksum::add(std::span<const std::byte> bytes) { XXH3_128bits_update(state_, bytes.data(), bytes.size()); }
+void Checksum::add(std::span<const std::byte> bytes) {
+  XXH3_128bits_update(state_, bytes.data(), bytes.size());
+}
 
 std::string Checksum::text() const {
   const XXH128_hash_t hash = XXH3_128bits_digest(state_);

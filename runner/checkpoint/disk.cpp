@@ -37,7 +37,9 @@ void RealDisk::swap_in(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
-std::shared_ptr<Disk> real_disk() { return std::make_shared<RealDisk>(); }
+std::shared_ptr<Disk> real_disk() {
+  return std::make_shared<RealDisk>();
+}
 
 void write_file(Disk& disk, const fs::path& file, std::string_view content) {
   const std::unique_ptr<ByteSink> sink = disk.create(file);

@@ -18,7 +18,8 @@ class Disk {
   /// A new file; an existing one is emptied.
   [[nodiscard]] virtual std::unique_ptr<ByteSink> create(const std::filesystem::path& file) = 0;
   virtual void rename(const std::filesystem::path& from, const std::filesystem::path& to) = 0;
-  /// `to` becomes the folder `from`, in one step where the file system can; what was `to` is `from` afterwards, or gone.
+  /// `to` becomes the folder `from`, in one step where the file system can; what was `to` is `from` afterwards, or
+  /// gone.
   virtual void swap_in(const std::filesystem::path& from, const std::filesystem::path& to) = 0;
   virtual void remove_all(const std::filesystem::path& path) = 0;
   /// What was created or renamed in `folder` survives a power cut afterwards.

@@ -23,7 +23,9 @@ struct Part {
   uint64_t bytes = 0;
 };
 
-uint64_t bytes_of(const StoredTensor& tensor, DType dtype) { return static_cast<uint64_t>(count_of(tensor.shape)) * size_of(dtype); }
+uint64_t bytes_of(const StoredTensor& tensor, DType dtype) {
+  return static_cast<uint64_t>(count_of(tensor.shape)) * size_of(dtype);
+}
 
 /// In the model's order, each file as full as the limit allows.
 std::vector<Part> divide(const Manifest& manifest, const ExportOptions& options) {
@@ -44,7 +46,8 @@ Tensor converted(const Tensor& from, DType dtype) {
   if (from.dtype() == DType::Float32 && dtype == DType::BFloat16)
     std::ranges::transform(from.values<float>(), to.data<BFloat16>(), [](float value) { return BFloat16(value); });
   else if (from.dtype() == DType::BFloat16 && dtype == DType::Float32)
-    std::ranges::transform(from.values<BFloat16>(), to.data<float>(), [](BFloat16 value) { return static_cast<float>(value); });
+    std::ranges::transform(from.values<BFloat16>(), to.data<float>(),
+                           [](BFloat16 value) { return static_cast<float>(value); });
   else
     throw InputError(fmt::format("a tensor of {} cannot be exported as {}", name_of(from.dtype()), name_of(dtype)));
   return to;
@@ -82,9 +85,11 @@ void write_weights(const Checkpoint& checkpoint, const std::vector<Part>& parts,
 void write_config(const Checkpoint& checkpoint, const fs::path& folder, DType dtype) {
   const json& state = checkpoint.state();
   if (!state.contains("config_json") || !state["config_json"].is_string())
-    throw InputError(fmt::format("{}: records no config.json of its model, so nobody could load an export", checkpoint.path().string()));
+    throw InputError(fmt::format("{}: records no config.json of its model, so nobody could load an export",
+                                 checkpoint.path().string()));
   auto config = nlohmann::ordered_json::parse(state["config_json"].get<std::string>(), nullptr, false);
-  if (!config.is_object()) throw InputError(fmt::format("{}: the config.json it records is no JSON object", checkpoint.path().string()));
+  if (!config.is_object())
+    throw InputError(fmt::format("{}: the config.json it records is no JSON object", checkpoint.path().string()));
   config[config.contains("dtype") ? "dtype" : "torch_dtype"] = name_of(dtype);  // transformers 5 renamed it
   write_file_atomically(folder / "config.json", config.dump(2) + "\n");
 }
@@ -94,8 +99,10 @@ void copy_tokenizer(const Checkpoint& checkpoint, const fs::path& folder) {
   if (!state.contains("tokenizer_files")) return;
   for (const json& recorded : state["tokenizer_files"]) {
     const fs::path file = recorded.get<std::string>();
-    if (fs::is_regular_file(file)) fs::copy_file(file, folder / file.filename());
-    else spdlog::warn("{}: this file of the tokenizer has gone; copy it into the export yourself", file.string());
+    if (fs::is_regular_file(file))
+      fs::copy_file(file, folder / file.filename());
+    else
+      spdlog::warn("{}: this file of the tokenizer has gone; copy it into the export yourself", file.string());
   }
 }
 
@@ -107,7 +114,8 @@ Exported export_to_hugging_face(const Checkpoint& checkpoint, const ExportOption
     throw InputError(fmt::format("--output {}: is there already and not an empty folder", output.string()));
   const std::vector<Part> parts = divide(checkpoint.manifest(), options);
   const fs::path target = output.has_filename() ? output : output.parent_path();
-  const fs::path temporary = target.parent_path() / fmt::format(".{}.{}.tmp", target.filename().string(), random_name());
+  const fs::path temporary =
+      target.parent_path() / fmt::format(".{}.{}.tmp", target.filename().string(), random_name());
   try {
     fs::create_directories(temporary);
     write_config(checkpoint, temporary, options.dtype);
@@ -119,7 +127,8 @@ Exported export_to_hugging_face(const Checkpoint& checkpoint, const ExportOption
   } catch (const std::exception& error) {
     std::error_code ignored;  // the first failure is the one worth reporting
     fs::remove_all(temporary, ignored);
-    if (const auto* disk = dynamic_cast<const fs::filesystem_error*>(&error)) throw InputError(fmt::format("--output {}: {}", target.string(), disk->what()));
+    if (const auto* disk = dynamic_cast<const fs::filesystem_error*>(&error))
+      throw InputError(fmt::format("--output {}: {}", target.string(), disk->what()));
     throw;
   }
   Exported exported{.files = parts.size()};

@@ -43,7 +43,8 @@ Fence::Lock::Lock(const fs::path& folder) {
     if (errno == EINTR) continue;
     if (errno != EWOULDBLOCK) return;  // this file system has no locks
     if (std::chrono::steady_clock::now() > deadline) {
-      spdlog::warn("{}: another process has held the lock for {} s; going on without it", (folder / kLockName).string(), kLockPatience.count());
+      spdlog::warn("{}: another process has held the lock for {} s; going on without it", (folder / kLockName).string(),
+                   kLockPatience.count());
       return;
     }
     std::this_thread::sleep_for(kLockRetry);
@@ -57,8 +58,10 @@ void Fence::claim(const Owner& owner) {
   // Without a token and a generation nobody counts lives: a person starts a run, and means this one.
   const bool is_counted = !owner.job.empty() || owner.generation > 0;
   if (before && is_counted && before->job == owner.job && before->generation > owner.generation)
-    throw InputError(fmt::format("{}: generation {} of this job has written here, this is generation {}; a process left over from an earlier life?",
-                                 folder_.string(), before->generation, owner.generation));
+    throw InputError(
+        fmt::format("{}: generation {} of this job has written here, this is generation {}; a process left over from "
+                    "an earlier life?",
+                    folder_.string(), before->generation, owner.generation));
   const json text{{"job", owner.job}, {"generation", owner.generation}, {"life", owner.life}};
   write_file_atomically(folder_ / kClaimName, text.dump());
 }
@@ -66,9 +69,12 @@ void Fence::claim(const Owner& owner) {
 void Fence::check(const Owner& owner) const {
   const auto now = read_claim(folder_);
   if (now && now->life == owner.life) return;
-  if (!now) throw InputError(fmt::format("{}: its {} file has gone; does another program clean this folder?", folder_.string(), kClaimName));
-  throw InputError(fmt::format("{}: {} has claimed the folder since this run began; its checkpoints count, not ours", folder_.string(),
-                               now->job == owner.job ? fmt::format("generation {} of this job", now->generation) : "another job"));
+  if (!now)
+    throw InputError(
+        fmt::format("{}: its {} file has gone; does another program clean this folder?", folder_.string(), kClaimName));
+  throw InputError(fmt::format(
+      "{}: {} has claimed the folder since this run began; its checkpoints count, not ours", folder_.string(),
+      now->job == owner.job ? fmt::format("generation {} of this job", now->generation) : "another job"));
 }
 
 }  // namespace trainyard::checkpoint

@@ -16,8 +16,8 @@ struct Owner {
 };
 
 /// Keeps ranks of an earlier life out of a folder. The newest start of a job writes its name into `.generation`; a
-/// commit looks whether its own name still stands there and renames; both hold the lock `.lock` meanwhile. So a rank that was
-/// cut off, came back and still believes in its gang is refused at its next commit.
+/// commit looks whether its own name still stands there and renames; both hold the lock `.lock` meanwhile. So a rank
+/// that was cut off, came back and still believes in its gang is refused at its next commit.
 ///
 /// Where the file system has no locks between hosts (some NFS mounts), or their holder was frozen, one window remains:
 /// an old leader that looked, slept, and renames after the new one has claimed. What appears then is a whole checkpoint

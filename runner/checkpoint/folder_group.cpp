@@ -54,13 +54,14 @@ json look(const fs::path& folder, const fs::path& marker, std::chrono::milliseco
   }
 }
 
-/// {"group of each rank": its leader}, rank by rank.
+/// {"leaders": [the leader of each rank's folder, by rank]}
 json group(const Agreement::Said& said) {
   if (const auto error = Agreement::first_error(said)) return {{"error", *error}};
   std::map<std::string, int> leaders;
   json leader_of = json::array();
   for (size_t rank = 0; rank < said.size(); ++rank) {
-    const std::string folder = said[rank]->at("sees").get<bool>() ? "rank 0's" : said[rank]->at("folder").get<std::string>();
+    const std::string folder =
+        said[rank]->at("sees").get<bool>() ? "rank 0's" : said[rank]->at("folder").get<std::string>();
     leader_of.push_back(leaders.emplace(folder, static_cast<int>(rank)).first->second);
   }
   return {{"leaders", leader_of}};
@@ -69,8 +70,10 @@ json group(const Agreement::Said& said) {
 void tell_about(const fs::path& folder, const std::vector<int>& leader_of) {
   const auto groups = std::ranges::count_if(leader_of, [rank = 0](int leader) mutable { return leader == rank++; });
   if (groups > 1)
-    spdlog::warn("{} is not shared between the hosts: each of {} keeps the checkpoints of its own ranks. To resume, the same "
-                 "ranks must find them again; a shared folder in checkpoint.dir lifts that", folder.string(), groups);
+    spdlog::warn(
+        "{} is not shared between the hosts: each of {} keeps the checkpoints of its own ranks. To resume, the same "
+        "ranks must find them again; a shared folder in checkpoint.dir lifts that",
+        folder.string(), groups);
 }
 
 }  // namespace
@@ -86,8 +89,9 @@ void check_writable(const fs::path& folder) {
   } catch (const fs::filesystem_error& error) {
     std::error_code ignored;
     fs::remove(probe, ignored);
-    throw InputError(fmt::format("checkpoint.dir: {} cannot be written: {}; choose another folder, or checkpoint.enabled false",
-                                 folder.string(), error.code().message()));
+    throw InputError(
+        fmt::format("checkpoint.dir: {} cannot be written: {}; choose another folder, or checkpoint.enabled false",
+                    folder.string(), error.code().message()));
   }
 }
 
@@ -117,7 +121,8 @@ FolderGroup find_group(const fs::path& folder, Agreement& ranks, std::chrono::mi
   if (ranks.rank() == 0) tell_about(folder, leader_of);
   FolderGroup mine;
   for (int rank = 0; rank < ranks.world(); ++rank)
-    if (leader_of[static_cast<size_t>(rank)] == leader_of[static_cast<size_t>(ranks.rank())]) mine.members.push_back(rank);
+    if (leader_of[static_cast<size_t>(rank)] == leader_of[static_cast<size_t>(ranks.rank())])
+      mine.members.push_back(rank);
   return mine;
 }
 

@@ -22,10 +22,12 @@ std::map<std::string, std::string> weight_map_of(const fs::path& index) {
     throw InputError(fmt::format("{}: no JSON object with a weight_map", index.string()));
   std::map<std::string, std::string> files;
   for (const auto& [tensor, file] : text["weight_map"].items()) {
-    if (!file.is_string()) throw InputError(fmt::format("{}: tensor '{}': its file is no text", index.string(), tensor));
+    if (!file.is_string())
+      throw InputError(fmt::format("{}: tensor '{}': its file is no text", index.string(), tensor));
     const std::string name = file;
     if (name.empty() || name.find('/') != std::string::npos)
-      throw InputError(fmt::format("{}: tensor '{}': its file '{}' is not in this folder", index.string(), tensor, name));
+      throw InputError(
+          fmt::format("{}: tensor '{}': its file '{}' is not in this folder", index.string(), tensor, name));
     files[tensor] = name;
   }
   return files;
@@ -35,10 +37,15 @@ std::map<std::string, std::string> weight_map_of(const fs::path& index) {
 
 HuggingFaceWeights::HuggingFaceWeights(fs::path folder) : folder_(std::move(folder)) {
   const fs::path single = folder_ / "model.safetensors", index = folder_ / "model.safetensors.index.json";
-  if (fs::exists(single)) open_single(single);
-  else if (fs::exists(index)) open_indexed(index);
-  else throw InputError(fmt::format("{}: neither model.safetensors nor model.safetensors.index.json is there; weights in other "
-                                    "formats are converted with transformers' save_pretrained(..., safe_serialization=True)", folder_.string()));
+  if (fs::exists(single))
+    open_single(single);
+  else if (fs::exists(index))
+    open_indexed(index);
+  else
+    throw InputError(
+        fmt::format("{}: neither model.safetensors nor model.safetensors.index.json is there; weights in other "
+                    "formats are converted with transformers' save_pretrained(..., safe_serialization=True)",
+                    folder_.string()));
 }
 
 void HuggingFaceWeights::open_single(const fs::path& path) {

@@ -16,8 +16,8 @@ namespace trainyard::checkpoint {
 /// are never read. Threads may read at once.
 class HuggingFaceWeights {
  public:
-  /// Throws InputError, naming the file, where the folder holds neither, or a file is damaged (tensor/safetensors.h), or
-  /// the index names a file outside the folder or a tensor that its file does not hold.
+  /// Throws InputError, naming the file, where the folder holds neither, or a file is damaged (tensor/safetensors.h),
+  /// or the index names a file outside the folder or a tensor that its file does not hold.
   explicit HuggingFaceWeights(std::filesystem::path folder);
 
   [[nodiscard]] bool has(const std::string& name) const { return file_of_.contains(name); }
@@ -41,15 +41,15 @@ class HuggingFaceWeights {
 };
 
 struct ExportOptions {
-  std::filesystem::path output;                ///< made; an existing one must be empty
-  DType dtype = DType::Float32;                ///< or BFloat16
-  uint64_t max_shard_bytes = 5'000'000'000;    ///< of one file, unless a single tensor is larger
+  std::filesystem::path output;              ///< made; an existing one must be empty
+  DType dtype = DType::Float32;              ///< or BFloat16
+  uint64_t max_shard_bytes = 5'000'000'000;  ///< of one file, unless a single tensor is larger
 };
 
 struct Exported {
   size_t tensors = 0;
-  size_t files = 0;      ///< of weights
-  uint64_t bytes = 0;    ///< of weights
+  size_t files = 0;    ///< of weights
+  uint64_t bytes = 0;  ///< of weights
 };
 
 /// Writes the model as a Hugging Face folder: config.json and tokenizer files as the checkpoint records them, and the

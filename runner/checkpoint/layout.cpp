@@ -18,7 +18,9 @@ std::optional<int64_t> step_of(std::string_view folder_name) {
   return step && *step >= 0 ? step : std::nullopt;
 }
 
-std::string step_folder_name(int64_t step) { return fmt::format("step-{}", step); }
+std::string step_folder_name(int64_t step) {
+  return fmt::format("step-{}", step);
+}
 
 std::vector<StepFolder> step_folders(const fs::path& folder) {
   std::vector<StepFolder> found;
@@ -29,7 +31,9 @@ std::vector<StepFolder> step_folders(const fs::path& folder) {
     if (step && entry.is_directory(vanished)) found.push_back({*step, entry.path()});
   }
   // '-' comes before '_', so the first of two spellings is ours.
-  std::ranges::sort(found, [](const StepFolder& a, const StepFolder& b) { return a.step != b.step ? a.step > b.step : a.path < b.path; });
+  std::ranges::sort(found, [](const StepFolder& a, const StepFolder& b) {
+    return a.step != b.step ? a.step > b.step : a.path < b.path;
+  });
   const auto twice = std::ranges::unique(found, {}, &StepFolder::step);
   found.erase(twice.begin(), twice.end());
   return found;
@@ -60,11 +64,15 @@ fs::path locate(const fs::path& path) {
   if (!fs::is_directory(path)) throw InputError(fmt::format("{}: no such folder of a checkpoint", path.string()));
   if (fs::exists(path / kManifestName)) return path;
   const std::vector<StepFolder> found = candidates(path);
-  if (found.empty()) throw InputError(fmt::format("{}: holds no checkpoint, neither {} nor step-N folders", path.string(), kManifestName));
+  if (found.empty())
+    throw InputError(
+        fmt::format("{}: holds no checkpoint, neither {} nor step-N folders", path.string(), kManifestName));
   return found[0].path;
 }
 
-bool is_temporary(std::string_view name) { return name.starts_with('.') && name.ends_with(".tmp"); }
+bool is_temporary(std::string_view name) {
+  return name.starts_with('.') && name.ends_with(".tmp");
+}
 
 std::string shard_file_name(std::string_view kind, int rank) {
   return fmt::format("shard-{:05}-{}-00001-of-00001.safetensors", rank + 1, kind);

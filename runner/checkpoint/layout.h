@@ -40,7 +40,8 @@ std::filesystem::path locate(const std::filesystem::path& path);
 /// True for names that only an unfinished or removed checkpoint has.
 bool is_temporary(std::string_view name);
 
-/// "shard-00001-model-00001-of-00001.safetensors": the layout of PyTorch's distributed checkpoints, rank counted from 1.
+/// "shard-00001-model-00001-of-00001.safetensors": the layout of PyTorch's distributed checkpoints, rank counted
+/// from 1.
 std::string shard_file_name(std::string_view kind, int rank);
 
 }  // namespace trainyard::checkpoint

@@ -71,24 +71,34 @@ Manifest manifest_from(const json& text) {
   for (const json& tensor : text.at("tensors")) manifest.tensors.push_back(tensor_from(tensor));
   for (const StoredTensor& tensor : manifest.tensors)
     for (const StoredRows& rows : tensor.shards)
-      if (rows.file >= manifest.files.size()) throw InputError(fmt::format("tensor '{}' is in file {} of {}", tensor.name, rows.file, manifest.files.size()));
+      if (rows.file >= manifest.files.size())
+        throw InputError(fmt::format("tensor '{}' is in file {} of {}", tensor.name, rows.file, manifest.files.size()));
   return manifest;
 }
 
 }  // namespace
 
 uint64_t Manifest::bytes() const {
-  return std::accumulate(files.begin(), files.end(), uint64_t{0}, [](uint64_t sum, const StoredFile& file) { return sum + file.bytes; });
+  return std::accumulate(files.begin(), files.end(), uint64_t{0},
+                         [](uint64_t sum, const StoredFile& file) { return sum + file.bytes; });
 }
 
 std::string format_manifest(const Manifest& manifest) {
   json files = json::array(), tensors = json::array();
-  for (const StoredFile& file : manifest.files) files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"checksum", file.checksum}});
+  for (const StoredFile& file : manifest.files)
+    files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"checksum", file.checksum}});
   for (const StoredTensor& tensor : manifest.tensors) tensors.push_back(to_json(tensor));
-  json text{{"format", kFormat},         {"version", kVersion},           {"step", manifest.step},
-            {"generation", manifest.generation}, {"world_size", manifest.world}, {"ranks", manifest.members},
-            {"saved_at", manifest.saved_at}, {"files", std::move(files)},  {"tensors", std::move(tensors)},
-            {"state", manifest.state},   {"rank_states", manifest.rank_states}};
+  json text{{"format", kFormat},
+            {"version", kVersion},
+            {"step", manifest.step},
+            {"generation", manifest.generation},
+            {"world_size", manifest.world},
+            {"ranks", manifest.members},
+            {"saved_at", manifest.saved_at},
+            {"files", std::move(files)},
+            {"tensors", std::move(tensors)},
+            {"state", manifest.state},
+            {"rank_states", manifest.rank_states}};
   text["checksum"] = checksum_of(text.dump());
   return text.dump(1);
 }

@@ -16,7 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-
 }  // namespace
 
 Checkpoint::Checkpoint(fs::path folder)
@@ -39,7 +38,8 @@ const StoredTensor& Checkpoint::tensor(const std::string& name) const {
 Tensor Checkpoint::read_rows(const std::string& name, int64_t begin, int64_t count) const {
   const StoredTensor& stored = tensor(name);
   if (begin < 0 || count < 0 || count > stored.shape.at(0) - begin)
-    throw InputError(fmt::format("{}: tensor '{}': {} rows from {} on of shape {}", folder_.string(), name, count, begin, to_string(stored.shape)));
+    throw InputError(fmt::format("{}: tensor '{}': {} rows from {} on of shape {}", folder_.string(), name, count,
+                                 begin, to_string(stored.shape)));
   Shape shape = stored.shape;
   shape[0] = count;
   Tensor rows = Tensor::empty(shape, stored.dtype);
@@ -53,18 +53,23 @@ Tensor Checkpoint::read_rows(const std::string& name, int64_t begin, int64_t cou
     next = end;
   }
   if (next < begin + count && rows.count() > 0)
-    throw InputError(fmt::format("{}: tensor '{}': row {} is not here{}", folder_.string(), name, next,
-                                 manifest_.is_shared() ? "" : "; this folder is one host's part of the checkpoint, resume with the same ranks on it"));
+    throw InputError(
+        fmt::format("{}: tensor '{}': row {} is not here{}", folder_.string(), name, next,
+                    manifest_.is_shared()
+                        ? ""
+                        : "; this folder is one host's part of the checkpoint, resume with the same ranks on it"));
   return rows;
 }
 
 void Checkpoint::read_into(Shard& shard) const {
   const StoredTensor& stored = tensor(shard.name);
   if (stored.shape != shard.global_shape)
-    throw InputError(fmt::format("{}: tensor '{}' has shape {}, the model's has {}", folder_.string(), shard.name, to_string(stored.shape), to_string(shard.global_shape)));
+    throw InputError(fmt::format("{}: tensor '{}' has shape {}, the model's has {}", folder_.string(), shard.name,
+                                 to_string(stored.shape), to_string(shard.global_shape)));
   if (!shard.local.defined() || shard.local.count() == 0) return;
   if (stored.dtype != shard.local.dtype())
-    throw InputError(fmt::format("{}: tensor '{}' is {}, {} is needed", folder_.string(), shard.name, name_of(stored.dtype), name_of(shard.local.dtype())));
+    throw InputError(fmt::format("{}: tensor '{}' is {}, {} is needed", folder_.string(), shard.name,
+                                 name_of(stored.dtype), name_of(shard.local.dtype())));
   copy(read_rows(shard.name, shard.row_offset, shard.local.size(0)), shard.local);
 }
 
@@ -84,7 +89,8 @@ std::optional<std::string> find_damage(const Checkpoint& checkpoint, int part, i
       if (bytes != files[index].bytes)
         return fmt::format("{}: {} bytes, {} were written", path.string(), bytes, files[index].bytes);
       if (const std::string checksum = checksum_of_file(path); checksum != files[index].checksum)
-        return fmt::format("{}: its content has changed: checksum {}, {} was written", path.string(), checksum, files[index].checksum);
+        return fmt::format("{}: its content has changed: checksum {}, {} was written", path.string(), checksum,
+                           files[index].checksum);
     } catch (const InputError& error) {
       return error.what();
     }

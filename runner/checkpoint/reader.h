@@ -48,13 +48,14 @@ class Checkpoint {
   mutable std::vector<std::unique_ptr<SafetensorsFile>> open_;  ///< by file, opened when first needed
 };
 
-/// What is wrong with the files of `checkpoint` whose index is `part` modulo `parts`; none: sizes and checksums are right.
+/// What is wrong with the files of `checkpoint` whose index is `part` modulo `parts`; none: sizes and checksums are
+/// right.
 std::optional<std::string> find_damage(const Checkpoint& checkpoint, int part = 0, int parts = 1);
 
-/// The checkpoint that a resuming run continues: what `latest` names, or the nearest before it that is intact. A damaged
-/// one is named in a warning with what is wrong. None: `folder` holds no checkpoint, a fresh start.
-/// Collective: every rank gets the same one and verifies its share of the files. `Agreement()` for a world of one.
-/// Throws InputError where there are checkpoints and none is intact: starting afresh would bury that.
+/// The checkpoint that a resuming run continues: what `latest` names, or the nearest before it that is intact. A
+/// damaged one is named in a warning with what is wrong. None: `folder` holds no checkpoint, a fresh start. Collective:
+/// every rank gets the same one and verifies its share of the files. `Agreement()` for a world of one. Throws
+/// InputError where there are checkpoints and none is intact: starting afresh would bury that.
 std::optional<Checkpoint> find_latest(const std::filesystem::path& folder, Agreement& ranks);
 
 /// The checkpoint at `path`: a checkpoint itself, or a folder of them (then as find_latest). Collective and verified.

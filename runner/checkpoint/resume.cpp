@@ -16,8 +16,10 @@ using nlohmann::json;
 std::optional<std::string> find_damage_in_share(const Checkpoint& checkpoint, const Agreement& ranks) {
   const Manifest& manifest = checkpoint.manifest();
   const auto found = std::ranges::find(manifest.members, ranks.rank());
-  if (manifest.is_shared() || found == manifest.members.end()) return find_damage(checkpoint, ranks.rank(), ranks.world());
-  return find_damage(checkpoint, static_cast<int>(found - manifest.members.begin()), static_cast<int>(manifest.members.size()));
+  if (manifest.is_shared() || found == manifest.members.end())
+    return find_damage(checkpoint, ranks.rank(), ranks.world());
+  return find_damage(checkpoint, static_cast<int>(found - manifest.members.begin()),
+                     static_cast<int>(manifest.members.size()));
 }
 
 struct Tried {
@@ -48,10 +50,9 @@ std::vector<std::string> agree_on_candidates(const fs::path& folder, Agreement& 
   json names = json::array();
   if (ranks.rank() == 0)
     for (const StepFolder& each : candidates(folder)) names.push_back(each.path.filename().string());
-  return ranks.round("looking for checkpoints in " + folder.string(), {{"names", names}}, [](const Agreement::Said& said) -> json {
-    if (const auto error = Agreement::first_error(said)) throw PeerError(*error);
-    return *said[0];
-  }).at("names");
+  const json answer = ranks.round("looking for checkpoints in " + folder.string(), {{"names", names}},
+                                  [](const Agreement::Said& said) { return *said.at(0); });
+  return answer.at("names");
 }
 
 }  // namespace
@@ -63,11 +64,15 @@ std::optional<Checkpoint> find_latest(const fs::path& folder, Agreement& ranks) 
     Tried tried = try_to_open(folder / name, ranks);
     if (tried.checkpoint) return std::move(tried.checkpoint);
     last_damage = tried.damage;
-    if (ranks.rank() == 0) spdlog::warn("Checkpoint {} is damaged and left out; trying the one before it: {}", (folder / name).string(), tried.damage);
+    if (ranks.rank() == 0)
+      spdlog::warn("Checkpoint {} is damaged and left out; trying the one before it: {}", (folder / name).string(),
+                   tried.damage);
   }
   if (names.empty()) return std::nullopt;
-  throw InputError(fmt::format("{}: none of its {} checkpoints is intact ({}); restore one, or start afresh with checkpoint.resume never or another checkpoint.dir",
-                               folder.string(), names.size(), last_damage));
+  throw InputError(
+      fmt::format("{}: none of its {} checkpoints is intact ({}); restore one, or start afresh with checkpoint.resume "
+                  "never or another checkpoint.dir",
+                  folder.string(), names.size(), last_damage));
 }
 
 Checkpoint open_checkpoint(const fs::path& path, Agreement& ranks) {

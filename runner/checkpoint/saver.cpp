@@ -42,7 +42,9 @@ json sum_of_bytes(const Agreement::Said& said) {
   return {{"bytes", bytes}};
 }
 
-std::string now_as_text() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
+std::string now_as_text() {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+}
 
 }  // namespace
 
@@ -102,18 +104,22 @@ SaveResult Saver::save(const Snapshot& snapshot) {
   };
   json outcome = ranks_.round(about, write_own(snapshot, paths), all_or_cleared);
   if (!outcome.contains("error")) outcome = ranks_.round(about, commit_if_leading(snapshot, paths), sum_of_bytes);
-  if (outcome.contains("error") && leads()) try_to_remove(*disk_, paths.temporary);  // a host's own folder, and what came late
+  if (outcome.contains("error") && leads())
+    try_to_remove(*disk_, paths.temporary);  // a host's own folder, and what came late
   return conclude(outcome, paths, snapshot.step, std::chrono::duration<double>(Clock::now() - begin).count());
 }
 
 json Saver::write_own(const Snapshot& snapshot, const Paths& paths) {
   try {
     disk_->create_folders(paths.temporary);
-    std::vector<StoredFile> files = write_shards(*disk_, paths.temporary, Kind::Model, options_.rank, snapshot.model, leads());
-    for (const StoredFile& file : write_shards(*disk_, paths.temporary, Kind::Optimizer, options_.rank, snapshot.optimizer, leads()))
+    std::vector<StoredFile> files =
+        write_shards(*disk_, paths.temporary, Kind::Model, options_.rank, snapshot.model, leads());
+    for (const StoredFile& file :
+         write_shards(*disk_, paths.temporary, Kind::Optimizer, options_.rank, snapshot.optimizer, leads()))
       files.push_back(file);
     json listed = json::array();
-    for (const StoredFile& file : files) listed.push_back({{"name", file.name}, {"bytes", file.bytes}, {"checksum", file.checksum}});
+    for (const StoredFile& file : files)
+      listed.push_back({{"name", file.name}, {"bytes", file.bytes}, {"checksum", file.checksum}});
     return {{"files", std::move(listed)}, {"state", snapshot.rank_state}};
   } catch (const std::exception& error) {
     return {{"error", reason_of(error)}};
@@ -146,11 +152,14 @@ Manifest Saver::collect(const Snapshot& snapshot, const Paths& paths) {
                     .state = snapshot.state,
                     .rank_states = {}};
   for (json& said : ranks_.said_by(group_.members)) {
-    for (const json& file : said.at("files")) manifest.files.push_back({file.at("name"), file.at("bytes"), file.at("checksum")});
+    for (const json& file : said.at("files"))
+      manifest.files.push_back({file.at("name"), file.at("bytes"), file.at("checksum")});
     manifest.rank_states.push_back(std::move(said.at("state")));
   }
-  manifest.tensors = collect_tensors(paths.temporary, manifest.files, Kind::Model, snapshot.model, manifest.is_shared());
-  for (StoredTensor& tensor : collect_tensors(paths.temporary, manifest.files, Kind::Optimizer, snapshot.optimizer, manifest.is_shared()))
+  manifest.tensors =
+      collect_tensors(paths.temporary, manifest.files, Kind::Model, snapshot.model, manifest.is_shared());
+  for (StoredTensor& tensor :
+       collect_tensors(paths.temporary, manifest.files, Kind::Optimizer, snapshot.optimizer, manifest.is_shared()))
     manifest.tensors.push_back(std::move(tensor));
   return manifest;
 }
@@ -189,7 +198,8 @@ SaveResult Saver::conclude(const json& outcome, const Paths& paths, int64_t step
   if (outcome.contains("error")) {
     const std::string reason = outcome.at("error");
     if (options_.rank == 0)
-      spdlog::error("Checkpoint of step {} was not saved; training goes on and older checkpoints are as they were: {}", step, reason);
+      spdlog::error("Checkpoint of step {} was not saved; training goes on and older checkpoints are as they were: {}",
+                    step, reason);
     return {.saved = false, .reason = reason, .path = {}, .bytes = 0, .seconds = seconds};
   }
   const uint64_t bytes = outcome.at("bytes");

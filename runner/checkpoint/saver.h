@@ -17,13 +17,13 @@
 namespace trainyard::checkpoint {
 
 struct SaverOptions {
-  std::filesystem::path folder;  ///< checkpoint.dir
-  int64_t keep = 2;              ///< the newest so many stay; 0 = all
+  std::filesystem::path folder;                                 ///< checkpoint.dir
+  int64_t keep = 2;                                             ///< the newest so many stay; 0 = all
   std::chrono::milliseconds timeout{std::chrono::minutes(30)};  ///< for the slowest rank of a save
   int rank = 0;
   int world = 1;
-  int64_t generation = 0;        ///< TRAINYARD_GENERATION
-  std::string job;               ///< a digest of the job's token; "" without one
+  int64_t generation = 0;                            ///< TRAINYARD_GENERATION
+  std::string job;                                   ///< a digest of the job's token; "" without one
   std::chrono::milliseconds sharing_patience{3000};  ///< for another host's file to appear (folder_group.h)
 };
 
@@ -57,7 +57,8 @@ class Saver {
   [[nodiscard]] Manifest collect(const Snapshot& snapshot, const Paths& paths);
   void put_in_place(const Manifest& manifest, const Paths& paths);
   void retain(int64_t newest);
-  [[nodiscard]] SaveResult conclude(const nlohmann::json& outcome, const Paths& paths, int64_t step, double seconds) const;
+  [[nodiscard]] SaveResult conclude(const nlohmann::json& outcome, const Paths& paths, int64_t step,
+                                    double seconds) const;
 
   SaverOptions options_;
   std::shared_ptr<Disk> disk_;

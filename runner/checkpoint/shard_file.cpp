@@ -19,15 +19,19 @@ using nlohmann::json;
 constexpr const char* kShardingInfo = "DCP_SHARDING_INFO";
 constexpr const char* kSavedOffsets = "saved_offsets";
 
-int64_t rows_of(const Shard& shard) { return shard.local.defined() ? shard.local.size(0) : 0; }
+int64_t rows_of(const Shard& shard) {
+  return shard.local.defined() ? shard.local.size(0) : 0;
+}
 
 void check(const Shard& shard) {
-  const bool fits = !shard.global_shape.empty() && shard.row_offset >= 0 && shard.row_offset + rows_of(shard) <= shard.global_shape[0] &&
+  const bool fits = !shard.global_shape.empty() && shard.row_offset >= 0 &&
+                    shard.row_offset + rows_of(shard) <= shard.global_shape[0] &&
                     (!shard.local.defined() || std::equal(shard.local.shape().begin() + 1, shard.local.shape().end(),
                                                           shard.global_shape.begin() + 1, shard.global_shape.end()));
   if (!fits)
-    throw std::invalid_argument(fmt::format("checkpoint: '{}': {} from row {} on does not fit the global shape {}", shard.name,
-                                            to_string(shard.local.shape()), shard.row_offset, to_string(shard.global_shape)));
+    throw std::invalid_argument(fmt::format("checkpoint: '{}': {} from row {} on does not fit the global shape {}",
+                                            shard.name, to_string(shard.local.shape()), shard.row_offset,
+                                            to_string(shard.global_shape)));
 }
 
 std::map<std::string, std::string> metadata_of(std::span<const Shard* const> shards) {
@@ -73,18 +77,23 @@ void check_rows(StoredTensor& tensor, bool everything) {
   int64_t covered = 0;
   for (const StoredRows& rows : tensor.shards) {
     if (rows.row_offset < covered)
-      throw InputError(fmt::format("tensor '{}': rows {} to {} were written twice", tensor.name, rows.row_offset, covered - 1));
+      throw InputError(
+          fmt::format("tensor '{}': rows {} to {} were written twice", tensor.name, rows.row_offset, covered - 1));
     if (everything && rows.row_offset > covered)
-      throw InputError(fmt::format("tensor '{}': rows {} to {} were not written", tensor.name, covered, rows.row_offset - 1));
+      throw InputError(
+          fmt::format("tensor '{}': rows {} to {} were not written", tensor.name, covered, rows.row_offset - 1));
     covered = rows.row_offset + rows.rows;
   }
   if (everything && covered != tensor.shape[0] && count_of(tensor.shape) != 0)
-    throw InputError(fmt::format("tensor '{}': rows {} to {} were not written", tensor.name, covered, tensor.shape[0] - 1));
+    throw InputError(
+        fmt::format("tensor '{}': rows {} to {} were not written", tensor.name, covered, tensor.shape[0] - 1));
 }
 
 }  // namespace
 
-bool is_whole(const Shard& shard) { return rows_of(shard) == shard.global_shape[0]; }
+bool is_whole(const Shard& shard) {
+  return rows_of(shard) == shard.global_shape[0];
+}
 
 std::vector<StoredFile> write_shards(Disk& disk, const std::filesystem::path& folder, Kind kind, int rank,
                                      std::span<const Shard> shards, bool writes_copies) {
@@ -104,12 +113,14 @@ std::vector<StoredTensor> collect_tensors(const std::filesystem::path& folder, s
   std::unordered_map<std::string, StoredTensor> by_name;
   for (const Shard& shard : shards) {
     const StoredTensor tensor{shard.name, kind, shard.local.dtype(), shard.global_shape, {}};
-    if (!by_name.emplace(shard.name, tensor).second) throw std::invalid_argument(fmt::format("checkpoint: '{}' stands twice", shard.name));
+    if (!by_name.emplace(shard.name, tensor).second)
+      throw std::invalid_argument(fmt::format("checkpoint: '{}' stands twice", shard.name));
   }
   for (size_t index = 0; index < files.size(); ++index) {
     const FileSource as_seen_here(folder / files[index].name);
     if (as_seen_here.size() != files[index].bytes)
-      throw InputError(fmt::format("{}: {} bytes where its writer counted {}", as_seen_here.path().string(), as_seen_here.size(), files[index].bytes));
+      throw InputError(fmt::format("{}: {} bytes where its writer counted {}", as_seen_here.path().string(),
+                                   as_seen_here.size(), files[index].bytes));
     add_rows(by_name, SafetensorsFile(as_seen_here.path()), index);
   }
   std::vector<StoredTensor> tensors;

@@ -25,17 +25,17 @@ struct Shard {
 /// Hugging Face config.json) and "tokenizer_files" (paths), which an export writes beside the weights.
 struct Snapshot {
   int64_t step = 0;
-  std::vector<Shard> model;      ///< by Hugging Face name: "model.layers.0.self_attn.q_proj.weight"
-  std::vector<Shard> optimizer;  ///< "adam.m.<model name>", "adam.v.<model name>"
-  nlohmann::json state = nlohmann::json::object();       ///< the same on every rank: schedule, loader, configuration
+  std::vector<Shard> model;                         ///< by Hugging Face name: "model.layers.0.self_attn.q_proj.weight"
+  std::vector<Shard> optimizer;                     ///< "adam.m.<model name>", "adam.v.<model name>"
+  nlohmann::json state = nlohmann::json::object();  ///< the same on every rank: schedule, loader, configuration
   nlohmann::json rank_state = nlohmann::json::object();  ///< this rank's own: random generators; a few KiB at most
 };
 
 /// What became of a save: the same on every rank.
 struct SaveResult {
   bool saved = false;
-  std::string reason;            ///< where not saved: which rank, which file, why
-  std::filesystem::path path;    ///< where saved: the folder
+  std::string reason;          ///< where not saved: which rank, which file, why
+  std::filesystem::path path;  ///< where saved: the folder
   uint64_t bytes = 0;
   double seconds = 0;
 };

@@ -23,11 +23,12 @@ void print_summary(const Checkpoint& checkpoint) {
   for (const StoredTensor& tensor : manifest.tensors)
     if (tensor.kind == Kind::Model) parameters += count_of(tensor.shape);
   const int64_t tokens = manifest.state.value("tokens", int64_t{0});
-  fmt::print("checkpoint  {}\nstep        {}\nsaved       {}\n", checkpoint.path().string(), manifest.step, manifest.saved_at);
+  fmt::print("checkpoint  {}\nstep        {}\nsaved       {}\n", checkpoint.path().string(), manifest.step,
+             manifest.saved_at);
   fmt::print("world       {} ranks, generation {}{}\n", manifest.world, manifest.generation,
              manifest.is_shared() ? "" : fmt::format(", here only ranks {}", fmt::join(manifest.members, ", ")));
-  fmt::print("tokens      {}\nparameters  {}\nsize        {} in {} files\n", with_thousands(tokens), with_thousands(parameters),
-             human_bytes(manifest.bytes()), manifest.files.size());
+  fmt::print("tokens      {}\nparameters  {}\nsize        {} in {} files\n", with_thousands(tokens),
+             with_thousands(parameters), human_bytes(manifest.bytes()), manifest.files.size());
 }
 
 void print_tensors(const Manifest& manifest) {
@@ -35,13 +36,15 @@ void print_tensors(const Manifest& manifest) {
   for (const StoredTensor& tensor : manifest.tensors) widest = std::max(widest, tensor.name.size());
   fmt::print("\n{:<{}}  {:<9}  {:<18}  {:<8}  {}\n", "tensor", widest, "of", "shape", "dtype", "shards");
   for (const StoredTensor& tensor : manifest.tensors)
-    fmt::print("{:<{}}  {:<9}  {:<18}  {:<8}  {}\n", tensor.name, widest, tensor.kind == Kind::Model ? "model" : "optimizer",
-               to_string(tensor.shape), name_of(tensor.dtype), tensor.shards.size());
+    fmt::print("{:<{}}  {:<9}  {:<18}  {:<8}  {}\n", tensor.name, widest,
+               tensor.kind == Kind::Model ? "model" : "optimizer", to_string(tensor.shape), name_of(tensor.dtype),
+               tensor.shards.size());
 }
 
 void print_files(const Manifest& manifest) {
   fmt::print("\n{:<48}  {:>14}  {}\n", "file", "bytes", "checksum");
-  for (const StoredFile& file : manifest.files) fmt::print("{:<48}  {:>14}  {}\n", file.name, with_thousands(static_cast<int64_t>(file.bytes)), file.checksum);
+  for (const StoredFile& file : manifest.files)
+    fmt::print("{:<48}  {:>14}  {}\n", file.name, with_thousands(static_cast<int64_t>(file.bytes)), file.checksum);
 }
 
 int inspect(const fs::path& path) {
@@ -62,8 +65,8 @@ int verify(const fs::path& path) {
   for (const fs::path& folder : folders) {
     const Checkpoint checkpoint(folder);
     if (const auto damage = find_damage(checkpoint)) throw InputError("damaged: " + *damage);
-    fmt::print("{}: intact, step {}, {} files, {}\n", folder.string(), checkpoint.step(), checkpoint.manifest().files.size(),
-               human_bytes(checkpoint.manifest().bytes()));
+    fmt::print("{}: intact, step {}, {} files, {}\n", folder.string(), checkpoint.step(),
+               checkpoint.manifest().files.size(), human_bytes(checkpoint.manifest().bytes()));
   }
   return 0;
 }
@@ -72,8 +75,8 @@ int export_model(const fs::path& path, const ExportOptions& options) {
   Agreement alone;
   const Checkpoint checkpoint = open_checkpoint(path, alone);
   const Exported exported = export_to_hugging_face(checkpoint, options);
-  fmt::print("Exported step {} to {}: {} tensors, {} in {} file{}\n", checkpoint.step(), options.output.string(), exported.tensors,
-             human_bytes(exported.bytes), exported.files, exported.files == 1 ? "" : "s");
+  fmt::print("Exported step {} to {}: {} tensors, {} in {} file{}\n", checkpoint.step(), options.output.string(),
+             exported.tensors, human_bytes(exported.bytes), exported.files, exported.files == 1 ? "" : "s");
   return 0;
 }
 
@@ -89,13 +92,17 @@ int run_checkpoint(const Arguments& arguments) {
     return command;
   };
   const CLI::App* const inspecting = add("inspect", "Print step, world, tokens, tensors and files");
-  const CLI::App* const verifying = add("verify", "Compare every file with its checksum; all checkpoints of a folder of them");
+  const CLI::App* const verifying =
+      add("verify", "Compare every file with its checksum; all checkpoints of a folder of them");
   CLI::App* const exporting = add("export", "Write the model as a Hugging Face folder");
   ExportOptions options;
   std::string output, dtype = "float32", max_shard_size = "5GB";
   exporting->add_option("--output", output, "Folder to make")->required();
-  exporting->add_option("--dtype", dtype, "Type of the weights")->check(CLI::IsMember({"float32", "bfloat16"}))->capture_default_str();
-  exporting->add_option("--max-shard-size", max_shard_size, "Largest file of weights: 5GB, 500MB, 4GiB")->capture_default_str();
+  exporting->add_option("--dtype", dtype, "Type of the weights")
+      ->check(CLI::IsMember({"float32", "bfloat16"}))
+      ->capture_default_str();
+  exporting->add_option("--max-shard-size", max_shard_size, "Largest file of weights: 5GB, 500MB, 4GiB")
+      ->capture_default_str();
   try {
     app.parse(Arguments(arguments.rbegin(), arguments.rend()));  // CLI11 takes a vector from its end
   } catch (const CLI::ParseError& error) {
@@ -107,7 +114,8 @@ int run_checkpoint(const Arguments& arguments) {
   options.output = output;
   options.dtype = dtype == "bfloat16" ? DType::BFloat16 : DType::Float32;
   const auto max_shard_bytes = parse_bytes(max_shard_size);
-  if (!max_shard_bytes || *max_shard_bytes == 0) throw InputError(fmt::format("--max-shard-size {}: a size such as 5GB or 500MB", max_shard_size));
+  if (!max_shard_bytes || *max_shard_bytes == 0)
+    throw InputError(fmt::format("--max-shard-size {}: a size such as 5GB or 500MB", max_shard_size));
   options.max_shard_bytes = *max_shard_bytes;
   return export_model(folder, options);
 }

@@ -20,13 +20,16 @@ constexpr size_t kPieceBytes = size_t{1} << 20;  // of a conversion: fits the se
 
 uint64_t header_bytes_of(const FileSource& source) {
   const std::string where = source.path().string();
-  if (source.size() < 8) throw InputError(fmt::format("{}: {} bytes, too short for a safetensors file", where, source.size()));
+  if (source.size() < 8)
+    throw InputError(fmt::format("{}: {} bytes, too short for a safetensors file", where, source.size()));
   uint64_t length = 0;
   source.read(0, std::as_writable_bytes(std::span(&length, 1)));
   if (length > kMaxSafetensorsHeaderBytes)
-    throw InputError(fmt::format("{}: a header of {} bytes, at most {} are allowed; not a safetensors file?", where, length, kMaxSafetensorsHeaderBytes));
+    throw InputError(fmt::format("{}: a header of {} bytes, at most {} are allowed; not a safetensors file?", where,
+                                 length, kMaxSafetensorsHeaderBytes));
   if (length > source.size() - 8)
-    throw InputError(fmt::format("{}: a header of {} bytes in a file of {}; the file is truncated or damaged", where, length, source.size()));
+    throw InputError(fmt::format("{}: a header of {} bytes in a file of {}; the file is truncated or damaged", where,
+                                 length, source.size()));
   return length;
 }
 
@@ -55,7 +58,8 @@ size_t floating_bytes(std::string_view stored) {
 }
 
 void convert_to_float32(std::string_view stored, std::span<const std::byte> from, float* to) {
-  if (stored == "BF16") return convert_each<BFloat16>(from, to, [](BFloat16 value) { return static_cast<float>(value); });
+  if (stored == "BF16")
+    return convert_each<BFloat16>(from, to, [](BFloat16 value) { return static_cast<float>(value); });
   if (stored == "F16") return convert_each<uint16_t>(from, to, half_to_float);
   convert_each<double>(from, to, [](double value) { return static_cast<float>(value); });
 }
@@ -94,7 +98,8 @@ Tensor SafetensorsFile::read_rows_as_float32(const std::string& name, int64_t be
 
 SafetensorsFile::Range SafetensorsFile::rows_of(const SafetensorsEntry& entry, int64_t begin, int64_t count) const {
   if (entry.shape.empty() || begin < 0 || count < 0 || count > entry.shape[0] - begin)
-    throw InputError(fmt::format("{}: tensor '{}': {} rows from {} on of shape {}", path().string(), entry.name, count, begin, to_string(entry.shape)));
+    throw InputError(fmt::format("{}: tensor '{}': {} rows from {} on of shape {}", path().string(), entry.name, count,
+                                 begin, to_string(entry.shape)));
   Shape shape = entry.shape;
   const uint64_t row_bytes = shape[0] == 0 ? 0 : (entry.end - entry.begin) / static_cast<uint64_t>(shape[0]);
   shape[0] = count;
@@ -103,7 +108,8 @@ SafetensorsFile::Range SafetensorsFile::rows_of(const SafetensorsEntry& entry, i
 
 Tensor SafetensorsFile::read_stored(const SafetensorsEntry& entry, const Range& range) const {
   if (!entry.dtype())
-    throw InputError(fmt::format("{}: tensor '{}': {} is no type that Trainyard reads", path().string(), entry.name, entry.stored_dtype));
+    throw InputError(fmt::format("{}: tensor '{}': {} is no type that Trainyard reads", path().string(), entry.name,
+                                 entry.stored_dtype));
   if (entry.stored_dtype == "F16") return read_converted(entry, range);
   Tensor tensor = Tensor::empty(range.shape, *entry.dtype());
   source_.read(range.offset, {tensor.raw(), tensor.bytes()});
@@ -113,7 +119,8 @@ Tensor SafetensorsFile::read_stored(const SafetensorsEntry& entry, const Range& 
 Tensor SafetensorsFile::read_converted(const SafetensorsEntry& entry, const Range& range) const {
   const size_t element = floating_bytes(entry.stored_dtype);
   if (element == 0)
-    throw InputError(fmt::format("{}: tensor '{}': {} where floating point was expected", path().string(), entry.name, entry.stored_dtype));
+    throw InputError(fmt::format("{}: tensor '{}': {} where floating point was expected", path().string(), entry.name,
+                                 entry.stored_dtype));
   Tensor tensor = Tensor::empty(range.shape, DType::Float32);
   const size_t bytes = static_cast<size_t>(tensor.count()) * element;
   std::vector<std::byte> piece(std::min(kPieceBytes, bytes));
@@ -125,13 +132,15 @@ Tensor SafetensorsFile::read_converted(const SafetensorsEntry& entry, const Rang
   return tensor;
 }
 
-SafetensorsWriter::SafetensorsWriter(std::unique_ptr<ByteSink> sink, std::span<const Declared> tensors, const std::map<std::string, std::string>& metadata)
+SafetensorsWriter::SafetensorsWriter(std::unique_ptr<ByteSink> sink, std::span<const Declared> tensors,
+                                     const std::map<std::string, std::string>& metadata)
     : sink_(std::move(sink)), tensors_(tensors.begin(), tensors.end()) {
   std::vector<SafetensorsEntry> entries;
   std::unordered_set<std::string> names{"__metadata__"};
   uint64_t offset = 0;
   for (const Declared& tensor : tensors_) {
-    if (!names.insert(tensor.name).second) throw std::invalid_argument(fmt::format("safetensors: the name '{}' stands twice or is reserved", tensor.name));
+    if (!names.insert(tensor.name).second)
+      throw std::invalid_argument(fmt::format("safetensors: the name '{}' stands twice or is reserved", tensor.name));
     const uint64_t end = offset + static_cast<uint64_t>(count_of(tensor.shape)) * size_of(tensor.dtype);
     entries.push_back({tensor.name, std::string(safetensors_name_of(tensor.dtype)), tensor.shape, offset, end});
     offset = end;
@@ -141,16 +150,20 @@ SafetensorsWriter::SafetensorsWriter(std::unique_ptr<ByteSink> sink, std::span<c
   skip_complete();
 }
 
-SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::span<const Declared> tensors, const std::map<std::string, std::string>& metadata)
+SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::span<const Declared> tensors,
+                                     const std::map<std::string, std::string>& metadata)
     : SafetensorsWriter(std::make_unique<FileSink>(path), tensors, metadata) {}
 
 void SafetensorsWriter::append(const Tensor& elements) {
   if (elements.count() == 0) return;
-  if (current_ == tensors_.size()) throw std::invalid_argument(fmt::format("safetensors: {} appended after the last tensor", to_string(elements.shape())));
+  if (current_ == tensors_.size())
+    throw std::invalid_argument(
+        fmt::format("safetensors: {} appended after the last tensor", to_string(elements.shape())));
   const Declared& tensor = tensors_[current_];
   if (elements.dtype() != tensor.dtype || elements.count() > left_)
-    throw std::invalid_argument(fmt::format("safetensors: {} {} appended to '{}', which waits for {} elements of {}", name_of(elements.dtype()),
-                                            to_string(elements.shape()), tensor.name, left_, name_of(tensor.dtype)));
+    throw std::invalid_argument(fmt::format("safetensors: {} {} appended to '{}', which waits for {} elements of {}",
+                                            name_of(elements.dtype()), to_string(elements.shape()), tensor.name, left_,
+                                            name_of(tensor.dtype)));
   sink_->write(std::span(elements.raw(), elements.bytes()));
   left_ -= elements.count();
   skip_complete();
@@ -163,7 +176,8 @@ void SafetensorsWriter::skip_complete() {
 
 void SafetensorsWriter::finish() {
   if (current_ < tensors_.size())
-    throw std::invalid_argument(fmt::format("safetensors: '{}' still waits for {} elements", tensors_[current_].name, left_));
+    throw std::invalid_argument(
+        fmt::format("safetensors: '{}' still waits for {} elements", tensors_[current_].name, left_));
   sink_->finish();
 }
 

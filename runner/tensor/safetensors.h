@@ -32,7 +32,8 @@ class SafetensorsFile {
 
   /// The whole tensor in its stored dtype (F16 becomes float32). Throws InputError: no such tensor, or of another type.
   [[nodiscard]] Tensor read(const std::string& name) const;
-  /// Rows [begin, begin + count) of dim 0; no other byte of the data is read. Throws InputError where they are not there.
+  /// Rows [begin, begin + count) of dim 0; no other byte of the data is read. Throws InputError where they are not
+  /// there.
   [[nodiscard]] Tensor read_rows(const std::string& name, int64_t begin, int64_t count) const;
   /// The same, converted to float32 from F32, BF16, F16 or F64, in pieces: nothing of the stored type is held.
   [[nodiscard]] Tensor read_rows_as_float32(const std::string& name, int64_t begin, int64_t count) const;
@@ -63,9 +64,11 @@ class SafetensorsWriter {
   };
 
   /// Writes the header. Throws std::invalid_argument for a name that stands twice, else what the sink throws.
-  SafetensorsWriter(std::unique_ptr<ByteSink> sink, std::span<const Declared> tensors, const std::map<std::string, std::string>& metadata = {});
+  SafetensorsWriter(std::unique_ptr<ByteSink> sink, std::span<const Declared> tensors,
+                    const std::map<std::string, std::string>& metadata = {});
   /// To a file. Throws std::filesystem::filesystem_error (disk full and the like) here and below.
-  SafetensorsWriter(const std::filesystem::path& path, std::span<const Declared> tensors, const std::map<std::string, std::string>& metadata = {});
+  SafetensorsWriter(const std::filesystem::path& path, std::span<const Declared> tensors,
+                    const std::map<std::string, std::string>& metadata = {});
 
   /// The next elements in the order declared: a whole tensor, or some rows of it. Throws std::invalid_argument where
   /// they are of another dtype or more than the tensor has left.

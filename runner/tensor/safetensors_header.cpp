@@ -21,10 +21,22 @@ struct StoredType {
 };
 
 constexpr StoredType kStoredTypes[] = {
-    {"F32", 4, DType::Float32}, {"BF16", 2, DType::BFloat16}, {"F16", 2, DType::Float32}, {"F64", 8, DType::Float64},
-    {"I32", 4, DType::Int32},   {"I64", 8, DType::Int64},     {"U8", 1, DType::UInt8},    {"I8", 1, {}},
-    {"BOOL", 1, {}},            {"I16", 2, {}},               {"U16", 2, {}},             {"U32", 4, {}},
-    {"U64", 8, {}},             {"F8_E4M3", 1, {}},           {"F8_E5M2", 1, {}},         {"C64", 8, {}},
+    {"F32", 4, DType::Float32},
+    {"BF16", 2, DType::BFloat16},
+    {"F16", 2, DType::Float32},
+    {"F64", 8, DType::Float64},
+    {"I32", 4, DType::Int32},
+    {"I64", 8, DType::Int64},
+    {"U8", 1, DType::UInt8},
+    {"I8", 1, {}},
+    {"BOOL", 1, {}},
+    {"I16", 2, {}},
+    {"U16", 2, {}},
+    {"U32", 4, {}},
+    {"U64", 8, {}},
+    {"F8_E4M3", 1, {}},
+    {"F8_E5M2", 1, {}},
+    {"C64", 8, {}},
 };
 
 const StoredType* find_stored_type(std::string_view name) {
@@ -88,7 +100,9 @@ class HeaderReader : public nlohmann::json_sax<Json> {
     return true;
   }
   bool number_integer(int64_t value) override { fail(fmt::format("the negative number {}", value)); }
-  bool number_float(double, const std::string& text) override { fail(fmt::format("{} is no whole number in range", text)); }
+  bool number_float(double, const std::string& text) override {
+    fail(fmt::format("{} is no whole number in range", text));
+  }
   bool null() override { fail("a null"); }
   bool boolean(bool) override { fail("a boolean"); }
   bool binary(Json::binary_t&) override { fail("binary data"); }
@@ -112,7 +126,8 @@ class HeaderReader : public nlohmann::json_sax<Json> {
     if (fields_.size() != 3 || offsets_seen_ != 2) fail("dtype, shape or two data_offsets are missing");
   }
   [[noreturn]] void fail(const std::string& what) const {
-    throw InputError(name_.empty() ? fmt::format("{}: {}", where_, what) : fmt::format("{}: tensor '{}': {}", where_, name_, what));
+    throw InputError(name_.empty() ? fmt::format("{}: {}", where_, what)
+                                   : fmt::format("{}: tensor '{}': {}", where_, name_, what));
   }
 
   const std::string& where_;
@@ -135,22 +150,25 @@ std::optional<uint64_t> bytes_of(const Shape& shape, uint64_t element_bytes) {
 void check_entry(const SafetensorsEntry& entry, uint64_t data_bytes, const std::string& where) {
   const std::string tensor = fmt::format("{}: tensor '{}'", where, entry.name);
   if (entry.begin > entry.end || entry.end > data_bytes)
-    throw InputError(fmt::format("{}: data_offsets {} to {} lie outside the {} bytes of data; the file is truncated or damaged",
-                                 tensor, entry.begin, entry.end, data_bytes));
+    throw InputError(
+        fmt::format("{}: data_offsets {} to {} lie outside the {} bytes of data; the file is truncated or damaged",
+                    tensor, entry.begin, entry.end, data_bytes));
   const StoredType* const stored = find_stored_type(entry.stored_dtype);
   const auto needed = bytes_of(entry.shape, stored ? stored->bytes : 1);
   if (!needed) throw InputError(fmt::format("{}: the size of shape {} overflows", tensor, to_string(entry.shape)));
-  if (stored && *needed != entry.end - entry.begin)  // a type we do not know has no size to compare; reading it is refused
-    throw InputError(fmt::format("{}: {} of shape {} needs {} bytes, its data_offsets hold {}", tensor, entry.stored_dtype,
-                                 to_string(entry.shape), *needed, entry.end - entry.begin));
+  if (stored &&
+      *needed != entry.end - entry.begin)  // a type we do not know has no size to compare; reading it is refused
+    throw InputError(fmt::format("{}: {} of shape {} needs {} bytes, its data_offsets hold {}", tensor,
+                                 entry.stored_dtype, to_string(entry.shape), *needed, entry.end - entry.begin));
 }
 
 void check_coverage(std::span<const SafetensorsEntry> entries, uint64_t data_bytes, const std::string& where) {
   uint64_t covered = 0;
   for (const SafetensorsEntry& entry : entries) {
     if (entry.begin != covered)
-      throw InputError(fmt::format("{}: tensor '{}': begins at byte {} of the data, which {} byte {}", where, entry.name, entry.begin,
-                                   entry.begin < covered ? "overlaps the tensor before it, ending at" : "leaves a gap after", covered));
+      throw InputError(fmt::format(
+          "{}: tensor '{}': begins at byte {} of the data, which {} byte {}", where, entry.name, entry.begin,
+          entry.begin < covered ? "overlaps the tensor before it, ending at" : "leaves a gap after", covered));
     covered = entry.end;
   }
   if (covered != data_bytes)
@@ -167,16 +185,19 @@ std::optional<DType> SafetensorsEntry::dtype() const {
 SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t data_bytes, const std::string& where) {
   HeaderReader reader(where);
   const size_t first = json.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos || json[first] != '{') throw InputError(fmt::format("{}: the header is no JSON object", where));
+  if (first == std::string_view::npos || json[first] != '{')
+    throw InputError(fmt::format("{}: the header is no JSON object", where));
   Json::sax_parse(json, &reader);
   SafetensorsHeader header = reader.take();
   for (const SafetensorsEntry& entry : header.entries) check_entry(entry, data_bytes, where);
-  std::ranges::stable_sort(header.entries, {}, [](const SafetensorsEntry& entry) { return std::pair(entry.begin, entry.end); });
+  std::ranges::stable_sort(header.entries, {},
+                           [](const SafetensorsEntry& entry) { return std::pair(entry.begin, entry.end); });
   check_coverage(header.entries, data_bytes, where);
   return header;
 }
 
-std::string format_safetensors_header(std::span<const SafetensorsEntry> entries, const std::map<std::string, std::string>& metadata) {
+std::string format_safetensors_header(std::span<const SafetensorsEntry> entries,
+                                      const std::map<std::string, std::string>& metadata) {
   std::string json = "{";
   if (!metadata.empty()) json += "\"__metadata__\":" + Json(metadata).dump();
   for (const SafetensorsEntry& entry : entries) {
@@ -187,7 +208,8 @@ std::string format_safetensors_header(std::span<const SafetensorsEntry> entries,
   json += '}';
   json.resize((json.size() + 7) / 8 * 8, ' ');
   if (json.size() > kMaxSafetensorsHeaderBytes)
-    throw std::invalid_argument(fmt::format("safetensors: a header of {} bytes, the format's readers take at most {}", json.size(), kMaxSafetensorsHeaderBytes));
+    throw std::invalid_argument(fmt::format("safetensors: a header of {} bytes, the format's readers take at most {}",
+                                            json.size(), kMaxSafetensorsHeaderBytes));
   std::string bytes;
   for (int shift = 0; shift < 64; shift += 8) bytes += static_cast<char>(json.size() >> shift & 0xffU);
   return bytes + json;
@@ -195,12 +217,18 @@ std::string format_safetensors_header(std::span<const SafetensorsEntry> entries,
 
 std::string_view safetensors_name_of(DType dtype) {
   switch (dtype) {
-    case DType::Float32: return "F32";
-    case DType::BFloat16: return "BF16";
-    case DType::Float64: return "F64";
-    case DType::Int32: return "I32";
-    case DType::Int64: return "I64";
-    case DType::UInt8: return "U8";
+    case DType::Float32:
+      return "F32";
+    case DType::BFloat16:
+      return "BF16";
+    case DType::Float64:
+      return "F64";
+    case DType::Int32:
+      return "I32";
+    case DType::Int64:
+      return "I64";
+    case DType::UInt8:
+      return "U8";
   }
   return "";
 }

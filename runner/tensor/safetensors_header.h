@@ -34,15 +34,16 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-/// Parses and checks the JSON of a header whose file has `data_bytes` behind it. Time and memory are linear in the text.
-/// `where` begins every message. Throws InputError, naming the tensor, for: malformed JSON, unknown or missing fields,
-/// a duplicate or invalid name, sizes that overflow, data_offsets that do not fit the dtype and shape, lie outside the
-/// file, overlap or leave a gap. A dtype that this program does not know is refused only when it is read.
+/// Parses and checks the JSON of a header whose file has `data_bytes` behind it. Time and memory are linear in the
+/// text. `where` begins every message. Throws InputError, naming the tensor, for: malformed JSON, unknown or missing
+/// fields, a duplicate or invalid name, sizes that overflow, data_offsets that do not fit the dtype and shape, lie
+/// outside the file, overlap or leave a gap. A dtype that this program does not know is refused only when it is read.
 SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t data_bytes, const std::string& where);
 
-/// The bytes that begin a file with `entries` in this order: length, JSON, spaces up to a multiple of 8. Equal arguments
-/// give equal bytes. `begin` and `end` of the entries must be right.
-std::string format_safetensors_header(std::span<const SafetensorsEntry> entries, const std::map<std::string, std::string>& metadata);
+/// The bytes that begin a file with `entries` in this order: length, JSON, spaces up to a multiple of 8. Equal
+/// arguments give equal bytes. `begin` and `end` of the entries must be right.
+std::string format_safetensors_header(std::span<const SafetensorsEntry> entries,
+                                      const std::map<std::string, std::string>& metadata);
 
 /// "F32" for float32, …
 std::string_view safetensors_name_of(DType dtype);

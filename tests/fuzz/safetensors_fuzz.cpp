@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "tensor/safetensors_header.h"
 
-// The header of a safetensors file is refused or parsed; what was parsed lies inside the data and prints to a header that
-// parses to the same.
+// The header of a safetensors file is refused or parsed; what was parsed lies inside the data and prints to a header
+// that parses to the same.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace trainyard;
   if (size < 2) return 0;

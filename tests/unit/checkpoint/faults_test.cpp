@@ -25,7 +25,8 @@ namespace fs = std::filesystem;
 class CapturedLog {
  public:
   CapturedLog() {
-    spdlog::set_default_logger(std::make_shared<spdlog::logger>("captured", std::make_shared<spdlog::sinks::ostream_sink_mt>(text_)));
+    spdlog::set_default_logger(
+        std::make_shared<spdlog::logger>("captured", std::make_shared<spdlog::sinks::ostream_sink_mt>(text_)));
   }
   ~CapturedLog() { spdlog::set_default_logger(before_); }
   [[nodiscard]] std::string text() const { return text_.str(); }
@@ -55,7 +56,8 @@ void flip_byte(const fs::path& path, int64_t from_end) {
 
 }  // namespace
 
-TEST_CASE("checkpoint: killed between any two operations of the disk, the old one or the new one is there, whole", "[checkpoint]") {
+TEST_CASE("checkpoint: killed between any two operations of the disk, the old one or the new one is there, whole",
+          "[checkpoint]") {
   int64_t old_ones = 0, new_ones = 0;
   for (int64_t operation = 0;; ++operation) {
     const TemporaryFolder folder;
@@ -78,7 +80,8 @@ TEST_CASE("checkpoint: killed between any two operations of the disk, the old on
   CHECK(new_ones > 1);
 }
 
-TEST_CASE("checkpoint: a disk that fails once on any rank gives every rank the same outcome, and the next save works", "[checkpoint]") {
+TEST_CASE("checkpoint: a disk that fails once on any rank gives every rank the same outcome, and the next save works",
+          "[checkpoint]") {
   const int faulty = GENERATE(0, 1);
   for (int64_t operation = 0;; ++operation) {
     const TemporaryFolder folder;
@@ -90,7 +93,8 @@ TEST_CASE("checkpoint: a disk that fails once on any rank gives every rank the s
     CHECK(results[0].saved == results[1].saved);
     CHECK(results[0].reason == results[1].reason);
     if (!results[0].saved) {
-      CHECK_THAT(results[0].reason, Contains("rank " + std::to_string(faulty)) && Contains("No space left on device") && Contains(folder.path().string()));
+      CHECK_THAT(results[0].reason, Contains("rank " + std::to_string(faulty)) && Contains("No space left on device") &&
+                                        Contains(folder.path().string()));
       CHECK(latest_step(folder.path()) >= 50);
     }
     const auto again = save_steps(folder.path(), 2, {61}, 1);
@@ -99,7 +103,8 @@ TEST_CASE("checkpoint: a disk that fails once on any rank gives every rank the s
   }
 }
 
-TEST_CASE("checkpoint: a full disk in the middle of a save is told with path and bytes; the older checkpoint is intact", "[checkpoint]") {
+TEST_CASE("checkpoint: a full disk in the middle of a save is told with path and bytes; the older checkpoint is intact",
+          "[checkpoint]") {
   const TemporaryFolder folder;
   save_steps(folder.path(), 2, {50});
   rlimit before{};
@@ -127,7 +132,8 @@ TEST_CASE("checkpoint: a full disk in the middle of a save is told with path and
   CHECK(latest_step(folder.path()) == 50);
 }
 
-TEST_CASE("checkpoint: on a file system of 10 MB a save that does not fit fails loudly, the next smaller one works", "[checkpoint]") {
+TEST_CASE("checkpoint: on a file system of 10 MB a save that does not fit fails loudly, the next smaller one works",
+          "[checkpoint]") {
   const TemporaryFolder parent;
   const fs::path folder = parent / "small";
   fs::create_directory(folder);
@@ -155,7 +161,8 @@ TEST_CASE("checkpoint: on a file system of 10 MB a save that does not fit fails 
 }
 
 TEST_CASE("checkpoint: a damaged file is named and the checkpoint before it used", "[checkpoint]") {
-  const std::string file = GENERATE("shard-00002-model-00001-of-00001.safetensors", "shard-00001-optim-00001-of-00001.safetensors", "checkpoint.json");
+  const std::string file = GENERATE("shard-00002-model-00001-of-00001.safetensors",
+                                    "shard-00001-optim-00001-of-00001.safetensors", "checkpoint.json");
   const auto damage = GENERATE(0, 1, 2);
   const TemporaryFolder folder;
   save_steps(folder.path(), 2, {40, 50});
@@ -180,7 +187,8 @@ TEST_CASE("checkpoint: where none is intact, resuming is refused instead of star
   flip_byte(folder / "step-50/shard-00001-model-00001-of-00001.safetensors", 1);
   Agreement alone;
   CHECK_THROWS_AS(find_latest(folder.path(), alone), InputError);
-  CHECK_THROWS_WITH(find_latest(folder.path(), alone), Contains("none of its 1 checkpoints is intact") && Contains("its content has changed"));
+  CHECK_THROWS_WITH(find_latest(folder.path(), alone),
+                    Contains("none of its 1 checkpoints is intact") && Contains("its content has changed"));
   CHECK_THROWS_WITH(open_checkpoint(folder / "step-50", alone), Contains("damaged"));
 }
 
@@ -232,7 +240,8 @@ TEST_CASE("checkpoint: a rank that does not come is named, and the save is given
   CHECK(leftovers_in(folder.path()).empty());
 }
 
-TEST_CASE("checkpoint: hosts with folders of their own each keep their ranks' part, and resume from the same step", "[checkpoint]") {
+TEST_CASE("checkpoint: hosts with folders of their own each keep their ranks' part, and resume from the same step",
+          "[checkpoint]") {
   const TemporaryFolder first, second;
   const auto folder_of = [&](int rank) { return rank < 2 ? first.path() : second.path(); };
   rendezvous::MemoryStore store;
@@ -246,7 +255,8 @@ TEST_CASE("checkpoint: hosts with folders of their own each keep their ranks' pa
     CHECK_THAT(log.text(), Contains("is not shared between the hosts"));
   }
   CHECK(Checkpoint(second / "step-50").manifest().members == std::vector<int>{2, 3});
-  CHECK_THROWS_WITH(Checkpoint(second / "step-50").read_rows("model.embed_tokens.weight", 0, 1), Contains("one host's part"));
+  CHECK_THROWS_WITH(Checkpoint(second / "step-50").read_rows("model.embed_tokens.weight", 0, 1),
+                    Contains("one host's part"));
   flip_byte(second / "step-50/shard-00003-model-00001-of-00001.safetensors", 1);
   const auto resumed = run_ranks(4, [&](int rank) {
     Agreement ranks(store, "resume", rank, 4, milliseconds(20000));
@@ -263,7 +273,8 @@ TEST_CASE("checkpoint: a folder that cannot be written is refused at the start, 
   const TemporaryFolder folder;
   write_file_atomically(folder / "file", "");
   CHECK_THROWS_AS(check_writable(folder / "file/below"), InputError);
-  CHECK_THROWS_WITH(check_writable(folder / "file/below"), Contains("checkpoint.dir: ") && Contains("cannot be written: Not a directory"));
+  CHECK_THROWS_WITH(check_writable(folder / "file/below"),
+                    Contains("checkpoint.dir: ") && Contains("cannot be written: Not a directory"));
   rendezvous::MemoryStore store;
   const auto errors = run_ranks(2, [&](int rank) -> std::string {
     try {
@@ -282,7 +293,8 @@ TEST_CASE("checkpoint: the log tells of saving, size and speed", "[checkpoint]")
   const CapturedLog log;
   save_steps(folder.path(), 1, {50});
   log_loaded(Checkpoint(folder / "step-50"), 0.25);
-  CHECK_THAT(log.text(), Contains("Saving checkpoint step 50") && Contains("Saved checkpoint " + (folder / "step-50").string() + " in 0.0") &&
+  CHECK_THAT(log.text(), Contains("Saving checkpoint step 50") &&
+                             Contains("Saved checkpoint " + (folder / "step-50").string() + " in 0.0") &&
                              Contains("KiB/s") && Contains("Loaded checkpoint from step 50"));
 }
 

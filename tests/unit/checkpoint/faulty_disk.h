@@ -20,9 +20,15 @@ class FaultyDisk : public Disk {
 
   [[nodiscard]] bool has_failed() const { return state_->failed; }
 
-  void create_folders(const std::filesystem::path& folder) override { state_->count(folder), disk_->create_folders(folder); }
-  void rename(const std::filesystem::path& from, const std::filesystem::path& to) override { state_->count(to), disk_->rename(from, to); }
-  void swap_in(const std::filesystem::path& from, const std::filesystem::path& to) override { state_->count(to), disk_->swap_in(from, to); }
+  void create_folders(const std::filesystem::path& folder) override {
+    state_->count(folder), disk_->create_folders(folder);
+  }
+  void rename(const std::filesystem::path& from, const std::filesystem::path& to) override {
+    state_->count(to), disk_->rename(from, to);
+  }
+  void swap_in(const std::filesystem::path& from, const std::filesystem::path& to) override {
+    state_->count(to), disk_->swap_in(from, to);
+  }
   void remove_all(const std::filesystem::path& path) override { state_->count(path), disk_->remove_all(path); }
   void sync_folder(const std::filesystem::path& folder) override { state_->count(folder), disk_->sync_folder(folder); }
   std::unique_ptr<ByteSink> create(const std::filesystem::path& file) override {

@@ -67,7 +67,8 @@ TEST_CASE("export: one file, equal values, the configuration and the tokenizer b
 
 TEST_CASE("export: several files with an index, rounded to bfloat16", "[checkpoint]") {
   const TemporaryFolder folder;
-  const Exported exported = export_to_hugging_face(saved_in(folder), {.output = folder / "hf/", .dtype = DType::BFloat16, .max_shard_bytes = 60});
+  const Exported exported = export_to_hugging_face(
+      saved_in(folder), {.output = folder / "hf/", .dtype = DType::BFloat16, .max_shard_bytes = 60});
   CHECK(exported.files == 2);
   const auto index = json::parse(read_file(folder / "hf/model.safetensors.index.json"));
   CHECK(index.at("metadata").at("total_size") == exported.bytes);
@@ -81,7 +82,8 @@ TEST_CASE("export: several files with an index, rounded to bfloat16", "[checkpoi
 TEST_CASE("export: a checkpoint without its configuration is refused and nothing is left", "[checkpoint]") {
   const TemporaryFolder folder;
   save_steps(folder.path(), 1, {50});
-  CHECK_THROWS_WITH(export_to_hugging_face(Checkpoint(folder / "step-50"), {.output = folder / "hf"}), Contains("records no config.json"));
+  CHECK_THROWS_WITH(export_to_hugging_face(Checkpoint(folder / "step-50"), {.output = folder / "hf"}),
+                    Contains("records no config.json"));
   CHECK_FALSE(fs::exists(folder / "hf"));
   CHECK(leftovers_in(folder.path()).empty());
   const TemporaryFolder other;
@@ -91,12 +93,14 @@ TEST_CASE("export: a checkpoint without its configuration is refused and nothing
 
 TEST_CASE("HuggingFaceWeights: a folder that is none, or lies, is refused by name", "[checkpoint]") {
   const TemporaryFolder folder;
-  CHECK_THROWS_WITH(HuggingFaceWeights(folder.path()), Contains("neither model.safetensors nor model.safetensors.index.json"));
+  CHECK_THROWS_WITH(HuggingFaceWeights(folder.path()),
+                    Contains("neither model.safetensors nor model.safetensors.index.json"));
   const auto index = [&](const std::string& text) { std::ofstream(folder / "model.safetensors.index.json") << text; };
   index("{}");
   CHECK_THROWS_WITH(HuggingFaceWeights(folder.path()), Contains("no JSON object with a weight_map"));
   index(R"({"weight_map":{"w":"../../etc/passwd"}})");
-  CHECK_THROWS_WITH(HuggingFaceWeights(folder.path()), Contains("tensor 'w': its file '../../etc/passwd' is not in this folder"));
+  CHECK_THROWS_WITH(HuggingFaceWeights(folder.path()),
+                    Contains("tensor 'w': its file '../../etc/passwd' is not in this folder"));
   index(R"({"weight_map":{"w":3}})");
   CHECK_THROWS_WITH(HuggingFaceWeights(folder.path()), Contains("tensor 'w': its file is no text"));
   index(R"({"weight_map":{"w":"a.safetensors"}})");
@@ -115,7 +119,8 @@ TEST_CASE("HuggingFaceWeights: reads every reference model by rows", "[checkpoin
   for (const auto& model : fs::directory_iterator(test::test_data() / "parity")) {
     if (!model.is_directory()) continue;
     const HuggingFaceWeights weights(model.path());
-    for (const std::string& name : weights.names()) CHECK(weights.read_rows(name, 0, weights.shape(name)[0]).shape() == weights.shape(name));
+    for (const std::string& name : weights.names())
+      CHECK(weights.read_rows(name, 0, weights.shape(name)[0]).shape() == weights.shape(name));
   }
 }
 

@@ -41,7 +41,8 @@ auto run_ranks(int world, const Body& body) {
 }
 
 inline float element(const std::string& name, int64_t index, int64_t step) {
-  return static_cast<float>(static_cast<double>(std::hash<std::string>{}(name) % 97) + static_cast<double>(index) * 0.25 + static_cast<double>(step) * 1000);
+  return static_cast<float>(static_cast<double>(std::hash<std::string>{}(name) % 97) +
+                            static_cast<double>(index) * 0.25 + static_cast<double>(step) * 1000);
 }
 
 /// This rank's rows as torch.chunk deals them: ceil(rows / world), the last ranks short or empty.
@@ -61,13 +62,20 @@ struct Layer {
   Shape shape;
 };
 inline const std::vector<Layer>& layers() {
-  static const std::vector<Layer> kLayers{{"model.embed_tokens.weight", {7, 4}}, {"model.norm.weight", {3}}, {"one.weight", {1, 5}}, {"empty.weight", {0, 2}}};
+  static const std::vector<Layer> kLayers{{"model.embed_tokens.weight", {7, 4}},
+                                          {"model.norm.weight", {3}},
+                                          {"one.weight", {1, 5}},
+                                          {"empty.weight", {0, 2}}};
   return kLayers;
 }
 
 /// A model of odd sizes: rows that do not divide, one row, none.
 inline Snapshot snapshot_of(int64_t step, int rank, int world) {
-  Snapshot snapshot{.step = step, .model = {}, .optimizer = {}, .state = {{"tokens", step * 100}, {"seed", 7}}, .rank_state = {{"random", rank + 10}}};
+  Snapshot snapshot{.step = step,
+                    .model = {},
+                    .optimizer = {},
+                    .state = {{"tokens", step * 100}, {"seed", 7}},
+                    .rank_state = {{"random", rank + 10}}};
   for (const Layer& layer : layers()) {
     snapshot.model.push_back(shard_of(layer.name, layer.shape, rank, world, step));
     snapshot.optimizer.push_back(shard_of(std::string("adam.m.") + layer.name, layer.shape, rank, world, step));
@@ -86,7 +94,8 @@ inline SaverOptions options_of(const std::filesystem::path& folder, int rank, in
 }
 
 /// A world that saves `steps` and ends; every rank's results.
-inline std::vector<std::vector<SaveResult>> save_steps(const std::filesystem::path& folder, int world, const std::vector<int64_t>& steps, int64_t keep = 0) {
+inline std::vector<std::vector<SaveResult>> save_steps(const std::filesystem::path& folder, int world,
+                                                       const std::vector<int64_t>& steps, int64_t keep = 0) {
   rendezvous::MemoryStore store;
   return run_ranks(world, [&](int rank) {
     SaverOptions options = options_of(folder, rank, world);
@@ -106,7 +115,8 @@ inline int64_t wrong_elements(const Checkpoint& checkpoint, int rank, int world)
       Shard read = each;
       read.local = Tensor::zeros(each.local.shape(), DType::Float32);
       checkpoint.read_into(read);
-      for (int64_t i = 0; i < each.local.count(); ++i) wrong += read.local.data<float>()[i] != each.local.data<float>()[i];
+      for (int64_t i = 0; i < each.local.count(); ++i)
+        wrong += read.local.data<float>()[i] != each.local.data<float>()[i];
     }
   };
   const Snapshot expected = snapshot_of(checkpoint.step(), rank, world);

@@ -59,7 +59,8 @@ TEST_CASE("checkpoint: files have the names and the metadata of PyTorch's distri
   save_steps(folder.path(), 2, {50});
   const SafetensorsFile file(folder / "step-50/shard-00002-model-00001-of-00001.safetensors");
   const auto info = nlohmann::json::parse(file.metadata().at("DCP_SHARDING_INFO"));
-  CHECK(info == nlohmann::json{{"model.embed_tokens.weight", {{"saved_offsets", {4, 0}}}}, {"model.norm.weight", {{"saved_offsets", {2}}}}});
+  CHECK(info == nlohmann::json{{"model.embed_tokens.weight", {{"saved_offsets", {4, 0}}}},
+                               {"model.norm.weight", {{"saved_offsets", {2}}}}});
   CHECK(file.metadata().at("format") == "pt");
   CHECK(file.entry("model.embed_tokens.weight").shape == Shape{3, 4});
   CHECK(std::filesystem::exists(folder / "step-50/shard-00001-optim-00001-of-00001.safetensors"));

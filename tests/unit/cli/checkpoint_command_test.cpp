@@ -54,7 +54,8 @@ TEST_CASE("checkpoint inspect: shows the newest one's step, tokens, tensors and 
   save(folder.path(), 50);
   const Ran ran = run("inspect " + folder.path().string());
   CHECK(ran.code == 0);
-  CHECK_THAT(ran.output, Contains("step        50") && Contains("tokens      12,345") && Contains("adam.m.model.norm.weight  optimizer  [3]") &&
+  CHECK_THAT(ran.output, Contains("step        50") && Contains("tokens      12,345") &&
+                             Contains("adam.m.model.norm.weight  optimizer  [3]") &&
                              Contains("shard-00001-model-00001-of-00001.safetensors") && Contains("xxh3-128:"));
 }
 
@@ -77,7 +78,8 @@ TEST_CASE("checkpoint verify: all of a folder; a damaged file ends it with 2 and
 TEST_CASE("checkpoint export: writes a Hugging Face folder", "[cli]") {
   const TemporaryFolder folder;
   save(folder.path(), 50);
-  const Ran ran = run("export " + folder.path().string() + " --output " + (folder / "hf").string() + " --dtype bfloat16 --max-shard-size 1MB");
+  const Ran ran = run("export " + folder.path().string() + " --output " + (folder / "hf").string() +
+                      " --dtype bfloat16 --max-shard-size 1MB");
   CHECK(ran.code == 0);
   CHECK_THAT(ran.output, Contains("Exported step 50") && Contains("1 tensors, 6 B in 1 file"));
   CHECK(HuggingFaceWeights(folder / "hf").shape("model.norm.weight") == Shape{3});
@@ -85,8 +87,9 @@ TEST_CASE("checkpoint export: writes a Hugging Face folder", "[cli]") {
 
 TEST_CASE("checkpoint: what it cannot do is one line and exit code 2", "[cli]") {
   const TemporaryFolder folder;
-  for (const std::string& arguments : {std::string(""), std::string("inspect"), std::string("mend x"), "inspect " + folder.path().string(),
-                                       "verify " + (folder / "none").string(), std::string("export x --output y --dtype int8")}) {
+  for (const std::string& arguments :
+       {std::string(""), std::string("inspect"), std::string("mend x"), "inspect " + folder.path().string(),
+        "verify " + (folder / "none").string(), std::string("export x --output y --dtype int8")}) {
     INFO(arguments);
     const Ran ran = run(arguments);
     CHECK(ran.code == 2);

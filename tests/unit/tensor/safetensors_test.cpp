@@ -14,7 +14,9 @@ namespace {
 using Catch::Contains;
 using test::TemporaryFolder;
 
-std::string length_prefix(uint64_t length) { return {reinterpret_cast<const char*>(&length), sizeof(length)}; }
+std::string length_prefix(uint64_t length) {
+  return {reinterpret_cast<const char*>(&length), sizeof(length)};
+}
 
 /// A file with this JSON as its header and `data_bytes` zeros behind it.
 std::filesystem::path write_raw(const TemporaryFolder& folder, const std::string& json, size_t data_bytes) {
@@ -38,8 +40,10 @@ std::vector<float> values_of(const Tensor& tensor) {
 
 TEST_CASE("safetensors: what is written is read, whole and by rows, with its metadata", "[safetensors]") {
   const TemporaryFolder folder;
-  const std::vector<SafetensorsWriter::Declared> declared{
-      {"weight", DType::Float32, {3, 2}}, {"empty", DType::Float32, {0, 2}}, {"ids", DType::Int64, {2}}, {"scalar", DType::Float32, {}}};
+  const std::vector<SafetensorsWriter::Declared> declared{{"weight", DType::Float32, {3, 2}},
+                                                          {"empty", DType::Float32, {0, 2}},
+                                                          {"ids", DType::Int64, {2}},
+                                                          {"scalar", DType::Float32, {}}};
   SafetensorsWriter writer(folder / "a.safetensors", declared, {{"format", "pt"}, {"note", "a \"quoted\" one"}});
   const Tensor weight = counting({3, 2});
   writer.append(weight.rows(0, 1));
@@ -82,7 +86,8 @@ TEST_CASE("safetensors: half and bfloat16 become float32 exactly, over several p
   const std::vector<uint16_t> halves{0x3c00, 0xc000, 0x0001, 0x8000, 0x7bff, 0x7c00, 0x7e00};
   const std::string json = R"({"h":{"dtype":"F16","shape":[7],"data_offsets":[0,14]}})";
   const auto path = folder / "half.safetensors";
-  std::ofstream(path, std::ios::binary) << length_prefix(json.size()) << json << std::string(reinterpret_cast<const char*>(halves.data()), 14);
+  std::ofstream(path, std::ios::binary) << length_prefix(json.size()) << json
+                                        << std::string(reinterpret_cast<const char*>(halves.data()), 14);
   const std::vector<float> read = values_of(SafetensorsFile(path).read("h"));
   CHECK(read[0] == 1.0F);
   CHECK(read[1] == -2.0F);
@@ -95,7 +100,8 @@ TEST_CASE("safetensors: half and bfloat16 become float32 exactly, over several p
   constexpr int64_t kRows = 700'001;  // more than one piece, and a last one that is short
   Tensor stored = Tensor::empty({kRows, 1}, DType::BFloat16);
   for (int64_t i = 0; i < kRows; ++i) stored.data<BFloat16>()[i] = BFloat16(static_cast<float>(i % 251));
-  SafetensorsWriter writer(folder / "bf16.safetensors", std::vector<SafetensorsWriter::Declared>{{"b", DType::BFloat16, {kRows, 1}}});
+  SafetensorsWriter writer(folder / "bf16.safetensors",
+                           std::vector<SafetensorsWriter::Declared>{{"b", DType::BFloat16, {kRows, 1}}});
   writer.append(stored);
   writer.finish();
   const Tensor converted = SafetensorsFile(folder / "bf16.safetensors").read_rows_as_float32("b", 1, kRows - 1);
@@ -115,8 +121,10 @@ TEST_CASE("safetensors: a damaged or hostile header is refused by file and tenso
       {R"([])", 0, "no JSON object"},
       {R"()", 0, "no JSON object"},
       {R"({"w":1})", 0, "tensor 'w': the number 1"},
-      {R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"w":{"dtype":"F32","shape":[0],"data_offsets":[8,8]}})", 8, "tensor 'w': the name stands twice"},
-      {R"({"w":{"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8, "tensor 'w': 'dtype' stands twice"},
+      {R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"w":{"dtype":"F32","shape":[0],"data_offsets":[8,8]}})",
+       8, "tensor 'w': the name stands twice"},
+      {R"({"w":{"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8,
+       "tensor 'w': 'dtype' stands twice"},
       {R"({"w":{"dtype":"F32","shape":[2]}})", 8, "tensor 'w': dtype, shape or two data_offsets are missing"},
       {R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0]}})", 8, "two data_offsets are missing"},
       {R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8,8]}})", 8, "more than two data_offsets"},
@@ -126,13 +134,18 @@ TEST_CASE("safetensors: a damaged or hostile header is refused by file and tenso
       {R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,99999999999999999999]}})", 8, "no whole number in range"},
       {R"({"w":{"dtype":"F32","shape":[[2]],"data_offsets":[0,8]}})", 8, "a list where none belongs"},
       {R"({"w":{"dtype":{"a":{}},"shape":[2],"data_offsets":[0,8]}})", 8, "an object where a value belongs"},
-      {R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,16]}})", 8, "tensor 'w': data_offsets 0 to 16 lie outside the 8 bytes"},
+      {R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,16]}})", 8,
+       "tensor 'w': data_offsets 0 to 16 lie outside the 8 bytes"},
       {R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", 8, "lie outside"},
-      {R"({"w":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8, "tensor 'w': F32 of shape [3] needs 12 bytes, its data_offsets hold 8"},
-      {R"({"a":{"dtype":"U8","shape":[6],"data_offsets":[0,6]},"b":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})", 8, "tensor 'b': begins at byte 4 of the data, which overlaps"},
-      {R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})", 8, "tensor 'b': begins at byte 4 of the data, which leaves a gap"},
+      {R"({"w":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8,
+       "tensor 'w': F32 of shape [3] needs 12 bytes, its data_offsets hold 8"},
+      {R"({"a":{"dtype":"U8","shape":[6],"data_offsets":[0,6]},"b":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})",
+       8, "tensor 'b': begins at byte 4 of the data, which overlaps"},
+      {R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})",
+       8, "tensor 'b': begins at byte 4 of the data, which leaves a gap"},
       {R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})", 8, "the tensors end at byte 2 of 8"},
-      {R"({"w":{"dtype":"F32","shape":[4611686018427387904,4611686018427387904],"data_offsets":[0,8]}})", 8, "overflows"},
+      {R"({"w":{"dtype":"F32","shape":[4611686018427387904,4611686018427387904],"data_offsets":[0,8]}})", 8,
+       "overflows"},
       {R"({"w":{"dtype":"F32","shape":[4611686018427387904,4,0],"data_offsets":[0,0]}})", 0, "overflows"},
       {R"({"":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8, "is empty, too long or holds control characters"},
       {R"({"a\u0000b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8, "control characters"},
@@ -149,7 +162,8 @@ TEST_CASE("safetensors: a damaged or hostile header is refused by file and tenso
   }
 }
 
-TEST_CASE("safetensors: a truncated file and an absurd header length are refused before anything is allocated", "[safetensors]") {
+TEST_CASE("safetensors: a truncated file and an absurd header length are refused before anything is allocated",
+          "[safetensors]") {
   const TemporaryFolder folder;
   const auto path = folder / "cut.safetensors";
   const auto write = [&](const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; };
@@ -163,9 +177,13 @@ TEST_CASE("safetensors: a truncated file and an absurd header length are refused
   CHECK_THROWS_WITH(SafetensorsFile(folder.path()), Contains("not a regular file"));
 }
 
-TEST_CASE("safetensors: a type nobody here knows is refused when it is read, not when the file is opened", "[safetensors]") {
+TEST_CASE("safetensors: a type nobody here knows is refused when it is read, not when the file is opened",
+          "[safetensors]") {
   const TemporaryFolder folder;
-  const auto path = write_raw(folder, R"({"a":{"dtype":"F4_NEW","shape":[6],"data_offsets":[0,3]},"b":{"dtype":"F32","shape":[1],"data_offsets":[3,7]}})", 7);
+  const auto path = write_raw(
+      folder,
+      R"({"a":{"dtype":"F4_NEW","shape":[6],"data_offsets":[0,3]},"b":{"dtype":"F32","shape":[1],"data_offsets":[3,7]}})",
+      7);
   const SafetensorsFile file(path);
   CHECK(values_of(file.read("b")) == std::vector<float>{0});
   CHECK_THROWS_WITH(file.read("a"), Contains("tensor 'a': F4_NEW is no type that Trainyard reads"));
