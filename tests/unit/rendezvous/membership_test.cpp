@@ -107,6 +107,19 @@ TEST_CASE("join: without a master rank 0's address goes by the way that is given
   CHECK(join_all(ranks) == std::vector<std::string>(2, "joined: 0 1"));
 }
 
+TEST_CASE("join: rank 0 takes over the port that its launcher holds for it", "[rendezvous]") {
+  UniqueFd listener = listen_on("127.0.0.1", 0);
+  const uint16_t port = local_address(listener.get()).port();
+  JoinSettings of_zero = join_settings();
+  of_zero.environment["TRAINYARD_STORE_LISTENER"] = fmt::format("{}", listener.release());
+  CHECK(join_all({{place_of_rank(0, 2, port), of_zero}, {place_of_rank(1, 2, port), join_settings()}}) ==
+        std::vector<std::string>(2, "joined: 0 1"));
+  // A number that is no listening socket of ours, as another program's variable may be, is left alone.
+  const UniqueFd other(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  CHECK_FALSE(adopt_listener(other.get()).valid());
+  CHECK_FALSE(adopt_listener(-1).valid());
+}
+
 TEST_CASE("join: ranks that do not come are named after the time-out, on every rank alike", "[rendezvous]") {
   const uint16_t port = free_port();
   const auto results =
@@ -231,6 +244,24 @@ TEST_CASE("Membership: a rank whose connection ends without a farewell is named 
   CHECK(silent[0].rank == 2);
   CHECK(silent[0].is_gone);
   CHECK_THAT(other.describe_silent(), Catch::StartsWith("rank 2 (") && Catch::EndsWith("gone"));
+}
+
+TEST_CASE("Membership: a rank that is connected but does not beat is named as silent", "[rendezvous]") {
+  const uint16_t port = free_port();
+  JoinSettings asleep = join_settings();
+  asleep.heartbeat.interval = 600s;
+  auto zero = std::async(std::launch::async, [&] { return join(place_of_rank(0, 2, port), join_settings()); });
+  Membership silent_one = join(place_of_rank(1, 2, port), asleep);
+  Membership master = zero.get();
+  std::vector<SilentRank> silent;
+  for (int looks = 0; silent.empty() && looks < 2000; ++looks) {
+    silent = silent_one.silent_ranks();
+    std::this_thread::sleep_for(5ms);
+  }
+  REQUIRE(silent.size() == 1);
+  CHECK(silent[0].rank == 1);
+  CHECK_FALSE(silent[0].is_gone);
+  CHECK(silent[0].silent_for >= 200ms);
 }
 
 TEST_CASE("Membership: the master's loss is named, and ends in good time", "[rendezvous]") {
