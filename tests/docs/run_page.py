@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Runs the commands of a page of documentation, in order, in an empty folder of their own.
+
+usage: run_page.py PAGE.md BIN_FOLDER
+       run_page.py --self-test
+
+The word after a fence's backticks says what is done with the block:
+  sh               run by bash -euo pipefail; must end with exit code 0
+  sh exit=2        run; must end with that code
+  sh notest        not run: only blocks that NOT_RUN below gives a reason for
+  yaml file=NAME   written to NAME
+Every page finds a text in corpus.txt; PREPARE makes what a page takes for granted beyond that. A block of another kind
+that holds a command is an error, so that none escapes.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[2]
+CORPUS = SOURCE / "runner/train/demo/shakespeare.txt"
+SECONDS_A_BLOCK = 120
+
+# (page, first line of the block): why it cannot run here.
+NOT_RUN = {
+    ("README.md", "./quickstart"): "it builds the tree that this test is a part of; tests/setup/clean_root runs it",
+    ("README.md", "./check"): "it runs this test",
+    ("training.md", "# on the first machine"): "it takes two machines",
+    ("testing.md", "./check --fast"): "it runs this test",
+    ("testing.md", "tests/setup/clean_root"): "it takes a quarter of an hour and root",
+    ("testing.md", "cmake --preset asan && ninja -C build/asan shard_test"): "it builds the tree again",
+}
+
+TRAIN = "trainyard train --demo --training.steps 2 --training.batch_size 2 --sample.max_new_tokens 8"
+PREPARE = {
+    "launching.md": "trainyard train --demo --print-config >x.yaml",
+    "checkpoints.md": f"{TRAIN} --checkpoint.dir checkpoints --checkpoint.interval 1 --training.steps 50",
+}
+
+FENCE = re.compile(r"^( *)```(.*)$")
+COMMAND = re.compile(r"^(\$ )?(trainyard (train|launch|evaluate|generate|tokenizer|checkpoint|config)\b(?!:)|\./(quickstart|check)\b|mpirun )", re.M)
+
+
+def blocks_of(text):
+    """(line, words after the backticks, content) of each fenced block."""
+    found, start = [], None
+    for number, line in enumerate(text.splitlines(), 1):
+        match = FENCE.match(line)
+        if match and start is None:
+            start, indent, words, content = number, match[1], match[2].split(), []
+        elif match and not match[2]:
+            found.append((start, words, "".join(each.removeprefix(indent) + "\n" for each in content)))
+            start = None
+        elif start is not None:
+            content.append(line)
+    return found
+
+
+def environment_of(bin_folder, home):
+    keep = {name: value for name, value in os.environ.items() if name in {"PATH", "LANG", "TMPDIR", "LD_LIBRARY_PATH"}}
+    return keep | {"PATH": f"{bin_folder}:{keep.get('PATH', '')}", "HOME": str(home),
+                   "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def run_block(content, folder, environment):
+    """(exit code, output)"""
+    process = subprocess.Popen(["bash", "-euo", "pipefail", "-c", content], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
+    try:
+        output, _ = process.communicate(timeout=SECONDS_A_BLOCK)
+        return process.returncode, output
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, 9)
+        output, _ = process.communicate()
+        return None, output
+
+
+def run_page(name, text, folder, environment):
+    """What went wrong first; None where all went well. Also the number of blocks that ran."""
+    ran = 0
+    if name in PREPARE:
+        code, output = run_block(PREPARE[name], folder, environment)
+        if code != 0:
+            return f"{name}: preparing ended with {code}:\n{output}", ran
+    for line, words, content in blocks_of(text):
+        where = f"{name}:{line}"
+        language = words[0] if words else ""
+        options = dict(word.partition("=")[::2] for word in words[1:])
+        if language == "yaml" and "file" in options:
+            (folder / options["file"]).write_text(content)
+        elif language != "sh":
+            if COMMAND.search(content):
+                return f"{where}: a command in a block that is not ```sh", ran
+        elif "notest" in options:
+            if (name, content.split("\n", 1)[0]) not in NOT_RUN:
+                return f"{where}: NOT_RUN in tests/docs/run_page.py gives no reason for this block", ran
+        else:
+            code, output = run_block(content, folder, environment)
+            ran += 1
+            if code != int(options.get("exit", 0)):
+                ended = f"did not end within {SECONDS_A_BLOCK} s" if code is None else f"ended with exit code {code}"
+                return f"{where}: {ended}:\n{content}--\n{output[-3000:]}", ran
+    return None, ran
+
+
+def run_in_folder(name, text, bin_folder):
+    with tempfile.TemporaryDirectory(prefix="trainyard-docs-") as temporary:
+        folder = Path(temporary)
+        shutil.copy(CORPUS, folder / "corpus.txt")
+        return run_page(name, text, folder, environment_of(bin_folder, folder))
+
+
+def self_test():
+    pages = {  # text, and what must be said of it
+        "```sh\ntouch a\n```\n\n  ```sh\n  test -e a && test -s corpus.txt\n  ```\n": None,
+        "```yaml file=b.yaml\nk: 1\n```\n```sh\ngrep -q 'k: 1' b.yaml\n```\n": None,
+        "```sh exit=3\nexit 3\n```\n": None,
+        "```sh\ntrue\nfalse | true\ntrue\n```\n": "x.md:1: ended with exit code 1",
+        "```sh exit=3\ntrue\n```\n": "x.md:1: ended with exit code 0",
+        "text\n```sh notest\nreboot\n```\n": "x.md:2: NOT_RUN",
+        "```\n$ trainyard train --demo\n```\n": "x.md:1: a command in a block",
+    }
+    failures = []
+    for text, expected in pages.items():
+        problem, _ = run_in_folder("x.md", text, Path("/nonexistent"))
+        if (problem is not None) if expected is None else expected not in (problem or ""):
+            failures.append(f"self-test: {text!r}: expected {expected!r}, found {problem!r}")
+    return "\n".join(failures) or None
+
+
+def main(arguments):
+    if arguments == ["--self-test"]:
+        problem = self_test()
+    elif len(arguments) == 2:
+        page = Path(arguments[0])
+        problem, ran = run_in_folder(page.name, page.read_text(), Path(arguments[1]).resolve())
+        print(f"{page.name}: {ran} blocks ran")
+    else:
+        sys.exit(__doc__)
+    print(problem or "", end="\n" if problem else "")
+    return 1 if problem else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
