@@ -41,7 +41,8 @@ void measure(const std::filesystem::path& data, const std::string& folder, const
   double warm = cold;
   for (int run = 0; run < kRuns; ++run) warm = std::min(warm, seconds_of(encode));
   const double megabytes = static_cast<double>(text.size()) / 1e6;
-  fmt::print("{:<22} {:<28} {:>8} {:>10.1f} {:>10.1f} {:>9.0f}\n", folder, file, ids, megabytes / cold, megabytes / warm, 1e3 * load);
+  fmt::print("{:<22} {:<28} {:>8} {:>10.1f} {:>10.1f} {:>9.0f}\n", folder, file, ids, megabytes / cold,
+             megabytes / warm, 1e3 * load);
 }
 
 void measure_training(const std::filesystem::path& file) {
@@ -55,9 +56,12 @@ void measure_training(const std::filesystem::path& file) {
 }
 
 void run(const std::filesystem::path& data) {
-  fmt::print("{:<22} {:<28} {:>8} {:>10} {:>10} {:>9}\n", "tokenizer", "text", "ids", "cold MB/s", "warm MB/s", "load ms");
-  for (const char* const folder : {"qwen2_tokenizer", "llama3_tokenizer", "torchtitan_tokenizer", "llama2_tokenizer", "t5_tokenizer"})
-    for (const char* const file : {"tinyshakespeare/input.txt", "wikitext-2/wiki.test.txt"}) measure(data, folder, file);
+  fmt::print("{:<22} {:<28} {:>8} {:>10} {:>10} {:>9}\n", "tokenizer", "text", "ids", "cold MB/s", "warm MB/s",
+             "load ms");
+  for (const char* const folder :
+       {"qwen2_tokenizer", "llama3_tokenizer", "torchtitan_tokenizer", "llama2_tokenizer", "t5_tokenizer"})
+    for (const char* const file : {"tinyshakespeare/input.txt", "wikitext-2/wiki.test.txt"})
+      measure(data, folder, file);
   measure_training(data / "tinyshakespeare/input.txt");
 }
 

@@ -10,7 +10,9 @@
 namespace trainyard::autograd {
 namespace {
 
-Tensor empty_like(const Tensor& tensor) { return Tensor::empty(tensor.shape(), tensor.dtype(), tensor.device()); }
+Tensor empty_like(const Tensor& tensor) {
+  return Tensor::empty(tensor.shape(), tensor.dtype(), tensor.device());
+}
 
 }  // namespace
 
@@ -54,7 +56,8 @@ Variable rms_norm(const Variable& x, Parameter& weight, float eps) {
   if (x.tape()) {
     x.tape()->record([rows, inverse_rms, &weight, dx = x.gradient(), dy = y.gradient(), shape = x.value().shape()] {
       Tensor input_gradient = empty_like(rows);
-      ops::rms_norm_backward(dy->take().reshape(rows.shape()), rows, weight.value(), inverse_rms, {input_gradient, weight.gradient()});
+      ops::rms_norm_backward(dy->take().reshape(rows.shape()), rows, weight.value(), inverse_rms,
+                             {input_gradient, weight.gradient()});
       dx->add(input_gradient.reshape(shape));
     });
   }
@@ -65,7 +68,8 @@ Variable embedding(const Tensor& ids, Parameter& table, Tape* tape) {
   Tensor rows = Tensor::empty({ids.count(), table.shape()[1]}, table.value().dtype(), table.value().device());
   ops::embedding(ids, table.value(), rows);
   const Variable y(std::move(rows), tape);
-  if (tape) tape->record([ids, &table, dy = y.gradient()] { ops::embedding_backward(dy->take(), ids, table.gradient()); });
+  if (tape)
+    tape->record([ids, &table, dy = y.gradient()] { ops::embedding_backward(dy->take(), ids, table.gradient()); });
   return y;
 }
 
@@ -74,12 +78,13 @@ Variable swiglu(const Variable& gate, const Variable& up) {
   ops::swiglu(gate.value(), up.value(), gated);
   const Variable y(std::move(gated), gate.tape());
   if (gate.tape()) {
-    gate.tape()->record([g = gate.value(), u = up.value(), dgate = gate.gradient(), dup = up.gradient(), dy = y.gradient()] {
-      Tensor gate_gradient = empty_like(g), up_gradient = empty_like(u);
-      ops::swiglu_backward(dy->take(), g, u, gate_gradient, up_gradient);
-      dgate->add(std::move(gate_gradient));
-      dup->add(std::move(up_gradient));
-    });
+    gate.tape()->record(
+        [g = gate.value(), u = up.value(), dgate = gate.gradient(), dup = up.gradient(), dy = y.gradient()] {
+          Tensor gate_gradient = empty_like(g), up_gradient = empty_like(u);
+          ops::swiglu_backward(dy->take(), g, u, gate_gradient, up_gradient);
+          dgate->add(std::move(gate_gradient));
+          dup->add(std::move(up_gradient));
+        });
   }
   return y;
 }
@@ -120,8 +125,8 @@ Variable attention(const Variable& q, const Variable& k, const Variable& v, cons
 ops::LossSums linear_cross_entropy(const Variable& h, Parameter& head, const Tensor& targets, float gradient_scale) {
   if (!h.tape()) return ops::linear_cross_entropy(h.value(), head.value(), targets);
   Tensor gradient = empty_like(h.value());
-  const ops::LossSums sums =
-      ops::linear_cross_entropy_with_gradients(h.value(), head.value(), targets, {gradient_scale, gradient, head.gradient()});
+  const ops::LossSums sums = ops::linear_cross_entropy_with_gradients(h.value(), head.value(), targets,
+                                                                      {gradient_scale, gradient, head.gradient()});
   h.tape()->record([gradient, dh = h.gradient()] { dh->add(gradient); });
   return sums;
 }

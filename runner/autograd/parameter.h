@@ -12,8 +12,8 @@ struct Init {
   float deviation = 0.02F;
 };
 
-/// A named weight. The model owns it and computes with value(); who places it (shard/, or place_whole) decides where its
-/// elements live and when they are there. The name is its key in checkpoints, its shard and its log line.
+/// A named weight. The model owns it and computes with value(); who places it (shard/, or place_whole) decides where
+/// its elements live and when they are there. The name is its key in checkpoints, its shard and its log line.
 class Parameter {
  public:
   Parameter(std::string name, Shape shape, Init init) : name_(std::move(name)), shape_(std::move(shape)), init_(init) {}

@@ -9,12 +9,12 @@ namespace trainyard {
 /// Exit codes of `trainyard`; a rank killed by signal n ends as 128 + n.
 enum class ExitCode : int {
   Done = 0,
-  Defect = 1,          ///< ours: any exception not named below
-  Input = 2,           ///< InputError
-  NotFinite = 3,       ///< NotFiniteError
-  PeerLost = 138,      ///< PeerError
-  DeviceFault = 140,   ///< DeviceError
-  Terminated = 143,    ///< TerminatedError
+  Defect = 1,         ///< ours: any exception not named below
+  Input = 2,          ///< InputError
+  NotFinite = 3,      ///< NotFiniteError
+  PeerLost = 138,     ///< PeerError
+  DeviceFault = 140,  ///< DeviceError
+  Terminated = 143,   ///< TerminatedError
 };
 
 /// The user can mend it and a restart would repeat it: configuration, input files, memory, two ranks with one number.

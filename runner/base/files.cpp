@@ -51,7 +51,9 @@ UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
   return *this;
 }
 
-int UniqueFd::release() { return std::exchange(fd_, -1); }
+int UniqueFd::release() {
+  return std::exchange(fd_, -1);
+}
 
 void UniqueFd::reset() {
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
@@ -78,7 +80,8 @@ std::string read_file(const fs::path& path, size_t limit_bytes) {
   struct stat info {};
   const UniqueFd fd = open_to_read(path, info);
   if (static_cast<size_t>(info.st_size) > limit_bytes)
-    throw InputError(fmt::format("{}: {} bytes, more than the {} this kind of file may have", path.string(), info.st_size, limit_bytes));
+    throw InputError(fmt::format("{}: {} bytes, more than the {} this kind of file may have", path.string(),
+                                 info.st_size, limit_bytes));
   std::string content(static_cast<size_t>(info.st_size), '\0');
   size_t done = 0;
   while (done < content.size()) {

@@ -56,7 +56,8 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
 
 std::string with_thousands(int64_t value) {
   std::string digits = fmt::format("{}", value < 0 ? -value : value);
-  for (ptrdiff_t at = static_cast<ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<size_t>(at), ",");
+  for (ptrdiff_t at = static_cast<ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<size_t>(at), ",");
   return value < 0 ? "-" + digits : digits;
 }
 
@@ -78,9 +79,14 @@ std::string human_duration(std::chrono::milliseconds duration) {
 }
 
 std::optional<uint64_t> parse_bytes(std::string_view text) {
-  constexpr std::pair<std::string_view, uint64_t> kUnits[] = {
-      {"KiB", uint64_t{1} << 10U}, {"MiB", uint64_t{1} << 20U}, {"GiB", uint64_t{1} << 30U}, {"TiB", uint64_t{1} << 40U},
-      {"KB", 1'000},               {"MB", 1'000'000},           {"GB", 1'000'000'000},       {"TB", 1'000'000'000'000}};
+  constexpr std::pair<std::string_view, uint64_t> kUnits[] = {{"KiB", uint64_t{1} << 10U},
+                                                              {"MiB", uint64_t{1} << 20U},
+                                                              {"GiB", uint64_t{1} << 30U},
+                                                              {"TiB", uint64_t{1} << 40U},
+                                                              {"KB", 1'000},
+                                                              {"MB", 1'000'000},
+                                                              {"GB", 1'000'000'000},
+                                                              {"TB", 1'000'000'000'000}};
   uint64_t unit_bytes = 1;
   for (const auto& [unit, bytes] : kUnits)
     if (unit_bytes == 1 && text.ends_with(unit)) {
@@ -89,7 +95,8 @@ std::optional<uint64_t> parse_bytes(std::string_view text) {
     }
   const auto count = parse_int(text);
   uint64_t bytes = 0;
-  if (!count || *count < 0 || __builtin_mul_overflow(static_cast<uint64_t>(*count), unit_bytes, &bytes)) return std::nullopt;
+  if (!count || *count < 0 || __builtin_mul_overflow(static_cast<uint64_t>(*count), unit_bytes, &bytes))
+    return std::nullopt;
   return bytes;
 }
 

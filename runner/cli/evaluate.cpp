@@ -1,7 +1,7 @@
 #include "cli/command.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "base/error.h"
 #include "cli/parse.h"
@@ -18,21 +18,27 @@ int run_evaluate(const Arguments& arguments) {
   std::string param_dtype = "fp32";
   std::filesystem::path dump;
   auto* const model = app.add_option("--model", evaluation.model, "Hugging Face folder: config.json and safetensors");
-  auto* const checkpoint = app.add_option("--checkpoint", evaluation.checkpoint, "checkpoint of a training run, or a folder of them: the latest");
+  auto* const checkpoint = app.add_option("--checkpoint", evaluation.checkpoint,
+                                          "checkpoint of a training run, or a folder of them: the latest");
   model->excludes(checkpoint);
-  app.add_option("--tokens", evaluation.tokens, "safetensors file with input_ids [rows, tokens], labels and position_ids if any")->required();
+  app.add_option("--tokens", evaluation.tokens,
+                 "safetensors file with input_ids [rows, tokens], labels and position_ids if any")
+      ->required();
   app.add_option("--dump", dump, "safetensors file to write: logits [rows, tokens, vocab]");
   app.add_flag("--gradients", evaluation.gradients, "grad.<name> of every parameter in the dump, too")->needs("--dump");
-  app.add_option("--param-dtype", param_dtype, "fp32 or bf16: what the model computes in")->check(CLI::IsMember({"fp32", "bf16"}));
+  app.add_option("--param-dtype", param_dtype, "fp32 or bf16: what the model computes in")
+      ->check(CLI::IsMember({"fp32", "bf16"}));
   if (const auto code = parse(app, arguments)) return *code;
-  if (evaluation.model.empty() && evaluation.checkpoint.empty()) throw InputError("evaluate: one of --model and --checkpoint is needed");
+  if (evaluation.model.empty() && evaluation.checkpoint.empty())
+    throw InputError("evaluate: one of --model and --checkpoint is needed");
   if (!dump.empty()) evaluation.dump = dump;
   if (param_dtype == "bf16") evaluation.param_dtype = config::Precision::BFloat16;
 
   return run_in_world(with_name("evaluate", arguments), {.config_text = "evaluate"}, [&](const train::World& world) {
     ops::set_threads(train::threads_of({}, world.local_world));
     const train::Evaluated result = train::evaluate(evaluation, world);
-    if (world.is_main()) fmt::print("loss: {:.9g} perplexity: {:.9g} tokens: {}\n", result.loss, result.perplexity, result.tokens);
+    if (world.is_main())
+      fmt::print("loss: {:.9g} perplexity: {:.9g} tokens: {}\n", result.loss, result.perplexity, result.tokens);
   });
 }
 

@@ -1,7 +1,7 @@
 #include "cli/command.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -23,7 +23,8 @@ struct Loaded {
 };
 
 Loaded load_model(const std::filesystem::path& folder, comm::Communicator& alone) {
-  Loaded loaded{train::shard_model(train::model_config_of(config::Model{.init_from = folder.string()}), alone, {}, {}), folder.string()};
+  Loaded loaded{train::shard_model(train::model_config_of(config::Model{.init_from = folder.string()}), alone, {}, {}),
+                folder.string()};
   train::fill_from_hugging_face(*loaded.sharded.engine, folder);
   return loaded;
 }
@@ -74,28 +75,39 @@ int run_generate(const Arguments& arguments) {
   std::filesystem::path model, checkpoint;
   std::string prompt, tokenizer_path;
   train::Sampling sampling;
-  auto* const model_option = app.add_option("--model", model, "Hugging Face folder: config.json, safetensors, tokenizer");
-  app.add_option("--checkpoint", checkpoint, "checkpoint of a training run, or a folder of them: the latest")->excludes(model_option);
+  auto* const model_option =
+      app.add_option("--model", model, "Hugging Face folder: config.json, safetensors, tokenizer");
+  app.add_option("--checkpoint", checkpoint, "checkpoint of a training run, or a folder of them: the latest")
+      ->excludes(model_option);
   app.add_option("--prompt", prompt, "the text to continue")->required();
   app.add_option("--tokenizer", tokenizer_path, "file or folder, or `bytes`; default: the model's own");
-  app.add_option("--max-new-tokens", sampling.max_new_tokens, "at most so many tokens")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--temperature", sampling.temperature, "0: always the likeliest token")->check(CLI::NonNegativeNumber)->capture_default_str();
-  app.add_option("--top-p", sampling.top_p, "choose among the likeliest tokens of this probability")->check(CLI::Range(0.0, 1.0))->capture_default_str();
+  app.add_option("--max-new-tokens", sampling.max_new_tokens, "at most so many tokens")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--temperature", sampling.temperature, "0: always the likeliest token")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--top-p", sampling.top_p, "choose among the likeliest tokens of this probability")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
   app.add_option("--seed", sampling.seed, "equal seeds give equal texts")->capture_default_str();
   if (const auto code = parse(app, arguments)) return *code;
   if (model.empty() && checkpoint.empty()) throw InputError("generate: one of --model and --checkpoint is needed");
 
   const auto alone = comm::make_in_process(1, config::Comm{}.timeout);
-  const Loaded loaded = checkpoint.empty() ? load_model(model, *alone.front()) : load_checkpoint(checkpoint, *alone.front());
+  const Loaded loaded =
+      checkpoint.empty() ? load_model(model, *alone.front()) : load_checkpoint(checkpoint, *alone.front());
   if (tokenizer_path.empty()) tokenizer_path = loaded.tokenizer;
-  if (tokenizer_path.empty()) throw InputError("generate: the checkpoint records no tokenizer; name one with --tokenizer");
+  if (tokenizer_path.empty())
+    throw InputError("generate: the checkpoint records no tokenizer; name one with --tokenizer");
   const auto tokenizer = tokenizer::load_tokenizer(tokenizer_path);
   sampling.vocab_size = tokenizer->vocab_size();
   sampling.stop = tokenizer->eos_id();
 
   fmt::print("{}", prompt);
   TextStream stream(*tokenizer);
-  static_cast<void>(train::generate(*loaded.sharded.model, tokenizer->encode(prompt), sampling, [&](int32_t id) { stream.add(id); }));
+  static_cast<void>(
+      train::generate(*loaded.sharded.model, tokenizer->encode(prompt), sampling, [&](int32_t id) { stream.add(id); }));
   fmt::print("\n");
   return 0;
 }

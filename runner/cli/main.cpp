@@ -23,12 +23,14 @@ void print_help() {
 }
 
 const Command& find_command(const std::string& name) {
-  const auto found = std::ranges::find(commands(), name, [](const Command& command) { return std::string(command.name); });
+  const auto found =
+      std::ranges::find(commands(), name, [](const Command& command) { return std::string(command.name); });
   if (found != commands().end()) return *found;
   std::vector<std::string> known;
   for (const Command& command : commands()) known.emplace_back(command.name);
   const auto near = nearest(name, known);
-  throw InputError(fmt::format("unknown command '{}'{}; trainyard --help lists them", name, near ? fmt::format(", did you mean '{}'?", *near) : ""));
+  throw InputError(fmt::format("unknown command '{}'{}; trainyard --help lists them", name,
+                               near ? fmt::format(", did you mean '{}'?", *near) : ""));
 }
 
 int run(const Arguments& arguments) {
@@ -45,8 +47,10 @@ int run(const Arguments& arguments) {
 
 std::string text_of(const std::exception& error) {
   if (!dynamic_cast<const std::bad_alloc*>(&error)) return error.what();
-  return fmt::format("out of memory with {} resident; a smaller training.batch_size or training.sequence_length, "
-                     "activation_checkpointing.mode full, or more ranks take less", human_bytes(resident_bytes()));
+  return fmt::format(
+      "out of memory with {} resident; a smaller training.batch_size or training.sequence_length, "
+      "activation_checkpointing.mode full, or more ranks take less",
+      human_bytes(resident_bytes()));
 }
 
 /// One failure, one line, there and where Kubernetes looks for it.

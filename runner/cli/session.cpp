@@ -28,7 +28,8 @@ std::string job_digest() {
 }
 
 /// The one rank of a world of one needs no port and nobody's consent.
-void run_alone(const rendezvous::Place& place, const config::Comm& comm, const rendezvous::SignalWatch& signals, const Body& body) {
+void run_alone(const rendezvous::Place& place, const config::Comm& comm, const rendezvous::SignalWatch& signals,
+               const Body& body) {
   rendezvous::MemoryStore store;
   const auto communicators = comm::make_in_process(1, comm.timeout);
   body({.comm = *communicators.front(),
@@ -49,7 +50,8 @@ rendezvous::JoinSettings join_settings(const SessionSettings& settings, const re
   return join;
 }
 
-comm::Settings comm_settings(const config::Comm& comm, const rendezvous::Membership& membership, std::shared_ptr<comm::MpiRuntime> mpi) {
+comm::Settings comm_settings(const config::Comm& comm, const rendezvous::Membership& membership,
+                             std::shared_ptr<comm::MpiRuntime> mpi) {
   comm::Settings settings;
   settings.transport = comm.backend == config::Backend::Mpi ? comm::Transport::Mpi : comm::Transport::Gloo;
   settings.rank = membership.rank();

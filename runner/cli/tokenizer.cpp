@@ -21,7 +21,9 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-std::string read_stdin() { return {std::istreambuf_iterator<char>(std::cin), {}}; }
+std::string read_stdin() {
+  return {std::istreambuf_iterator<char>(std::cin), {}};
+}
 
 json parse_stdin(const char* wanted) {
   try {
@@ -36,17 +38,20 @@ json parse_stdin(const char* wanted) {
 void encode_json(const tokenizer::Tokenizer& tokenizer) {
   json all = json::array();
   for (const json& text : parse_stdin("a JSON array of strings")) {
-    if (!text.is_string()) throw InputError(fmt::format("stdin: element {} must be a string, is {}", all.size(), text.type_name()));
+    if (!text.is_string())
+      throw InputError(fmt::format("stdin: element {} must be a string, is {}", all.size(), text.type_name()));
     all.push_back(tokenizer.encode(text.get_ref<const std::string&>()));
   }
   fmt::print("{}\n", all.dump());
 }
 
 std::vector<int32_t> ids_of(const json& element, size_t index) {
-  if (!element.is_array()) throw InputError(fmt::format("stdin: element {} must be an array of ids, is {}", index, element.type_name()));
+  if (!element.is_array())
+    throw InputError(fmt::format("stdin: element {} must be an array of ids, is {}", index, element.type_name()));
   std::vector<int32_t> ids;
   for (const json& id : element) {
-    if (!id.is_number_integer() || id < 0 || id > INT32_MAX) throw InputError(fmt::format("stdin: element {}: {} is no token id", index, id.dump()));
+    if (!id.is_number_integer() || id < 0 || id > INT32_MAX)
+      throw InputError(fmt::format("stdin: element {}: {} is no token id", index, id.dump()));
     ids.push_back(id.get<int32_t>());
   }
   return ids;
@@ -54,12 +59,15 @@ std::vector<int32_t> ids_of(const json& element, size_t index) {
 
 void decode_json(const tokenizer::Tokenizer& tokenizer) {
   json all = json::array();
-  for (const json& element : parse_stdin("a JSON array of arrays of ids")) all.push_back(tokenizer.decode(ids_of(element, all.size())));
+  for (const json& element : parse_stdin("a JSON array of arrays of ids"))
+    all.push_back(tokenizer.decode(ids_of(element, all.size())));
   // Ids may end inside a character; JSON has to be UTF-8.
   fmt::print("{}\n", all.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
-void encode_text(const tokenizer::Tokenizer& tokenizer) { fmt::print("{}\n", fmt::join(tokenizer.encode(read_stdin()), " ")); }
+void encode_text(const tokenizer::Tokenizer& tokenizer) {
+  fmt::print("{}\n", fmt::join(tokenizer.encode(read_stdin()), " "));
+}
 
 void decode_text(const tokenizer::Tokenizer& tokenizer) {
   std::string text = read_stdin();
@@ -69,7 +77,8 @@ void decode_text(const tokenizer::Tokenizer& tokenizer) {
   for (const std::string& word : split(text, ' ')) {
     if (word.empty()) continue;
     const auto id = parse_int(word);
-    if (!id || *id < 0 || *id > INT32_MAX) throw InputError(fmt::format("stdin: '{}' is no token id; ids stand with spaces between them", word));
+    if (!id || *id < 0 || *id > INT32_MAX)
+      throw InputError(fmt::format("stdin: '{}' is no token id; ids stand with spaces between them", word));
     ids.push_back(static_cast<int32_t>(*id));
   }
   std::cout << tokenizer.decode(ids);
@@ -87,7 +96,8 @@ void train(const TrainOptions& options) {
   for (const std::string& input : options.input) {
     for (const fs::path& path : data::corpus_files(input)) {
       const MappedFile file(path);
-      data::for_each_part(file, options.field, [&](std::string_view part, data::DocumentEnd) { trainer.add(part, path.string()); });
+      data::for_each_part(file, options.field,
+                          [&](std::string_view part, data::DocumentEnd) { trainer.add(part, path.string()); });
     }
   }
   const tokenizer::TrainedBpe trained = trainer.train(options.vocab_size);
@@ -107,8 +117,11 @@ struct Coding {
   std::string tokenizer;
   bool is_json = false;
   CLI::App* command = nullptr;
-  Coding(CLI::App& app, const std::string& name, const std::string& summary, const std::string& json_help) : command(app.add_subcommand(name, summary)) {
-    command->add_option("--tokenizer", tokenizer, "A file or folder, its kind recognised by content, or 'bytes'")->required()->type_name("PATH");
+  Coding(CLI::App& app, const std::string& name, const std::string& summary, const std::string& json_help)
+      : command(app.add_subcommand(name, summary)) {
+    command->add_option("--tokenizer", tokenizer, "A file or folder, its kind recognised by content, or 'bytes'")
+        ->required()
+        ->type_name("PATH");
     command->add_flag("--json", is_json, json_help);
   }
 };
@@ -118,15 +131,26 @@ struct Coding {
 int run_tokenizer(const Arguments& arguments) {
   CLI::App app("Turn text into token ids and back, and learn a small tokenizer of one's own.", "trainyard tokenizer");
   app.require_subcommand(1);
-  const Coding encode(app, "encode", "Text on stdin to ids on stdout, spaces between them; no special token is read or added",
+  const Coding encode(app, "encode",
+                      "Text on stdin to ids on stdout, spaces between them; no special token is read or added",
                       "stdin is a JSON array of strings, stdout an array of arrays of ids");
-  const Coding decode(app, "decode", "Ids on stdin to text on stdout", "stdin is a JSON array of arrays of ids, stdout an array of strings");
+  const Coding decode(app, "decode", "Ids on stdin to text on stdout",
+                      "stdin is a JSON array of arrays of ids, stdout an array of strings");
   TrainOptions options;
-  CLI::App* const training = app.add_subcommand("train", "Learn a byte-level BPE and write it as a Hugging Face tokenizer.json");
-  training->add_option("--input", options.input, "A .txt or .jsonl file, or a folder of them; may be many")->required()->type_name("PATH");
+  CLI::App* const training =
+      app.add_subcommand("train", "Learn a byte-level BPE and write it as a Hugging Face tokenizer.json");
+  training->add_option("--input", options.input, "A .txt or .jsonl file, or a folder of them; may be many")
+      ->required()
+      ->type_name("PATH");
   training->add_option("--field", options.field, "The string of each JSON line to take")->capture_default_str();
-  training->add_option("--vocab-size", options.vocab_size, "Tokens in all, at least 257: the bytes, <|endoftext|>, and what is learned")->required()->type_name("N");
-  training->add_option("--output", options.output, "The folder to write tokenizer.json and tokenizer_config.json to")->required()->type_name("DIR");
+  training
+      ->add_option("--vocab-size", options.vocab_size,
+                   "Tokens in all, at least 257: the bytes, <|endoftext|>, and what is learned")
+      ->required()
+      ->type_name("N");
+  training->add_option("--output", options.output, "The folder to write tokenizer.json and tokenizer_config.json to")
+      ->required()
+      ->type_name("DIR");
   try {
     app.parse(Arguments(arguments.rbegin(), arguments.rend()));  // CLI11 takes them from the back
   } catch (const CLI::CallForHelp&) {
@@ -140,8 +164,10 @@ int run_tokenizer(const Arguments& arguments) {
   const Coding& coding = encode.command->parsed() ? encode : decode;
   const auto loaded = tokenizer::load_tokenizer(coding.tokenizer);
   const bool encodes = &coding == &encode;
-  if (coding.is_json) (encodes ? encode_json : decode_json)(*loaded);
-  else (encodes ? encode_text : decode_text)(*loaded);
+  if (coding.is_json)
+    (encodes ? encode_json : decode_json)(*loaded);
+  else
+    (encodes ? encode_text : decode_text)(*loaded);
   return 0;
 }
 

@@ -56,7 +56,8 @@ std::span<Byte> slice_of(std::span<Byte> whole, int index, int world) {
   return whole.subspan(static_cast<size_t>(index) * bytes, bytes);
 }
 
-/// Slice `index` of `count` elements cut into `world` slices as torch.chunk does: [begin, end), the last ones short or empty.
+/// Slice `index` of `count` elements cut into `world` slices as torch.chunk does: [begin, end), the last ones short or
+/// empty.
 struct ElementRange {
   size_t begin, end;
 };

@@ -11,10 +11,10 @@ namespace trainyard::comm {
 
 /// Comes before every message, so that a stranger, or ranks that issue different collectives, are told apart from data.
 struct alignas(64) MessageHeader {
-  uint64_t session;   ///< drawn by rank 0 of the communicator
-  uint64_t number;    ///< of the message, counted by each rank
-  uint64_t bytes;     ///< that follow
-  char name[40];      ///< of the collective
+  uint64_t session;  ///< drawn by rank 0 of the communicator
+  uint64_t number;   ///< of the message, counted by each rank
+  uint64_t bytes;    ///< that follow
+  char name[40];     ///< of the collective
 };
 static_assert(sizeof(MessageHeader) == 64);
 

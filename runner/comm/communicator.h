@@ -45,9 +45,9 @@ struct CollectiveRecord {
 /// communicator's own, and until Work::wait() has returned the tensors belong to the call. Every rank issues the same
 /// collectives, in the same order, with the same shapes. One thread per communicator issues.
 /// Shapes and dtypes are checked before anything is sent: std::invalid_argument.
-/// in_process and gloo add in rank order, so runs repeat bit for bit and agree with one another; mpi repeats at the same
-/// world size. bfloat16 sums are kept in float32 and rounded once.
-/// A failed collective poisons the communicator: every later one throws the same PeerError.
+/// in_process and gloo add in rank order, so runs repeat bit for bit and agree with one another; mpi repeats at the
+/// same world size. bfloat16 sums are kept in float32 and rounded once. A failed collective poisons the communicator:
+/// every later one throws the same PeerError.
 class Communicator {
  public:
   virtual ~Communicator() = default;  ///< still open: aborts, never waits for a peer
@@ -55,7 +55,8 @@ class Communicator {
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int world() const = 0;
 
-  /// output [world * rows, ...] gets input [rows, ...] of every rank, in rank order. `input` may be this rank's slice of `output`.
+  /// output [world * rows, ...] gets input [rows, ...] of every rank, in rank order. `input` may be this rank's slice
+  /// of `output`.
   [[nodiscard]] virtual Work all_gather(const Tensor& input, Tensor& output, std::string label = {}) = 0;
   /// output [rows, ...] gets the sum over ranks of the rank()-th slice of input [world * rows, ...]. `output` may be
   /// this rank's slice of `input`.
@@ -68,7 +69,8 @@ class Communicator {
   /// Returns when every rank has come. Waits itself.
   virtual void barrier() = 0;
 
-  /// The ranks that give the same `color`, ordered by this communicator's rank. Collective. `name` marks it in messages.
+  /// The ranks that give the same `color`, ordered by this communicator's rank. Collective. `name` marks it in
+  /// messages.
   [[nodiscard]] virtual std::unique_ptr<Communicator> split(int color, std::string name) = 0;
 
   [[nodiscard]] virtual std::chrono::milliseconds timeout() const = 0;

@@ -40,7 +40,12 @@ class Gloo final : public Backend {
                       std::span<std::byte> output) override {
     Mesh::Outgoing outgoing;
     for (int peer = 0; peer < world(); ++peer) outgoing.emplace_back(slice_of(input, peer, world()));
-    FoldSink sink({.dtype = dtype, .op = ReduceOp::Sum, .rank = rank(), .world = world(), .own = *outgoing[rank()], .result = output});
+    FoldSink sink({.dtype = dtype,
+                   .op = ReduceOp::Sum,
+                   .rank = rank(),
+                   .world = world(),
+                   .own = *outgoing[rank()],
+                   .result = output});
     mesh_->exchange(call, outgoing, sink);
   }
 
@@ -151,7 +156,8 @@ class Gloo final : public Backend {
 std::unique_ptr<Communicator> connect_gloo(const Settings& settings) {
   auto shared = std::make_shared<GlooRank>(GlooRank{.settings = settings, .device = nullptr});
   auto mesh = connect_mesh(*shared, roster_of_threads(settings.rank, settings.world), settings.prefix);
-  return std::make_unique<QueuedCommunicator>(std::make_unique<Gloo>(shared, std::move(mesh), settings.prefix), settings.timeout);
+  return std::make_unique<QueuedCommunicator>(std::make_unique<Gloo>(shared, std::move(mesh), settings.prefix),
+                                              settings.timeout);
 }
 
 }  // namespace trainyard::comm

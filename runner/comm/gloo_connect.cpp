@@ -76,7 +76,8 @@ struct Introduction {
   [[nodiscard]] std::string text() const { return fmt::format("{}\n{}\n{}", session, segment, host); }
   static Introduction parse(const std::string& text) {
     const auto lines = split(text, '\n');
-    if (lines.size() != 3) throw PeerError(fmt::format("a rank introduces itself in {} lines, not 3: another version?", lines.size()));
+    if (lines.size() != 3)
+      throw PeerError(fmt::format("a rank introduces itself in {} lines, not 3: another version?", lines.size()));
     return {.session = std::stoull(lines[0]), .segment = lines[1], .host = lines[2]};
   }
 };
@@ -140,7 +141,9 @@ struct Rings {
     return rings;
   }
   [[nodiscard]] int count() const { return static_cast<int>(ranks.size()); }
-  [[nodiscard]] int index_of(int rank) const { return static_cast<int>(std::ranges::find(ranks, rank) - ranks.begin()); }
+  [[nodiscard]] int index_of(int rank) const {
+    return static_cast<int>(std::ranges::find(ranks, rank) - ranks.begin());
+  }
 };
 
 /// Gives every neighbour its ring, in the memory of each; who has no room for them is nobody's neighbour.
@@ -178,7 +181,8 @@ std::string hex(const std::vector<char>& bytes) {
 
 std::vector<char> from_hex(const std::string& text) {
   std::vector<char> bytes;
-  for (size_t i = 0; i + 1 < text.size(); i += 2) bytes.push_back(static_cast<char>(std::stoi(text.substr(i, 2), nullptr, 16)));
+  for (size_t i = 0; i + 1 < text.size(); i += 2)
+    bytes.push_back(static_cast<char>(std::stoi(text.substr(i, 2), nullptr, 16)));
   return bytes;
 }
 

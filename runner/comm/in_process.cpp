@@ -80,7 +80,8 @@ class InProcess final : public Backend {
   void abort() noexcept override { group_->leave(rank_); }
 
  private:
-  static void reduce(DType dtype, ReduceOp op, const std::vector<Post>& posts, size_t offset, std::span<std::byte> into) {
+  static void reduce(DType dtype, ReduceOp op, const std::vector<Post>& posts, size_t offset,
+                     std::span<std::byte> into) {
     std::vector<const std::byte*> from;
     for (const Post& post : posts) from.push_back(post.data + offset);
     fold(dtype, op, from, into.data(), into.size() / size_of(dtype));
@@ -97,7 +98,8 @@ std::vector<std::unique_ptr<Communicator>> make_in_process(int world, std::chron
   const auto group = std::make_shared<InProcessGroup>(world);
   std::vector<std::unique_ptr<Communicator>> ranks;
   for (int rank = 0; rank < world; ++rank)
-    ranks.push_back(std::make_unique<QueuedCommunicator>(std::make_unique<InProcess>(group, roster_of_threads(rank, world)), timeout));
+    ranks.push_back(std::make_unique<QueuedCommunicator>(
+        std::make_unique<InProcess>(group, roster_of_threads(rank, world)), timeout));
   return ranks;
 }
 

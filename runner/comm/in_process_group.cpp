@@ -63,9 +63,9 @@ void InProcessGroup::check_same(const Roster& roster, const Call& call, const Po
     const size_t bytes = other.posts[meeting % 2].bytes;
     if (bytes == post.bytes && other.doing == call.name) continue;
     const Call theirs{.name = other.doing, .label = other.label, .timeout = call.timeout};
-    throw std::logic_error(fmt::format("ranks issue different collectives: rank {} {} ({} bytes), rank {} {} ({} bytes)",
-                                       roster.numbers[roster.rank], call.text(), post.bytes, roster.numbers[peer],
-                                       theirs.text(), bytes));
+    throw std::logic_error(
+        fmt::format("ranks issue different collectives: rank {} {} ({} bytes), rank {} {} ({} bytes)",
+                    roster.numbers[roster.rank], call.text(), post.bytes, roster.numbers[peer], theirs.text(), bytes));
   }
 }
 

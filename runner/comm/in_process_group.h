@@ -30,8 +30,8 @@ class InProcessGroup {
 
   [[nodiscard]] int world() const { return static_cast<int>(ranks_.size()); }
 
-  /// Brings `roster.rank`, waits for every other, and returns what each shows, by rank. Throws PeerError naming the ranks that left or did not
-  /// come within call.timeout; std::logic_error where ranks came for different collectives.
+  /// Brings `roster.rank`, waits for every other, and returns what each shows, by rank. Throws PeerError naming the
+  /// ranks that left or did not come within call.timeout; std::logic_error where ranks came for different collectives.
   std::vector<Post> meet(const Roster& roster, const Call& call, const Post& post);
 
   /// `rank` comes to no more meetings. It may be in one: that throws.

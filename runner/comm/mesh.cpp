@@ -28,19 +28,21 @@ void relax() {
 
 struct Mesh::Progress {
   struct Peer {
-    bool sends = false;          ///< this rank sends it something
-    std::optional<size_t> bytes; ///< that it sends
+    bool sends = false;           ///< this rank sends it something
+    std::optional<size_t> bytes;  ///< that it sends
     bool has_header = false;
   };
   std::vector<Peer> peers;
   Clock::time_point last_move, last_look;
-  int idle = 0;  ///< looks in vain since the last move
+  int idle = 0;              ///< looks in vain since the last move
   std::vector<int> waiting;  ///< peers with which the exchange is not done
   std::optional<int> lost;   ///< a peer that is gone, and how
   std::string how;
 };
 
-Mesh::~Mesh() { leave({}); }
+Mesh::~Mesh() {
+  leave({});
+}
 
 void Mesh::abort() noexcept {
   is_aborted_ = true;
@@ -116,7 +118,8 @@ bool Mesh::advance_peer(const Call& call, Sink& sink, Progress& progress, int pe
   }
   const bool reads = state.bytes && !(state.has_header && channel.is_received());
   if (reads && state.has_header) moved |= sink.take(peer, channel);
-  const bool is_done = (!state.sends || channel.is_sent()) && (!state.bytes || (state.has_header && channel.is_received()));
+  const bool is_done =
+      (!state.sends || channel.is_sent()) && (!state.bytes || (state.has_header && channel.is_received()));
   if (!is_done) progress.waiting.push_back(peer);
   return moved;
 }
@@ -129,9 +132,10 @@ void Mesh::check_header(const Call& call, int peer, size_t expected) const {
                                 roster().names(std::array{peer})));
   const std::string name(header.name, strnlen(header.name, sizeof header.name));
   if (name != call.name || header.bytes != expected || header.number != exchanges_)
-    throw std::logic_error(fmt::format("ranks issue different collectives: rank {} {} (message {} of {} bytes), rank {} {} "
-                                       "(message {} of {} bytes)", mine, call.text(), exchanges_, expected, theirs, name,
-                                       header.number, header.bytes));
+    throw std::logic_error(
+        fmt::format("ranks issue different collectives: rank {} {} (message {} of {} bytes), rank {} {} "
+                    "(message {} of {} bytes)",
+                    mine, call.text(), exchanges_, expected, theirs, name, header.number, header.bytes));
 }
 
 // What is left is in the hands of gloo, which reads the tensors until it has sent them.
@@ -139,7 +143,8 @@ void Mesh::flush(const Call& call, const Progress& progress) {
   for (int peer = 0; peer < roster().world(); ++peer) {
     if (!progress.peers[peer].sends) continue;
     try {
-      if (!parts_->channels[peer]->flush(call.timeout)) fail(roster().waited(call, std::array{peer}), roster().numbers[peer]);
+      if (!parts_->channels[peer]->flush(call.timeout))
+        fail(roster().waited(call, std::array{peer}), roster().numbers[peer]);
     } catch (const ChannelLost& lost) {
       if (is_aborted_) throw PeerError(roster().abandoned(call));
       fail_lost(call, peer, lost.what());
@@ -178,11 +183,11 @@ void Mesh::fail_lost(const Call& call, int peer, const std::string& how) {
   const int culprit = culprit_by(peer);
   const auto place = std::ranges::find(roster().numbers, culprit);
   // A peer that gave up leaves word of the rank it gave up for: that one is to blame, and not the messenger.
-  if (culprit == mine)
-    fail(roster().lost(call, std::array{peer}, "it waited for this rank in vain"), mine);
+  if (culprit == mine) fail(roster().lost(call, std::array{peer}, "it waited for this rank in vain"), mine);
   if (place != roster().numbers.end())
     fail(roster().lost(call, std::array{static_cast<int>(place - roster().numbers.begin())},
-                       "so says " + roster().names(std::array{peer})), culprit);
+                       "so says " + roster().names(std::array{peer})),
+         culprit);
   fail(roster().lost(call, std::array{peer}, how), roster().numbers[peer]);
 }
 

@@ -58,22 +58,22 @@ class FoldSink final : public Sink {
   const Task task_;
   const size_t element_bytes_, count_;
   OrderedFold fold_;
-  size_t block_ = 0;   ///< first element of the block
-  int turn_ = 0;       ///< whose contribution is next, from element `done_` of the block on
+  size_t block_ = 0;  ///< first element of the block
+  int turn_ = 0;      ///< whose contribution is next, from element `done_` of the block on
   size_t done_ = 0;
 };
 
-/// This rank's channels to all others, and the one way that data moves over them: exchanges, in which each rank sends at
-/// most a message to each other. Progress is made by the calling thread; it sleeps while nothing can be done.
-/// One thread at a time; abort() any.
+/// This rank's channels to all others, and the one way that data moves over them: exchanges, in which each rank sends
+/// at most a message to each other. Progress is made by the calling thread; it sleeps while nothing can be done. One
+/// thread at a time; abort() any.
 class Mesh {
  public:
   struct Parts {
     Roster roster;
     uint64_t session;
-    std::optional<SharedSegment> segment;             ///< this rank's; none where no channel is a SharedChannel
-    Doorbell own_bell;                                ///< where there is no segment
-    std::vector<std::unique_ptr<Channel>> channels;   ///< by rank; null for this one
+    std::optional<SharedSegment> segment;            ///< this rank's; none where no channel is a SharedChannel
+    Doorbell own_bell;                               ///< where there is no segment
+    std::vector<std::unique_ptr<Channel>> channels;  ///< by rank; null for this one
 
     /// What the channels ring.
     [[nodiscard]] Doorbell& bell() { return segment ? segment->head().doorbell : own_bell; }

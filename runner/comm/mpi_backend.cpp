@@ -24,35 +24,46 @@ constexpr size_t kHostBytes = 256;
 
 MPI_Datatype type_of(DType dtype) {
   switch (dtype) {
-    case DType::Float32: return MPI_FLOAT;
-    case DType::Float64: return MPI_DOUBLE;
-    case DType::Int32: return MPI_INT32_T;
-    case DType::Int64: return MPI_INT64_T;
-    case DType::UInt8: return MPI_UINT8_T;
-    case DType::BFloat16: break;  // MPI has none: summed as float32, see Widened
+    case DType::Float32:
+      return MPI_FLOAT;
+    case DType::Float64:
+      return MPI_DOUBLE;
+    case DType::Int32:
+      return MPI_INT32_T;
+    case DType::Int64:
+      return MPI_INT64_T;
+    case DType::UInt8:
+      return MPI_UINT8_T;
+    case DType::BFloat16:
+      break;  // MPI has none: summed as float32, see Widened
   }
   return MPI_DATATYPE_NULL;
 }
 
 MPI_Op op_of(ReduceOp op) {
   switch (op) {
-    case ReduceOp::Sum: return MPI_SUM;
-    case ReduceOp::Max: return MPI_MAX;
-    case ReduceOp::Min: return MPI_MIN;
+    case ReduceOp::Sum:
+      return MPI_SUM;
+    case ReduceOp::Max:
+      return MPI_MAX;
+    case ReduceOp::Min:
+      return MPI_MIN;
   }
   return MPI_OP_NULL;
 }
 
 int count_of_bytes(size_t bytes, size_t unit = 1) {
   if (bytes / unit > INT_MAX)
-    throw std::invalid_argument(fmt::format("mpi moves at most {} elements a rank at once, not {}", INT_MAX, bytes / unit));
+    throw std::invalid_argument(
+        fmt::format("mpi moves at most {} elements a rank at once, not {}", INT_MAX, bytes / unit));
   return static_cast<int>(bytes / unit);
 }
 
 std::vector<float> widened(std::span<const std::byte> values) {
   const auto* const narrow = reinterpret_cast<const BFloat16*>(values.data());
   std::vector<float> wide(values.size() / sizeof(BFloat16));
-  std::ranges::transform(std::span(narrow, wide.size()), wide.begin(), [](BFloat16 value) { return static_cast<float>(value); });
+  std::ranges::transform(std::span(narrow, wide.size()), wide.begin(),
+                         [](BFloat16 value) { return static_cast<float>(value); });
   return wide;
 }
 
@@ -61,13 +72,19 @@ void narrow_into(std::span<std::byte> to, std::span<const float> wide) {
   std::ranges::transform(wide, narrow, [](float value) { return BFloat16(value); });
 }
 
-std::span<std::byte> bytes_of(std::vector<float>& values) { return std::as_writable_bytes(std::span(values)); }
+std::span<std::byte> bytes_of(std::vector<float>& values) {
+  return std::as_writable_bytes(std::span(values));
+}
 
 /// Nonblocking collectives of Open MPI, looked at until they are done or their time is over.
 class Mpi final : public Backend {
  public:
   Mpi(std::shared_ptr<MpiRuntime> runtime, MPI_Comm comm, Roster roster, rendezvous::Store* store, std::string prefix)
-      : runtime_(std::move(runtime)), comm_(comm), roster_(std::move(roster)), store_(store), prefix_(std::move(prefix)) {
+      : runtime_(std::move(runtime)),
+        comm_(comm),
+        roster_(std::move(roster)),
+        store_(store),
+        prefix_(std::move(prefix)) {
     MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
   }
   // comm_ is left to MPI_Finalize: freeing it is collective, and a destructor must not wait for peers.
@@ -79,7 +96,8 @@ class Mpi final : public Backend {
     const int bytes = count_of_bytes(input.size());
     const bool in_place = input.data() == slice_of(output, rank(), world()).data();
     run(call, [&](MPI_Request* request) {
-      return MPI_Iallgather(in_place ? MPI_IN_PLACE : input.data(), bytes, MPI_BYTE, output.data(), bytes, MPI_BYTE, comm_, request);
+      return MPI_Iallgather(in_place ? MPI_IN_PLACE : input.data(), bytes, MPI_BYTE, output.data(), bytes, MPI_BYTE,
+                            comm_, request);
     });
   }
 
@@ -136,7 +154,8 @@ class Mpi final : public Backend {
       const auto held = runtime_->lock();
       MPI_Comm_split(comm_, members.front(), rank(), &part);
     }
-    return std::make_unique<Mpi>(runtime_, part, roster_.of(members), store_, fmt::format("{}/{}.{}", prefix_, ++splits_, members.front()));
+    return std::make_unique<Mpi>(runtime_, part, roster_.of(members), store_,
+                                 fmt::format("{}/{}.{}", prefix_, ++splits_, members.front()));
   }
 
   void abort() noexcept override { is_aborted_ = true; }
@@ -159,7 +178,8 @@ class Mpi final : public Backend {
       }
       if (code == MPI_SUCCESS && is_done == 0) wait_a_little(call, begun);
     }
-    if (code != MPI_SUCCESS) give_up(fmt::format("rank {}: {}: {}", roster_.numbers[rank()], call.text(), error_text(code)));
+    if (code != MPI_SUCCESS)
+      give_up(fmt::format("rank {}: {}: {}", roster_.numbers[rank()], call.text(), error_text(code)));
   }
 
   // Only the calls move MPI's data, so the pauses must be short against what has been waited already.
@@ -174,7 +194,8 @@ class Mpi final : public Backend {
   // MPI does not say for whom it waits. The ranks that wait do, in the store: who does not is missing.
   std::string late_message(const Call& call) const {
     std::vector<std::string> keys;
-    for (int peer = 0; peer < world(); ++peer) keys.push_back(fmt::format("{}/late/{}/{}", prefix_, collectives_, peer));
+    for (int peer = 0; peer < world(); ++peer)
+      keys.push_back(fmt::format("{}/late/{}/{}", prefix_, collectives_, peer));
     std::vector<int> missing;
     if (store_ != nullptr) {
       store_->set(keys[rank()], "waiting");
@@ -218,7 +239,8 @@ std::vector<std::string> hosts_of(MpiRuntime& runtime, MPI_Comm comm, const std:
   host.copy(mine.data(), kHostBytes - 1);
   MPI_Allgather(mine.data(), kHostBytes, MPI_CHAR, all.data(), kHostBytes, MPI_CHAR, comm);
   std::vector<std::string> hosts;
-  for (int rank = 0; rank < runtime.world(); ++rank) hosts.emplace_back(all.data() + static_cast<size_t>(rank) * kHostBytes);
+  for (int rank = 0; rank < runtime.world(); ++rank)
+    hosts.emplace_back(all.data() + static_cast<size_t>(rank) * kHostBytes);
   return hosts;
 }
 
@@ -227,8 +249,9 @@ std::vector<std::string> hosts_of(MpiRuntime& runtime, MPI_Comm comm, const std:
 std::unique_ptr<Communicator> connect_mpi(const Settings& settings) {
   const auto runtime = settings.mpi ? settings.mpi : MpiRuntime::start();
   if (runtime->world() != settings.world)
-    throw InputError(fmt::format("mpirun started {} ranks, but the world has {}; start it as: mpirun -n {} trainyard train …",
-                                 runtime->world(), settings.world, settings.world));
+    throw InputError(
+        fmt::format("mpirun started {} ranks, but the world has {}; start it as: mpirun -n {} trainyard train …",
+                    runtime->world(), settings.world, settings.world));
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0;
   {
@@ -236,7 +259,8 @@ std::unique_ptr<Communicator> connect_mpi(const Settings& settings) {
     MPI_Comm_split(MPI_COMM_WORLD, 0, settings.rank, &comm);
     MPI_Comm_rank(comm, &rank);
   }
-  if (rank != settings.rank) throw InputError(fmt::format("rank {} of this world is taken by another rank of mpirun's", settings.rank));
+  if (rank != settings.rank)
+    throw InputError(fmt::format("rank {} of this world is taken by another rank of mpirun's", settings.rank));
   Roster roster = roster_of_threads(settings.rank, settings.world);
   roster.hosts = hosts_of(*runtime, comm, settings.host);
   auto backend = std::make_unique<Mpi>(runtime, comm, std::move(roster), settings.store, settings.prefix);

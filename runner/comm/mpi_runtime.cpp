@@ -18,7 +18,8 @@ bool MpiRuntime::is_launched() {
 
 std::shared_ptr<MpiRuntime> MpiRuntime::start() {
   if (!is_launched())
-    throw InputError("comm.backend is mpi, but this process was not started by mpirun; start it as: mpirun -n 4 trainyard train …");
+    throw InputError(
+        "comm.backend is mpi, but this process was not started by mpirun; start it as: mpirun -n 4 trainyard train …");
   int is_initialized = 0, provided = MPI_THREAD_SINGLE;
   MPI_Initialized(&is_initialized);
   if (is_initialized != 0) throw std::logic_error("MPI was started in this process before");
@@ -26,7 +27,8 @@ std::shared_ptr<MpiRuntime> MpiRuntime::start() {
   // cannot start ends the process itself, with mpirun's message.
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
   std::shared_ptr<MpiRuntime> runtime(new MpiRuntime);
-  if (provided < MPI_THREAD_SERIALIZED) throw InputError("comm.backend is mpi, but this Open MPI is built without threads");
+  if (provided < MPI_THREAD_SERIALIZED)
+    throw InputError("comm.backend is mpi, but this Open MPI is built without threads");
   MPI_Comm_rank(MPI_COMM_WORLD, &runtime->rank_);
   MPI_Comm_size(MPI_COMM_WORLD, &runtime->world_);
   return runtime;

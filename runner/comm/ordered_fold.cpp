@@ -51,7 +51,8 @@ template <typename T, typename Kept, ReduceOp op>
 }
 
 template <typename T, typename Kept, ReduceOp op>
-[[gnu::always_inline]] inline void last(std::byte* into, const std::byte* scratch, const std::byte* from, size_t count) {
+[[gnu::always_inline]] inline void last(std::byte* into, const std::byte* scratch, const std::byte* from,
+                                        size_t count) {
   auto* result = reinterpret_cast<T*>(into);
   const auto* kept = reinterpret_cast<const Kept*>(scratch);
   const auto* values = reinterpret_cast<const T*>(from);
@@ -62,7 +63,8 @@ template <typename T, typename Kept, ReduceOp op>
 TRAINYARD_COMM_CLONES void middle_sum_f32(std::byte* scratch, const std::byte* from, size_t count) {
   middle<float, float, ReduceOp::Sum>(scratch, from, count);
 }
-TRAINYARD_COMM_CLONES void last_sum_f32(std::byte* into, const std::byte* scratch, const std::byte* from, size_t count) {
+TRAINYARD_COMM_CLONES void last_sum_f32(std::byte* into, const std::byte* scratch, const std::byte* from,
+                                        size_t count) {
   last<float, float, ReduceOp::Sum>(into, scratch, from, count);
 }
 TRAINYARD_COMM_CLONES void first_bf16(std::byte* scratch, const std::byte* from, size_t count) {
@@ -71,7 +73,8 @@ TRAINYARD_COMM_CLONES void first_bf16(std::byte* scratch, const std::byte* from,
 TRAINYARD_COMM_CLONES void middle_sum_bf16(std::byte* scratch, const std::byte* from, size_t count) {
   middle<BFloat16, float, ReduceOp::Sum>(scratch, from, count);
 }
-TRAINYARD_COMM_CLONES void last_sum_bf16(std::byte* into, const std::byte* scratch, const std::byte* from, size_t count) {
+TRAINYARD_COMM_CLONES void last_sum_bf16(std::byte* into, const std::byte* scratch, const std::byte* from,
+                                         size_t count) {
   last<BFloat16, float, ReduceOp::Sum>(into, scratch, from, count);
 }
 
@@ -82,23 +85,42 @@ void OrderedFold::choose(ReduceOp op) {
   kept_size_ = sizeof(Kept);
   first_ = first<T, Kept>;
   switch (op) {
-    case ReduceOp::Sum: middle_ = middle<T, Kept, ReduceOp::Sum>, final_ = last<T, Kept, ReduceOp::Sum>; break;
-    case ReduceOp::Max: middle_ = middle<T, Kept, ReduceOp::Max>, final_ = last<T, Kept, ReduceOp::Max>; break;
-    case ReduceOp::Min: middle_ = middle<T, Kept, ReduceOp::Min>, final_ = last<T, Kept, ReduceOp::Min>; break;
+    case ReduceOp::Sum:
+      middle_ = middle<T, Kept, ReduceOp::Sum>, final_ = last<T, Kept, ReduceOp::Sum>;
+      break;
+    case ReduceOp::Max:
+      middle_ = middle<T, Kept, ReduceOp::Max>, final_ = last<T, Kept, ReduceOp::Max>;
+      break;
+    case ReduceOp::Min:
+      middle_ = middle<T, Kept, ReduceOp::Min>, final_ = last<T, Kept, ReduceOp::Min>;
+      break;
   }
 }
 
 OrderedFold::OrderedFold(DType dtype, ReduceOp op, int contributions) : last_(contributions - 1) {
   switch (dtype) {
-    case DType::Float32: choose<float, float>(op); break;
-    case DType::BFloat16: choose<BFloat16, float>(op); break;
-    case DType::Float64: choose<double, double>(op); break;
-    case DType::Int32: choose<int32_t, int32_t>(op); break;
-    case DType::Int64: choose<int64_t, int64_t>(op); break;
-    case DType::UInt8: choose<uint8_t, uint8_t>(op); break;
+    case DType::Float32:
+      choose<float, float>(op);
+      break;
+    case DType::BFloat16:
+      choose<BFloat16, float>(op);
+      break;
+    case DType::Float64:
+      choose<double, double>(op);
+      break;
+    case DType::Int32:
+      choose<int32_t, int32_t>(op);
+      break;
+    case DType::Int64:
+      choose<int64_t, int64_t>(op);
+      break;
+    case DType::UInt8:
+      choose<uint8_t, uint8_t>(op);
+      break;
   }
   if (op == ReduceOp::Sum && dtype == DType::Float32) middle_ = middle_sum_f32, final_ = last_sum_f32;
-  if (op == ReduceOp::Sum && dtype == DType::BFloat16) first_ = first_bf16, middle_ = middle_sum_bf16, final_ = last_sum_bf16;
+  if (op == ReduceOp::Sum && dtype == DType::BFloat16)
+    first_ = first_bf16, middle_ = middle_sum_bf16, final_ = last_sum_bf16;
   scratch_ = std::make_unique<std::byte[]>(kBlockElements * kept_size_);
 }
 

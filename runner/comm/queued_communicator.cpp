@@ -13,14 +13,21 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::span<const std::byte> bytes_of(const Tensor& tensor) { return {tensor.raw(), tensor.bytes()}; }
-std::span<std::byte> bytes_of(Tensor& tensor) { return {tensor.raw(), tensor.bytes()}; }
+std::span<const std::byte> bytes_of(const Tensor& tensor) {
+  return {tensor.raw(), tensor.bytes()};
+}
+std::span<std::byte> bytes_of(Tensor& tensor) {
+  return {tensor.raw(), tensor.bytes()};
+}
 
 }  // namespace
 
 QueuedCommunicator::QueuedCommunicator(std::unique_ptr<Backend> backend, std::chrono::milliseconds timeout,
                                        std::string name)
-    : backend_(std::move(backend)), rank_(backend_->rank()), world_(backend_->world()), timeout_(timeout),
+    : backend_(std::move(backend)),
+      rank_(backend_->rank()),
+      world_(backend_->world()),
+      timeout_(timeout),
       name_(std::move(name)) {
   if (world_ > 1) queue_.emplace();
 }
@@ -40,7 +47,9 @@ Work QueuedCommunicator::issue(const char* name, std::string label, size_t bytes
   auto job = [this, name, label = std::move(label), bytes, run = std::move(run), issued] {
     const auto begun = Clock::now();
     run(call(name, label));
-    if (observer_) observer_({.name = name, .label = label, .bytes = bytes, .issued = issued, .begun = begun, .ended = Clock::now()});
+    if (observer_)
+      observer_(
+          {.name = name, .label = label, .bytes = bytes, .issued = issued, .begun = begun, .ended = Clock::now()});
   };
   if (queue_) return queue_->submit(std::move(job));
   job();
@@ -122,8 +131,10 @@ void QueuedCommunicator::close(Clock::time_point deadline) {
     Work farewell = queue_->submit([this, last] { backend_->barrier(last); });
     if (!queue_->wait_idle(deadline)) {
       backend_->abort();
-      throw PeerError(fmt::format("rank {}: the communicator did not come to its end in time; a peer has not finished "
-                                  "its collectives", rank_));
+      throw PeerError(
+          fmt::format("rank {}: the communicator did not come to its end in time; a peer has not finished "
+                      "its collectives",
+                      rank_));
     }
     farewell.wait();
   }

@@ -29,7 +29,9 @@ class QueuedCommunicator final : public Communicator {
   [[nodiscard]] std::unique_ptr<Communicator> split(int color, std::string name) override;
   [[nodiscard]] std::chrono::milliseconds timeout() const override { return timeout_; }
   void close(std::chrono::steady_clock::time_point deadline) override;
-  void on_collective(std::function<void(const CollectiveRecord&)> observer) override { observer_ = std::move(observer); }
+  void on_collective(std::function<void(const CollectiveRecord&)> observer) override {
+    observer_ = std::move(observer);
+  }
 
  private:
   using Run = std::function<void(const Call&)>;

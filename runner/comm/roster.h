@@ -21,7 +21,8 @@ struct Roster {
   /// "rank 5 (llama-worker-4)", "ranks 1, 2".
   [[nodiscard]] std::string names(std::span<const int> ranks) const;
 
-  /// rank 3: all_gather of layers.17 waited 600 s for rank 5 (llama-worker-4); see that pod's log, or raise comm.timeout
+  /// rank 3: all_gather of layers.17 waited 600 s for rank 5 (llama-worker-4); see that pod's log, or raise
+  /// comm.timeout
   [[nodiscard]] std::string waited(const Call& call, std::span<const int> missing) const;
   /// rank 3: all_gather of layers.17 lost rank 5 (llama-worker-4): its process ended; see that pod's log
   [[nodiscard]] std::string lost(const Call& call, std::span<const int> gone, const std::string& how) const;

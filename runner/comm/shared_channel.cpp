@@ -12,16 +12,25 @@ constexpr size_t kLine = 64;
 // from a shared cache while the next piece is written.
 constexpr size_t kPiece = size_t{64} << 10;
 
-size_t lines(size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+size_t lines(size_t bytes) {
+  return (bytes + kLine - 1) / kLine * kLine;
+}
 
 /// Less room than this is not worth waking a sender for.
-size_t least_piece(size_t capacity) { return std::min(kPiece, capacity / 4); }
+size_t least_piece(size_t capacity) {
+  return std::min(kPiece, capacity / 4);
+}
 
 }  // namespace
 
 SharedChannel::SharedChannel(SharedSegment& own, int own_ring, SharedSegment peer, int peer_ring)
-    : own_(own), peer_(std::move(peer)), in_(own_.ring(own_ring)), out_(peer_.ring(peer_ring)),
-      in_data_(own_.ring_data(own_ring)), out_data_(peer_.ring_data(peer_ring)), in_bytes_(own_.ring_bytes()),
+    : own_(own),
+      peer_(std::move(peer)),
+      in_(own_.ring(own_ring)),
+      out_(peer_.ring(peer_ring)),
+      in_data_(own_.ring_data(own_ring)),
+      out_data_(peer_.ring_data(peer_ring)),
+      in_bytes_(own_.ring_bytes()),
       out_bytes_(peer_.ring_bytes()) {}
 
 void SharedChannel::send(const MessageHeader& header, std::span<const std::byte> payload) {

@@ -44,7 +44,7 @@ class SharedChannel final : public Channel {
   std::span<const std::byte> payload_;
   size_t sent_ = 0;
   bool header_sent_ = true;
-  uint64_t written_ = 0;   ///< what this rank has put into out_, published or not
+  uint64_t written_ = 0;  ///< what this rank has put into out_, published or not
 
   size_t to_read_ = 0;
   uint64_t consumed_ = 0;

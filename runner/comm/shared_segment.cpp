@@ -24,7 +24,9 @@ static_assert(sizeof(SharedSegment::Head) <= kPage && sizeof(Ring) <= kRingHead)
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 constexpr const char* kPrefix = "trainyard-";
 
-[[noreturn]] void throw_errno(const std::string& what) { throw std::system_error(errno, std::generic_category(), what); }
+[[noreturn]] void throw_errno(const std::string& what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
 
 std::string hex(const uint8_t* bytes, size_t count) {
   std::string text;
@@ -32,7 +34,9 @@ std::string hex(const uint8_t* bytes, size_t count) {
   return text;
 }
 
-size_t size_with(int rings, size_t ring_bytes) { return kPage + static_cast<size_t>(rings) * (kRingHead + ring_bytes); }
+size_t size_with(int rings, size_t ring_bytes) {
+  return kPage + static_cast<size_t>(rings) * (kRingHead + ring_bytes);
+}
 
 // A rank that is killed in the second between making its file and its peers' opening it leaves the file behind. Its
 // lock is gone, so the next one cleans up.
@@ -82,8 +86,12 @@ std::optional<SharedSegment> SharedSegment::open(const std::string& folder, cons
 }
 
 SharedSegment::SharedSegment(SharedSegment&& other) noexcept
-    : path_(std::exchange(other.path_, {})), identity_(std::move(other.identity_)), file_(std::move(other.file_)),
-      base_(std::exchange(other.base_, nullptr)), rings_(other.rings_), ring_bytes_(other.ring_bytes_) {}
+    : path_(std::exchange(other.path_, {})),
+      identity_(std::move(other.identity_)),
+      file_(std::move(other.file_)),
+      base_(std::exchange(other.base_, nullptr)),
+      rings_(other.rings_),
+      ring_bytes_(other.ring_bytes_) {}
 
 SharedSegment::~SharedSegment() {
   unlink();
@@ -103,7 +111,8 @@ void SharedSegment::map(int rings, size_t ring_bytes) {
   unmap();
   rings_ = rings;
   ring_bytes_ = ring_bytes;
-  void* const address = ::mmap(nullptr, size_with(rings, ring_bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
+  void* const address =
+      ::mmap(nullptr, size_with(rings, ring_bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
   if (address == MAP_FAILED) throw_errno("mapping " + identity_);
   base_ = address;
 }

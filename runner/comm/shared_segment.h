@@ -14,8 +14,8 @@ namespace trainyard::comm {
 
 /// One direction between two ranks of a host: a ring of bytes in the receiver's segment, 64-byte lines throughout.
 struct Ring {
-  alignas(64) std::atomic<uint64_t> written{0};    ///< bytes that the sender has put in, ever
-  alignas(64) std::atomic<uint64_t> consumed{0};   ///< bytes that the receiver has given back, ever
+  alignas(64) std::atomic<uint64_t> written{0};       ///< bytes that the sender has put in, ever
+  alignas(64) std::atomic<uint64_t> consumed{0};      ///< bytes that the receiver has given back, ever
   alignas(64) std::atomic<uint32_t> sender_waits{0};  ///< for room
 };
 
@@ -26,7 +26,7 @@ class SharedSegment {
  public:
   struct Head {
     uint8_t nonce[16];
-    std::atomic<int32_t> culprit;   ///< of the owner's Notice
+    std::atomic<int32_t> culprit;    ///< of the owner's Notice
     std::atomic<uint32_t> has_left;  ///< the notice is there
     alignas(64) Doorbell doorbell;
   };

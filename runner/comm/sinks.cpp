@@ -21,7 +21,9 @@ bool CopySink::take(int peer, Channel& channel) {
 }
 
 FoldSink::FoldSink(const Task& task)
-    : task_(task), element_bytes_(size_of(task.dtype)), count_(task.own.size() / element_bytes_),
+    : task_(task),
+      element_bytes_(size_of(task.dtype)),
+      count_(task.own.size() / element_bytes_),
       fold_(task.dtype, task.op, task.world) {
   fold_own();
 }

@@ -20,8 +20,12 @@ constexpr std::chrono::milliseconds kForever = std::chrono::hours(24 * 365);
 }  // namespace
 
 TcpChannel::TcpChannel(std::shared_ptr<gloo::transport::Context> context, int peer, size_t chunk_bytes, Doorbell& bell)
-    : context_(std::move(context)), peer_(peer), chunk_bytes_(chunk_bytes), bell_(bell),
-      first_(sizeof(MessageHeader) + kWithHeader), inbound_(kInbound) {
+    : context_(std::move(context)),
+      peer_(peer),
+      chunk_bytes_(chunk_bytes),
+      bell_(bell),
+      first_(sizeof(MessageHeader) + kWithHeader),
+      inbound_(kInbound) {
   first_buffer_ = context_->createUnboundBuffer(first_.data(), first_.size());
   seen_buffer_ = context_->createUnboundBuffer(&seen_, sizeof seen_);
   left_buffer_ = context_->createUnboundBuffer(&left_, sizeof left_);

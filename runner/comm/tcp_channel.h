@@ -53,23 +53,23 @@ class TcpChannel final : public Channel {
   const size_t chunk_bytes_;
   Doorbell& bell_;
 
-  std::vector<std::byte> first_;     ///< header and, if it is small, payload of the message under way
+  std::vector<std::byte> first_;  ///< header and, if it is small, payload of the message under way
   Buffer first_buffer_;
-  std::mutex payload_mutex_;         ///< abort() comes from another thread
-  Buffer payload_buffer_;            ///< guarded by payload_mutex_
+  std::mutex payload_mutex_;                  ///< abort() comes from another thread
+  Buffer payload_buffer_;                     ///< guarded by payload_mutex_
   int first_unsent_ = 0, chunks_unsent_ = 0;  ///< given to gloo and not known to be finished
 
-  std::vector<Inbound> inbound_;     ///< chunks come into them in turn
+  std::vector<Inbound> inbound_;      ///< chunks come into them in turn
   std::atomic<uint64_t> arrived_{0};  ///< chunks so far; written by the thread
   std::atomic<bool> is_lost_{false};  ///< no more will come
-  uint64_t read_ = 0;                ///< chunks read and given back
-  size_t at_ = 0;                    ///< where reading goes on in the chunk
+  uint64_t read_ = 0;                 ///< chunks read and given back
+  size_t at_ = 0;                     ///< where reading goes on in the chunk
   size_t left_of_chunk_ = 0;
-  size_t to_read_ = 0;               ///< of the message
+  size_t to_read_ = 0;  ///< of the message
 
   Notice seen_, left_;
   Buffer seen_buffer_, left_buffer_;
-  std::jthread thread_;              ///< last: uses all above
+  std::jthread thread_;  ///< last: uses all above
 };
 
 }  // namespace trainyard::comm

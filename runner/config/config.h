@@ -25,24 +25,25 @@ struct Model {
 };
 
 struct Data {
-  std::string path;             ///< .txt, .jsonl, or a folder of them; "embedded" = the corpus that ships with the program
-  std::string field = "text";   ///< of each JSON line
-  std::string tokenizer;        ///< file or folder; "bytes" = byte-level without files
-  std::string tokens;           ///< safetensors of pre-tokenised batches, in place of path
-  bool append_eos = true;       ///< after each document
-  uint64_t seed = 0;            ///< of the order of sequences
+  std::string path;  ///< .txt, .jsonl, or a folder of them; "embedded" = the corpus that ships with the program
+  std::string field = "text";  ///< of each JSON line
+  std::string tokenizer;       ///< file or folder; "bytes" = byte-level without files
+  std::string tokens;          ///< safetensors of pre-tokenised batches, in place of path
+  bool append_eos = true;      ///< after each document
+  uint64_t seed = 0;           ///< of the order of sequences
   bool shuffle = true;
-  std::string cache_dir;        ///< of tokenised corpora; "" = beside the corpus, or the user's cache folder where that is read-only
+  std::string
+      cache_dir;  ///< of tokenised corpora; "" = beside the corpus, or the user's cache folder where that is read-only
 };
 
 struct Training {
-  int64_t steps = 0;               ///< 0: as `epochs` says
+  int64_t steps = 0;  ///< 0: as `epochs` says
   int64_t epochs = 1;
-  int64_t batch_size = 8;          ///< rows a rank and micro-batch
+  int64_t batch_size = 8;  ///< rows a rank and micro-batch
   int64_t sequence_length = 512;
   int64_t accumulation_steps = 1;
   bool sync_every_micro_batch = false;  ///< reduce-scatter at each micro-batch: less memory, more traffic
-  double clip_grad_norm = 1.0;     ///< 0: no clipping
+  double clip_grad_norm = 1.0;          ///< 0: no clipping
   uint64_t seed = 0;
   bool deterministic = true;
 };
@@ -60,22 +61,22 @@ struct Optimizer {
 
 struct Parallel {
   Strategy strategy = Strategy::FullShard;
-  int64_t shard = -1;      ///< ranks that share one copy; -1 = all
+  int64_t shard = -1;  ///< ranks that share one copy; -1 = all
   int64_t replicate = 1;
   Precision param_dtype = Precision::Float32;
   Precision reduce_dtype = Precision::Float32;
-  int64_t prefetch = 1;    ///< groups gathered ahead; 0 = none
+  int64_t prefetch = 1;  ///< groups gathered ahead; 0 = none
 };
 
 struct ActivationCheckpointing {
   CheckpointingMode mode = CheckpointingMode::None;
-  int64_t n = 1;           ///< every n-th block, for every_n
+  int64_t n = 1;  ///< every n-th block, for every_n
 };
 
 struct Checkpoint {
   bool enabled = true;
   std::string dir = "checkpoints";
-  int64_t interval = 0;    ///< steps; 0 = only at the end and on SIGTERM
+  int64_t interval = 0;  ///< steps; 0 = only at the end and on SIGTERM
   int64_t keep = 2;
   std::string resume = "auto";  ///< auto, never, or a path
   bool async = false;
@@ -94,17 +95,17 @@ struct Rendezvous {
 
 struct DeviceSection {
   DeviceChoice kind = DeviceChoice::Auto;
-  int64_t threads = 0;     ///< CPU threads a rank; 0 = the cores divided by the ranks of this host
+  int64_t threads = 0;  ///< CPU threads a rank; 0 = the cores divided by the ranks of this host
 };
 
 struct Metrics {
   std::string dir = "metrics";
   int64_t interval = 10;
-  std::string line;        ///< a pattern of one's own; "" = the standard line
+  std::string line;  ///< a pattern of one's own; "" = the standard line
 };
 
 struct Sample {
-  std::string prompt;            ///< sampled before and after training where not empty
+  std::string prompt;  ///< sampled before and after training where not empty
   int64_t max_new_tokens = 120;
   double temperature = 0.8;
   double top_p = 0.95;

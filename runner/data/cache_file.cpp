@@ -36,14 +36,18 @@ void write_at(int fd, std::span<const std::byte> bytes, off_t at, const auto& fa
 
 UniqueFd open_partial(const fs::path& partial) {
   UniqueFd fd(::open(partial.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (!fd.valid()) throw InputError(fmt::format("{}: {}; set data.cache_dir to a folder that can be written", partial.string(), std::strerror(errno)));
+  if (!fd.valid())
+    throw InputError(fmt::format("{}: {}; set data.cache_dir to a folder that can be written", partial.string(),
+                                 std::strerror(errno)));
   return fd;
 }
 
 /// Whether `fd` still is the file of that name: who held the lock before has renamed or removed it otherwise.
 bool is_still(int fd, const fs::path& path) {
-  struct stat open_file {}, named {};
-  return ::fstat(fd, &open_file) == 0 && ::stat(path.c_str(), &named) == 0 && open_file.st_ino == named.st_ino && open_file.st_dev == named.st_dev;
+  struct stat open_file {
+  }, named{};
+  return ::fstat(fd, &open_file) == 0 && ::stat(path.c_str(), &named) == 0 && open_file.st_ino == named.st_ino &&
+         open_file.st_dev == named.st_dev;
 }
 
 enum class Lock { Taken, Busy, Unsupported };
@@ -63,19 +67,22 @@ CacheHeader read_cache_header(const MappedFile& file) {
   if (has_header) std::memcpy(&header, bytes.data(), sizeof(header));
   const bool is_ours = has_header && header.magic == expected.magic && header.byte_order == expected.byte_order;
   const bool has_width = header.bytes_an_id == 2 || header.bytes_an_id == 4;
-  if (!is_ours || !has_width || header.ids != (bytes.size() - sizeof(header)) / header.bytes_an_id || (bytes.size() - sizeof(header)) % header.bytes_an_id != 0)
+  if (!is_ours || !has_width || header.ids != (bytes.size() - sizeof(header)) / header.bytes_an_id ||
+      (bytes.size() - sizeof(header)) % header.bytes_an_id != 0)
     throw InputError(fmt::format("{}: not a whole token cache file", file.path().string()));
   return header;
 }
 
-std::optional<CacheWriter> CacheWriter::begin(const fs::path& file, const std::string& key, uint32_t bytes_an_id, std::chrono::milliseconds timeout) {
+std::optional<CacheWriter> CacheWriter::begin(const fs::path& file, const std::string& key, uint32_t bytes_an_id,
+                                              std::chrono::milliseconds timeout) {
   const auto deadline = Clock::now() + timeout;
   fs::path partial = file.string() + ".partial";
   UniqueFd fd = open_partial(partial);
   for (;; std::this_thread::sleep_for(kPollInterval)) {
     if (!is_still(fd.get(), partial)) fd = open_partial(partial);
     const Lock lock = try_lock(fd.get());
-    if (lock == Lock::Unsupported) {  // some network file systems: each writes a file of its own, the last to rename wins
+    if (lock ==
+        Lock::Unsupported) {  // some network file systems: each writes a file of its own, the last to rename wins
       ::unlink(partial.c_str());
       partial += fmt::format(".{}", ::getpid());
       fd = open_partial(partial);
@@ -86,11 +93,13 @@ std::optional<CacheWriter> CacheWriter::begin(const fs::path& file, const std::s
     if (is_done) return std::nullopt;
     if (is_ours) break;
     if (Clock::now() > deadline)
-      throw PeerError(fmt::format("{}: waited {} s for another process to tokenise the corpus into it; fuser tells which one has it open", partial.string(),
-                                  std::chrono::duration_cast<std::chrono::seconds>(timeout).count()));
+      throw PeerError(fmt::format(
+          "{}: waited {} s for another process to tokenise the corpus into it; fuser tells which one has it open",
+          partial.string(), std::chrono::duration_cast<std::chrono::seconds>(timeout).count()));
   }
   CacheWriter writer(file, partial, std::move(fd));
-  if (::ftruncate(writer.fd_.get(), sizeof(CacheHeader)) != 0) writer.fail("truncate");  // a dead process may have left some
+  if (::ftruncate(writer.fd_.get(), sizeof(CacheHeader)) != 0)
+    writer.fail("truncate");  // a dead process may have left some
   writer.header_.bytes_an_id = bytes_an_id;
   std::copy_n(key.begin(), std::min(key.size(), writer.header_.key.size()), writer.header_.key.begin());
   return writer;
@@ -126,7 +135,8 @@ void CacheWriter::commit() {
 }
 
 void CacheWriter::fail(const char* what) const {
-  throw InputError(fmt::format("{}: {}: {}; data.cache_dir says where tokenised corpora go", partial_.string(), what, std::strerror(errno)));
+  throw InputError(fmt::format("{}: {}: {}; data.cache_dir says where tokenised corpora go", partial_.string(), what,
+                               std::strerror(errno)));
 }
 
 }  // namespace trainyard::data

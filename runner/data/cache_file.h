@@ -34,7 +34,8 @@ class CacheWriter {
   /// Waits until no other process or thread writes the same file. None where the file is there by then.
   /// Throws PeerError, naming the file, where the other takes longer than `timeout`; InputError where the folder cannot
   /// be written.
-  static std::optional<CacheWriter> begin(const std::filesystem::path& file, const std::string& key, uint32_t bytes_an_id, std::chrono::milliseconds timeout);
+  static std::optional<CacheWriter> begin(const std::filesystem::path& file, const std::string& key,
+                                          uint32_t bytes_an_id, std::chrono::milliseconds timeout);
 
   CacheWriter(CacheWriter&&) noexcept = default;
   /// Removes what was written where it was not committed.
@@ -49,7 +50,8 @@ class CacheWriter {
   [[nodiscard]] const CacheHeader& header() const { return header_; }
 
  private:
-  CacheWriter(std::filesystem::path file, std::filesystem::path partial, UniqueFd fd) : file_(std::move(file)), partial_(std::move(partial)), fd_(std::move(fd)) {}
+  CacheWriter(std::filesystem::path file, std::filesystem::path partial, UniqueFd fd)
+      : file_(std::move(file)), partial_(std::move(partial)), fd_(std::move(fd)) {}
   void flush();
   [[noreturn]] void fail(const char* what) const;
 

@@ -20,9 +20,13 @@ using tokenizer::Fingerprint;
 using tokenizer::Tokenizer;
 
 /// What ends a document; none where it is not asked for or the tokenizer has none.
-std::optional<int32_t> end_of_document(const Tokenizer& tokenizer, bool append_eos) { return append_eos ? tokenizer.eos_id() : std::nullopt; }
+std::optional<int32_t> end_of_document(const Tokenizer& tokenizer, bool append_eos) {
+  return append_eos ? tokenizer.eos_id() : std::nullopt;
+}
 
-std::string eos_text(std::optional<int32_t> eos) { return eos ? fmt::format("eos {}", *eos) : "no eos"; }
+std::string eos_text(std::optional<int32_t> eos) {
+  return eos ? fmt::format("eos {}", *eos) : "no eos";
+}
 
 std::string key_of(const std::vector<fs::path>& files, const CorpusOptions& options, const Tokenizer& tokenizer) {
   Fingerprint key;
@@ -52,7 +56,8 @@ fs::path cache_file(const CorpusOptions& options, const std::string& key) {
   if (!options.cache_dir.empty()) {
     folders.push_back(options.cache_dir);
   } else {
-    folders.push_back((fs::is_directory(options.path) ? options.path : fs::absolute(options.path).parent_path()) / ".trainyard");
+    folders.push_back((fs::is_directory(options.path) ? options.path : fs::absolute(options.path).parent_path()) /
+                      ".trainyard");
     if (auto user = user_cache_folder()) folders.push_back(*user);
   }
   const std::string name = key + ".tokens";
@@ -60,10 +65,12 @@ fs::path cache_file(const CorpusOptions& options, const std::string& key) {
     if (fs::exists(folder / name)) return folder / name;
   for (const fs::path& folder : folders)
     if (can_be_written(folder)) return folder / name;
-  throw InputError(fmt::format("{}: this folder for the tokenised corpus cannot be written; set data.cache_dir", folders.back().string()));
+  throw InputError(fmt::format("{}: this folder for the tokenised corpus cannot be written; set data.cache_dir",
+                               folders.back().string()));
 }
 
-void tokenise(const std::vector<fs::path>& files, const CorpusOptions& options, const Tokenizer& tokenizer, CacheWriter& writer) {
+void tokenise(const std::vector<fs::path>& files, const CorpusOptions& options, const Tokenizer& tokenizer,
+              CacheWriter& writer) {
   const auto eos = end_of_document(tokenizer, options.append_eos);
   for (const fs::path& path : files) {
     const MappedFile file(path);
@@ -77,13 +84,15 @@ void tokenise(const std::vector<fs::path>& files, const CorpusOptions& options, 
   if (writer.header().documents == 0) throw InputError(fmt::format("{}: the corpus is empty", options.path.string()));
 }
 
-void build(const fs::path& cached, const std::string& key, const std::vector<fs::path>& files, const CorpusOptions& options, const Tokenizer& tokenizer) {
+void build(const fs::path& cached, const std::string& key, const std::vector<fs::path>& files,
+           const CorpusOptions& options, const Tokenizer& tokenizer) {
   const uint32_t bytes_an_id = tokenizer.vocab_size() <= 1 << 16 ? 2 : 4;
   auto writer = CacheWriter::begin(cached, key, bytes_an_id, options.timeout);
   if (!writer) return;
   tokenise(files, options, tokenizer, *writer);
   writer->commit();
-  spdlog::info("{}: {} tokens in {} documents, kept in {}", options.path.string(), with_thousands(static_cast<int64_t>(writer->header().ids)),
+  spdlog::info("{}: {} tokens in {} documents, kept in {}", options.path.string(),
+               with_thousands(static_cast<int64_t>(writer->header().ids)),
                with_thousands(static_cast<int64_t>(writer->header().documents)), cached.string());
 }
 

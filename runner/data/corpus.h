@@ -44,23 +44,24 @@ class TokenArray {
 };
 
 struct CorpusOptions {
-  std::filesystem::path path;       ///< .txt (a document a file), .jsonl (a document a line), or a folder of them
-  std::string field = "text";       ///< of each JSON line
-  bool append_eos = true;           ///< after each document, where the tokenizer has an end of text
-  std::filesystem::path cache_dir;  ///< "" = .trainyard beside the corpus, or the user's cache folder where that is read-only
+  std::filesystem::path path;  ///< .txt (a document a file), .jsonl (a document a line), or a folder of them
+  std::string field = "text";  ///< of each JSON line
+  bool append_eos = true;      ///< after each document, where the tokenizer has an end of text
+  std::filesystem::path
+      cache_dir;  ///< "" = .trainyard beside the corpus, or the user's cache folder where that is read-only
   std::chrono::milliseconds timeout{std::chrono::minutes(30)};  ///< of waiting while another process tokenises it
 };
 
 /// The corpus as ids. The first to ask for it tokenises it, in bounded memory, into a file in the cache folder that is
-/// whole or not there; others, on this machine or on a shared file system, wait for it. The file's name is a hash of the
-/// content, the tokenizer and the options, so a changed corpus is another file.
-/// Throws InputError for a path, an encoding (file and byte offset), a JSON line (file and line) or a folder that the
-/// user has to mend, and for a corpus without a single id; PeerError where another process holds the lock for longer
-/// than the time-out.
+/// whole or not there; others, on this machine or on a shared file system, wait for it. The file's name is a hash of
+/// the content, the tokenizer and the options, so a changed corpus is another file. Throws InputError for a path, an
+/// encoding (file and byte offset), a JSON line (file and line) or a folder that the user has to mend, and for a corpus
+/// without a single id; PeerError where another process holds the lock for longer than the time-out.
 TokenArray open_corpus(const CorpusOptions& options, const tokenizer::Tokenizer& tokenizer);
 
 /// The same of a text in memory, one document, without a cache. `name` is what messages call it.
-TokenArray tokenise_text(std::string_view text, const tokenizer::Tokenizer& tokenizer, bool append_eos, std::string name);
+TokenArray tokenise_text(std::string_view text, const tokenizer::Tokenizer& tokenizer, bool append_eos,
+                         std::string name);
 
 /// Throws InputError, naming corpus, position and id, where an id is not in [0, vocab_size). Reads every id once.
 void check_ids(const TokenArray& tokens, int64_t vocab_size);

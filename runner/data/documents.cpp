@@ -15,14 +15,22 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-bool is_corpus_file(const fs::path& path) { return path.extension() == ".txt" || path.extension() == ".jsonl"; }
-bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+bool is_corpus_file(const fs::path& path) {
+  return path.extension() == ".txt" || path.extension() == ".jsonl";
+}
+bool is_hidden(const fs::path& path) {
+  return path.filename().string().starts_with('.');
+}
 
-bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool is_space(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r');
+}
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
 
-/// Whether every split pattern in use ends a piece at `cut`: "x|\ny" would not do, the line's end may belong to x; "x\n|y"
-/// and "x| y" do, and neither side's piece depends on the other side.
+/// Whether every split pattern in use ends a piece at `cut`: "x|\ny" would not do, the line's end may belong to x;
+/// "x\n|y" and "x| y" do, and neither side's piece depends on the other side.
 bool is_between_pieces(std::string_view text, size_t cut) {
   const bool is_line = text[cut - 1] == '\n' && !is_space(text[cut - 2]) && is_letter(text[cut]);
   const bool is_word = is_letter(text[cut - 1]) && text[cut] == ' ' && is_letter(text[cut + 1]);
@@ -47,7 +55,9 @@ json parse_line(std::string_view line, const std::string& where) {
 
 std::string take_field(std::string_view line, const std::string& field, const std::string& where) {
   json object = parse_line(line, where);
-  if (!object.is_object()) throw InputError(fmt::format("{}: must be a JSON object with the field '{}', is {}", where, field, object.type_name()));
+  if (!object.is_object())
+    throw InputError(
+        fmt::format("{}: must be a JSON object with the field '{}', is {}", where, field, object.type_name()));
   const auto found = object.find(field);
   if (found == object.end()) {
     std::vector<std::string> names;
@@ -56,7 +66,8 @@ std::string take_field(std::string_view line, const std::string& field, const st
     throw InputError(fmt::format("{}: no field '{}'{}; the line has {}; data.field names the one to take", where, field,
                                  near ? fmt::format(", did you mean '{}'?", *near) : "", fmt::join(names, ", ")));
   }
-  if (!found->is_string()) throw InputError(fmt::format("{}: the field '{}' must be a string, is {}", where, field, found->type_name()));
+  if (!found->is_string())
+    throw InputError(fmt::format("{}: the field '{}' must be a string, is {}", where, field, found->type_name()));
   return std::move(found->get_ref<std::string&>());
 }
 
@@ -87,15 +98,19 @@ void visit_text(const MappedFile& file, const VisitPart& visit) {
 }  // namespace
 
 std::vector<fs::path> corpus_files(const fs::path& path) {
-  if (!fs::exists(path)) throw InputError(fmt::format("{}: no such file or folder; data.path names the corpus", path.string()));
+  if (!fs::exists(path))
+    throw InputError(fmt::format("{}: no such file or folder; data.path names the corpus", path.string()));
   if (!fs::is_directory(path)) {
-    if (!is_corpus_file(path)) throw InputError(fmt::format("{}: a corpus is a .txt file, a .jsonl file, or a folder of them", path.string()));
+    if (!is_corpus_file(path))
+      throw InputError(fmt::format("{}: a corpus is a .txt file, a .jsonl file, or a folder of them", path.string()));
     return {path};
   }
   std::vector<fs::path> files;
   for (auto entry = fs::recursive_directory_iterator(path); entry != fs::recursive_directory_iterator(); ++entry) {
-    if (is_hidden(entry->path())) entry.disable_recursion_pending();
-    else if (entry->is_regular_file() && is_corpus_file(entry->path())) files.push_back(entry->path());
+    if (is_hidden(entry->path()))
+      entry.disable_recursion_pending();
+    else if (entry->is_regular_file() && is_corpus_file(entry->path()))
+      files.push_back(entry->path());
   }
   if (files.empty()) throw InputError(fmt::format("{}: no .txt and no .jsonl file below this folder", path.string()));
   std::ranges::sort(files);
@@ -112,8 +127,10 @@ size_t part_length(std::string_view text, size_t limit) {
 }
 
 void for_each_part(const MappedFile& file, const std::string& field, const VisitPart& visit) {
-  if (file.path().extension() == ".jsonl") visit_lines(file, field, visit);
-  else visit_text(file, visit);
+  if (file.path().extension() == ".jsonl")
+    visit_lines(file, field, visit);
+  else
+    visit_text(file, visit);
 }
 
 }  // namespace trainyard::data

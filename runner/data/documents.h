@@ -27,7 +27,8 @@ using VisitPart = std::function<void(std::string_view part, DocumentEnd end)>;
 
 /// Hands the documents of one file to `visit`, part by part: a .txt file is one, a .jsonl file has one a line, in the
 /// string member `field`; empty lines are passed over.
-/// Throws InputError: no UTF-8 (file and byte offset), a line that is no JSON object or lacks the field (file and line).
+/// Throws InputError: no UTF-8 (file and byte offset), a line that is no JSON object or lacks the field (file and
+/// line).
 void for_each_part(const MappedFile& file, const std::string& field, const VisitPart& visit);
 
 }  // namespace trainyard::data

@@ -12,9 +12,9 @@ constexpr int32_t kIgnored = -100;  ///< a target that counts for nothing
 
 /// One rank's rows of one micro-batch, on the CPU. A rank may have none: then rows is 0 and all tensors are empty.
 struct Batch {
-  Tensor input_ids;          ///< [rows, tokens] int32
-  Tensor targets;            ///< [rows, tokens] int32: what position t has to predict; kIgnored = nothing
-  Tensor position_ids;       ///< [rows, tokens] int32, restarting at 0 with each document; undefined: one document a row
+  Tensor input_ids;     ///< [rows, tokens] int32
+  Tensor targets;       ///< [rows, tokens] int32: what position t has to predict; kIgnored = nothing
+  Tensor position_ids;  ///< [rows, tokens] int32, restarting at 0 with each document; undefined: one document a row
   int64_t valid_tokens = 0;  ///< targets that are not ignored; sum them over ranks and micro-batches for a step's mean
 };
 

@@ -11,9 +11,11 @@ void require_same(const json& state, const json& ours, const std::string& data) 
   for (const auto& [name, value] : ours.items()) {
     const json saved = state.is_object() ? state.value(name, json()) : json();
     if (saved == value) continue;
-    throw InputError(fmt::format("the checkpoint's place in the data does not fit {}: {} is {} and was {} when it was saved; resume with the same data "
-                                 "settings, or start anew with --checkpoint.resume never",
-                                 data, name, value.dump(), saved.dump()));
+    throw InputError(
+        fmt::format("the checkpoint's place in the data does not fit {}: {} is {} and was {} when it was saved; resume "
+                    "with the same data "
+                    "settings, or start anew with --checkpoint.resume never",
+                    data, name, value.dump(), saved.dump()));
   }
 }
 

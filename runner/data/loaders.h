@@ -20,7 +20,7 @@ struct PackingOptions {
   int64_t batch_size = 8;          ///< rows a rank and micro-batch
   int64_t accumulation_steps = 1;  ///< micro-batches a step
   uint64_t seed = 0;
-  bool shuffle = true;             ///< else the order of the corpus
+  bool shuffle = true;  ///< else the order of the corpus
 };
 
 /// Cuts a corpus into windows of sequence_length + 1 ids that overlap by one, so that each id but the first is a target
@@ -37,18 +37,18 @@ enum class Prefer { TrainingBatches, SingleBatch };
 struct TokenBatchOptions {
   Place place;
   Prefer prefer = Prefer::TrainingBatches;
-  int64_t accumulation_steps = 1;  ///< a rank's rows of a step are split into so many consecutive pieces, some may be empty
-  int64_t vocab_size = 0;          ///< of the model; an id outside is an InputError. 0: only negative ids are
+  int64_t accumulation_steps =
+      1;                   ///< a rank's rows of a step are split into so many consecutive pieces, some may be empty
+  int64_t vocab_size = 0;  ///< of the model; an id outside is an InputError. 0: only negative ids are
 };
 
 /// Replays the pre-tokenised batches of a safetensors file, in file order (docs/tokenizers-and-data.md):
 ///   input_ids [rows, tokens]               one batch for ever
 ///   train.input_ids [steps, rows, tokens]  one batch a step; next() past the last is an InputError
 ///   labels, position_ids                   the same shape and prefix, optional
-/// int32 or int64, read as they are needed. targets[t] = labels[t + 1], the last kIgnored; without labels, input_ids stand for them. Where
-/// position_ids are there, a document begins where they are 0, and its first token is no target; they count on by one
-/// otherwise.
-/// Row g of a batch is at rank g % world.
+/// int32 or int64, read as they are needed. targets[t] = labels[t + 1], the last kIgnored; without labels, input_ids
+/// stand for them. Where position_ids are there, a document begins where they are 0, and its first token is no target;
+/// they count on by one otherwise. Row g of a batch is at rank g % world.
 std::unique_ptr<Loader> token_batches(const std::filesystem::path& file, const TokenBatchOptions& options);
 
 }  // namespace trainyard::data

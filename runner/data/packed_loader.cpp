@@ -17,14 +17,19 @@ class PackedLoader : public Loader {
   PackedLoader(TokenArray tokens, const PackingOptions& options)
       : tokens_(std::move(tokens)), options_(options), windows_((tokens_.size() - 1) / options.sequence_length) {
     if (windows_ < 1)
-      throw InputError(fmt::format("{}: {} tokens, but one sequence takes {} (training.sequence_length + 1); shorten it or give more text",
-                                   tokens_.name(), with_thousands(tokens_.size()), with_thousands(options.sequence_length + 1)));
+      throw InputError(fmt::format(
+          "{}: {} tokens, but one sequence takes {} (training.sequence_length + 1); shorten it or give more text",
+          tokens_.name(), with_thousands(tokens_.size()), with_thousands(options.sequence_length + 1)));
   }
 
   Batch next() override {
     const int64_t rows = options_.batch_size;
-    Batch batch{Tensor::empty({rows, sequence_length()}, DType::Int32), Tensor::empty({rows, sequence_length()}, DType::Int32), {}, rows * sequence_length()};
-    for (int64_t row = 0; row < rows; ++row) fill_row(sequences_seen_ + row * options_.place.world + options_.place.rank, row, batch);
+    Batch batch{Tensor::empty({rows, sequence_length()}, DType::Int32),
+                Tensor::empty({rows, sequence_length()}, DType::Int32),
+                {},
+                rows * sequence_length()};
+    for (int64_t row = 0; row < rows; ++row)
+      fill_row(sequences_seen_ + row * options_.place.world + options_.place.rank, row, batch);
     sequences_seen_ += rows * options_.place.world;
     return batch;
   }
@@ -43,13 +48,18 @@ class PackedLoader : public Loader {
 
   [[nodiscard]] int64_t sequences_seen() const override { return sequences_seen_; }
   [[nodiscard]] int64_t sequences_per_epoch() const override { return windows_; }
-  [[nodiscard]] int64_t sequences_per_step() const override { return options_.batch_size * options_.place.world * options_.accumulation_steps; }
+  [[nodiscard]] int64_t sequences_per_step() const override {
+    return options_.batch_size * options_.place.world * options_.accumulation_steps;
+  }
   [[nodiscard]] int64_t sequence_length() const override { return options_.sequence_length; }
 
  private:
   /// What the order of sequences follows from.
   [[nodiscard]] json order() const {
-    return {{"corpus", tokens_.fingerprint()}, {"sequence_length", options_.sequence_length}, {"seed", options_.seed}, {"shuffle", options_.shuffle}};
+    return {{"corpus", tokens_.fingerprint()},
+            {"sequence_length", options_.sequence_length},
+            {"seed", options_.seed},
+            {"shuffle", options_.shuffle}};
   }
 
   /// Sequence number `sequence` of the endless run of epochs, each in an order of its own.
@@ -73,9 +83,11 @@ class PackedLoader : public Loader {
 
 std::unique_ptr<Loader> packed_loader(TokenArray tokens, const PackingOptions& options) {
   const auto& [rank, world] = options.place;
-  if (options.sequence_length < 1 || options.batch_size < 1 || options.accumulation_steps < 1 || world < 1 || rank < 0 || rank >= world)
-    throw std::invalid_argument(fmt::format("packed_loader: sequence_length {}, batch_size {}, accumulation_steps {}, rank {} of {}", options.sequence_length,
-                                            options.batch_size, options.accumulation_steps, rank, world));
+  if (options.sequence_length < 1 || options.batch_size < 1 || options.accumulation_steps < 1 || world < 1 ||
+      rank < 0 || rank >= world)
+    throw std::invalid_argument(
+        fmt::format("packed_loader: sequence_length {}, batch_size {}, accumulation_steps {}, rank {} of {}",
+                    options.sequence_length, options.batch_size, options.accumulation_steps, rank, world));
   return std::make_unique<PackedLoader>(std::move(tokens), options);
 }
 

@@ -22,8 +22,10 @@ TokenArray TokenArray::map(const std::filesystem::path& cache_file, std::string 
   tokens.file_ = std::make_shared<const MappedFile>(cache_file);
   const CacheHeader header = read_cache_header(*tokens.file_);
   const std::byte* const data = tokens.file_->bytes().data() + sizeof(CacheHeader);
-  if (header.bytes_an_id == sizeof(uint16_t)) tokens.ids_ = std::span(reinterpret_cast<const uint16_t*>(data), header.ids);
-  else tokens.ids_ = std::span(reinterpret_cast<const int32_t*>(data), header.ids);
+  if (header.bytes_an_id == sizeof(uint16_t))
+    tokens.ids_ = std::span(reinterpret_cast<const uint16_t*>(data), header.ids);
+  else
+    tokens.ids_ = std::span(reinterpret_cast<const int32_t*>(data), header.ids);
   tokens.size_ = static_cast<int64_t>(header.ids);
   tokens.name_ = std::move(name);
   tokens.fingerprint_ = std::string(header.key.begin(), header.key.end());
@@ -38,8 +40,11 @@ int32_t TokenArray::operator[](int64_t index) const {
 
 void TokenArray::copy(int64_t begin, std::span<int32_t> ids) const {
   if (begin < 0 || begin > size_ || static_cast<int64_t>(ids.size()) > size_ - begin)
-    throw std::out_of_range(fmt::format("{}: ids [{}, {}) of {}", name_, begin, begin + static_cast<int64_t>(ids.size()), size_));
-  std::visit([&](const auto& all) { std::ranges::copy(all.subspan(static_cast<size_t>(begin), ids.size()), ids.begin()); }, ids_);
+    throw std::out_of_range(
+        fmt::format("{}: ids [{}, {}) of {}", name_, begin, begin + static_cast<int64_t>(ids.size()), size_));
+  std::visit(
+      [&](const auto& all) { std::ranges::copy(all.subspan(static_cast<size_t>(begin), ids.size()), ids.begin()); },
+      ids_);
 }
 
 void check_ids(const TokenArray& tokens, int64_t vocab_size) {
@@ -50,8 +55,10 @@ void check_ids(const TokenArray& tokens, int64_t vocab_size) {
     tokens.copy(begin, ids);
     const auto bad = std::ranges::find_if(ids, [&](int32_t id) { return id < 0 || id >= vocab_size; });
     if (bad != ids.end())
-      throw InputError(fmt::format("{}: token {} has id {}, but the model's vocabulary ends at {}; the tokenizer and the model do not belong together",
-                                   tokens.name(), begin + (bad - ids.begin()), *bad, vocab_size - 1));
+      throw InputError(
+          fmt::format("{}: token {} has id {}, but the model's vocabulary ends at {}; the tokenizer and the model do "
+                      "not belong together",
+                      tokens.name(), begin + (bad - ids.begin()), *bad, vocab_size - 1));
   }
 }
 

@@ -31,11 +31,13 @@ class TokenBatches : public Loader {
  public:
   TokenBatches(const std::filesystem::path& file, const TokenBatchOptions& options) : file_(file), options_(options) {
     const bool has_run = file_.has("train.input_ids"), has_single = file_.has("input_ids");
-    if (!has_run && !has_single) throw InputError(fmt::format("{}: neither input_ids nor train.input_ids", file.string()));
+    if (!has_run && !has_single)
+      throw InputError(fmt::format("{}: neither input_ids nor train.input_ids", file.string()));
     is_run_ = has_run && (options.prefer == Prefer::TrainingBatches || !has_single);
     shape_ = file_.entry(name("input_ids")).shape;
     if (shape_.size() != (is_run_ ? 3U : 2U) || count_of(shape_) == 0)
-      throw InputError(fmt::format("{}: {} is {}, must be {}, none of them 0", file.string(), name("input_ids"), to_string(shape_), is_run_ ? "[steps, rows, tokens]" : "[rows, tokens]"));
+      throw InputError(fmt::format("{}: {} is {}, must be {}, none of them 0", file.string(), name("input_ids"),
+                                   to_string(shape_), is_run_ ? "[steps, rows, tokens]" : "[rows, tokens]"));
     for (const char* const part : {"input_ids", "labels", "position_ids"}) check_tensor(name(part));
     steps_ = is_run_ ? shape_.front() : 1;
     rows_ = shape_[shape_.size() - 2];
@@ -44,7 +46,8 @@ class TokenBatches : public Loader {
 
   Batch next() override {
     if (is_run_ && step_ >= steps_)
-      throw InputError(fmt::format("{}: {} has {} steps, and step {} was asked for; lower training.steps", file_.path().string(), name("input_ids"), steps_, step_ + 1));
+      throw InputError(fmt::format("{}: {} has {} steps, and step {} was asked for; lower training.steps",
+                                   file_.path().string(), name("input_ids"), steps_, step_ + 1));
     if (micro_ == 0 && (is_run_ || !batch_.input_ids.defined())) batch_ = rank_rows();
     const int64_t rows = batch_.input_ids.size(0), pieces = options_.accumulation_steps;
     const int64_t begin = rows * micro_ / pieces, end = rows * (micro_ + 1) / pieces;
@@ -67,7 +70,9 @@ class TokenBatches : public Loader {
 
   [[nodiscard]] int64_t sequences_seen() const override { return step_ * rows_; }
   [[nodiscard]] int64_t sequences_per_epoch() const override { return steps_ * rows_; }
-  [[nodiscard]] std::optional<int64_t> steps_available() const override { return is_run_ ? std::optional(steps_) : std::nullopt; }
+  [[nodiscard]] std::optional<int64_t> steps_available() const override {
+    return is_run_ ? std::optional(steps_) : std::nullopt;
+  }
   [[nodiscard]] int64_t sequences_per_step() const override { return rows_; }
   [[nodiscard]] int64_t sequence_length() const override { return tokens_; }
 
@@ -80,40 +85,50 @@ class TokenBatches : public Loader {
     const auto& entry = file_.entry(tensor);
     const auto dtype = entry.dtype();
     if (dtype != DType::Int32 && dtype != DType::Int64)
-      throw InputError(fmt::format("{}: {} is {}, must be I32 or I64", file_.path().string(), tensor, entry.stored_dtype));
+      throw InputError(
+          fmt::format("{}: {} is {}, must be I32 or I64", file_.path().string(), tensor, entry.stored_dtype));
     if (entry.shape != shape_)
-      throw InputError(fmt::format("{}: {} is {}, but {} is {}", file_.path().string(), tensor, to_string(entry.shape), name("input_ids"), to_string(shape_)));
+      throw InputError(fmt::format("{}: {} is {}, but {} is {}", file_.path().string(), tensor, to_string(entry.shape),
+                                   name("input_ids"), to_string(shape_)));
   }
 
   /// The current step's numbers of `part`; empty where the file has no such tensor.
   [[nodiscard]] Grid read(const char* part) const {
-    Grid grid{fmt::format("{}: {}{}", file_.path().string(), name(part), is_run_ ? fmt::format("[{}]", step_) : ""), tokens_, {}};
+    Grid grid{fmt::format("{}: {}{}", file_.path().string(), name(part), is_run_ ? fmt::format("[{}]", step_) : ""),
+              tokens_,
+              {}};
     if (!file_.has(name(part))) return grid;
     const Tensor stored = is_run_ ? file_.read_rows(name(part), step_, 1) : file_.read(name(part));
     grid.values.reserve(static_cast<size_t>(stored.count()));
     const auto take = [&](const auto values) {
       for (const int64_t value : values) {
         const auto at = static_cast<int64_t>(grid.values.size());
-        if (value < std::numeric_limits<int32_t>::min() || value > std::numeric_limits<int32_t>::max()) grid.fail(at / tokens_, at % tokens_, value, "a token id");
+        if (value < std::numeric_limits<int32_t>::min() || value > std::numeric_limits<int32_t>::max())
+          grid.fail(at / tokens_, at % tokens_, value, "a token id");
         grid.values.push_back(static_cast<int32_t>(value));
       }
     };
-    if (stored.dtype() == DType::Int64) take(stored.values<int64_t>());
-    else take(stored.values<int32_t>());
+    if (stored.dtype() == DType::Int64)
+      take(stored.values<int64_t>());
+    else
+      take(stored.values<int32_t>());
     return grid;
   }
 
   void check_id(const Grid& grid, int64_t row, int64_t token, int32_t id) const {
     const bool is_below = options_.vocab_size == 0 || id < options_.vocab_size;
     if (id < 0 || !is_below)
-      grid.fail(row, token, id, options_.vocab_size == 0 ? "a token id" : fmt::format("in the model's vocabulary (0 to {})", options_.vocab_size - 1));
+      grid.fail(row, token, id,
+                options_.vocab_size == 0 ? "a token id"
+                                         : fmt::format("in the model's vocabulary (0 to {})", options_.vocab_size - 1));
   }
 
   static void check_positions(const Grid& positions, int64_t row) {
     int32_t before = -1;
     for (int64_t token = 0; token < positions.tokens; ++token) {
       const int32_t position = positions.row(row)[static_cast<size_t>(token)];
-      if (position != 0 && position != before + 1) positions.fail(row, token, position, fmt::format("{} or, where a document begins, 0", before + 1));
+      if (position != 0 && position != before + 1)
+        positions.fail(row, token, position, fmt::format("{} or, where a document begins, 0", before + 1));
       before = position;
     }
   }
@@ -140,12 +155,15 @@ class TokenBatches : public Loader {
     return batch;
   }
 
-  void fill_row(const Grid& ids, const Grid& labels, const Grid& positions, int64_t row, int64_t to, Batch& batch) const {
+  void fill_row(const Grid& ids, const Grid& labels, const Grid& positions, int64_t row, int64_t to,
+                Batch& batch) const {
     const auto first = static_cast<size_t>(to * tokens_), length = static_cast<size_t>(tokens_);
-    const auto input = batch.input_ids.values<int32_t>().subspan(first, length), targets = batch.targets.values<int32_t>().subspan(first, length);
+    const auto input = batch.input_ids.values<int32_t>().subspan(first, length),
+               targets = batch.targets.values<int32_t>().subspan(first, length);
     if (!positions.values.empty()) {
       check_positions(positions, row);
-      std::ranges::copy(positions.row(row), batch.position_ids.values<int32_t>().begin() + static_cast<ptrdiff_t>(first));
+      std::ranges::copy(positions.row(row),
+                        batch.position_ids.values<int32_t>().begin() + static_cast<ptrdiff_t>(first));
     }
     for (int64_t token = 0; token < tokens_; ++token) {
       const int32_t id = ids.row(row)[static_cast<size_t>(token)];
@@ -156,8 +174,11 @@ class TokenBatches : public Loader {
   }
 
   [[nodiscard]] Batch part(int64_t begin, int64_t rows) const {
-    Batch out{batch_.input_ids.rows(begin, rows), batch_.targets.rows(begin, rows), batch_.position_ids.defined() ? batch_.position_ids.rows(begin, rows) : Tensor(), 0};
-    if (rows > 0) out.valid_tokens = std::ranges::count_if(std::as_const(out.targets).values<int32_t>(), [](int32_t id) { return id != kIgnored; });
+    Batch out{batch_.input_ids.rows(begin, rows), batch_.targets.rows(begin, rows),
+              batch_.position_ids.defined() ? batch_.position_ids.rows(begin, rows) : Tensor(), 0};
+    if (rows > 0)
+      out.valid_tokens = std::ranges::count_if(std::as_const(out.targets).values<int32_t>(),
+                                               [](int32_t id) { return id != kIgnored; });
     return out;
   }
 
@@ -175,7 +196,8 @@ class TokenBatches : public Loader {
 std::unique_ptr<Loader> token_batches(const std::filesystem::path& file, const TokenBatchOptions& options) {
   const auto& [rank, world] = options.place;
   if (options.accumulation_steps < 1 || world < 1 || rank < 0 || rank >= world)
-    throw std::invalid_argument(fmt::format("token_batches: accumulation_steps {}, rank {} of {}", options.accumulation_steps, rank, world));
+    throw std::invalid_argument(
+        fmt::format("token_batches: accumulation_steps {}, rank {} of {}", options.accumulation_steps, rank, world));
   return std::make_unique<TokenBatches>(file, options);
 }
 

@@ -7,8 +7,10 @@ namespace trainyard::models {
 
 std::unique_ptr<LanguageModel> build(const ModelConfig& config) {
   switch (config.family) {
-    case Family::Llama: return build_llama(config);
-    case Family::Qwen3: return build_qwen3(config);
+    case Family::Llama:
+      return build_llama(config);
+    case Family::Qwen3:
+      return build_qwen3(config);
   }
   throw std::logic_error("models::build: a family without a model");
 }

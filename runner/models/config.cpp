@@ -30,7 +30,8 @@ class Fields {
   [[nodiscard]] double number(const char* key, double otherwise) const {
     if (!has(key)) return otherwise;
     const json& value = object_.at(key);
-    if (!value.is_number() || value.get<double>() <= 0) fail(key, fmt::format("is {}; a number above 0 is needed", value.dump()));
+    if (!value.is_number() || value.get<double>() <= 0)
+      fail(key, fmt::format("is {}; a number above 0 is needed", value.dump()));
     return value.get<double>();
   }
 
@@ -72,7 +73,8 @@ void refuse_unknown_variants(const Fields& fields) {
   if (fields.text("hidden_act", "silu") != "silu") fields.fail("hidden_act", "must be silu");
   if (fields.flag("attention_bias", false)) fields.fail("attention_bias", "is true; models here have no biases");
   if (fields.flag("mlp_bias", false)) fields.fail("mlp_bias", "is true; models here have no biases");
-  if (fields.flag("use_sliding_window", false)) fields.fail("use_sliding_window", "is true; attention here sees the whole sequence");
+  if (fields.flag("use_sliding_window", false))
+    fields.fail("use_sliding_window", "is true; attention here sees the whole sequence");
 }
 
 RopeScaling scaling_of(const Fields& rope) {
@@ -84,7 +86,8 @@ RopeScaling scaling_of(const Fields& rope) {
   scaling.low_freq_factor = rope.number("low_freq_factor", 1);
   scaling.high_freq_factor = rope.number("high_freq_factor", 4);
   scaling.original_length = rope.number("original_max_position_embeddings", 8192);
-  if (scaling.high_freq_factor <= scaling.low_freq_factor) rope.fail("high_freq_factor", "must be above low_freq_factor");
+  if (scaling.high_freq_factor <= scaling.low_freq_factor)
+    rope.fail("high_freq_factor", "must be above low_freq_factor");
   return scaling;
 }
 
@@ -101,8 +104,10 @@ void read_rope(const Fields& fields, ModelConfig& config) {
 
 void check_heads(const Fields& fields, const ModelConfig& config) {
   if (config.heads % config.kv_heads != 0)
-    fields.fail("num_key_value_heads", fmt::format("is {}, which does not divide num_attention_heads {}", config.kv_heads, config.heads));
-  if (config.head_dim % 2 != 0) fields.fail("head_dim", fmt::format("is {}; rotary positions need an even one", config.head_dim));
+    fields.fail("num_key_value_heads",
+                fmt::format("is {}, which does not divide num_attention_heads {}", config.kv_heads, config.heads));
+  if (config.head_dim % 2 != 0)
+    fields.fail("head_dim", fmt::format("is {}; rotary positions need an even one", config.head_dim));
 }
 
 }  // namespace
@@ -160,11 +165,12 @@ std::string to_hugging_face(const ModelConfig& config) {
       {"torch_dtype", "float32"},
   };
   if (config.rope_scaling.factor != 1) {
-    document["rope_scaling"] = {{"rope_type", "llama3"},
-                                {"factor", config.rope_scaling.factor},
-                                {"low_freq_factor", config.rope_scaling.low_freq_factor},
-                                {"high_freq_factor", config.rope_scaling.high_freq_factor},
-                                {"original_max_position_embeddings", static_cast<int64_t>(config.rope_scaling.original_length)}};
+    document["rope_scaling"] = {
+        {"rope_type", "llama3"},
+        {"factor", config.rope_scaling.factor},
+        {"low_freq_factor", config.rope_scaling.low_freq_factor},
+        {"high_freq_factor", config.rope_scaling.high_freq_factor},
+        {"original_max_position_embeddings", static_cast<int64_t>(config.rope_scaling.original_length)}};
   }
   return document.dump(2) + "\n";
 }
@@ -177,11 +183,15 @@ int64_t parameter_count(const ModelConfig& c) {
 }
 
 double flops_per_token(const ModelConfig& c, int64_t tokens) {
-  const int64_t block = 2 * c.hidden_size * c.head_dim * (c.heads + c.kv_heads) + 3 * c.hidden_size * c.intermediate_size;
+  const int64_t block =
+      2 * c.hidden_size * c.head_dim * (c.heads + c.kv_heads) + 3 * c.hidden_size * c.intermediate_size;
   const int64_t matrices = c.layers * block + c.vocab_size * c.hidden_size;
-  return 6.0 * static_cast<double>(matrices) + 12.0 * static_cast<double>(c.layers * c.heads * c.head_dim) * static_cast<double>(tokens);
+  return 6.0 * static_cast<double>(matrices) +
+         12.0 * static_cast<double>(c.layers * c.heads * c.head_dim) * static_cast<double>(tokens);
 }
 
-std::string_view name_of(Family family) { return family == Family::Qwen3 ? "qwen3" : "llama"; }
+std::string_view name_of(Family family) {
+  return family == Family::Qwen3 ? "qwen3" : "llama";
+}
 
 }  // namespace trainyard::models

@@ -40,9 +40,9 @@ ModelConfig preset(const std::string& name);
 /// All elements of all parameters; a tied head counts once.
 int64_t parameter_count(const ModelConfig& config);
 
-/// Floating-point operations of forward and backward for a token in sequences of `tokens`: 6 · N + 12 · layers · heads ·
-/// head_dim · tokens, N the matrix parameters (the input embedding only where it is also the head). No causal halving,
-/// as torchtitan counts.
+/// Floating-point operations of forward and backward for a token in sequences of `tokens`: 6 · N + 12 · layers · heads
+/// · head_dim · tokens, N the matrix parameters (the input embedding only where it is also the head). No causal
+/// halving, as torchtitan counts.
 double flops_per_token(const ModelConfig& config, int64_t tokens);
 
 std::string_view name_of(Family family);

@@ -70,7 +70,8 @@ Tensor Decoder::next_logits(const std::vector<int32_t>& ids, std::vector<nn::Key
   Tensor logits;
   run_root(nullptr, [&] {
     const int64_t before = caches.front().length;
-    const nn::DecoderContext context{1, count, counted_positions(1, count, before), {}, rope_tables(before + count), &caches};
+    const nn::DecoderContext context{
+        1, count, counted_positions(1, count, before), {}, rope_tables(before + count), &caches};
     const Tensor h = hidden(Tensor::from<int32_t>(ids, {1, count}), context, nullptr).value();
     logits = Tensor::empty({1, config_.vocab_size}, h.dtype());
     ops::matmul(h.rows(count - 1, 1), head().value(), logits, {.b = ops::Transpose::Yes});

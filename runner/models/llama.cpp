@@ -57,7 +57,8 @@ class LlamaBlock : public DecoderBlock {
 }  // namespace
 
 std::unique_ptr<LanguageModel> build_llama(const ModelConfig& config) {
-  return std::make_unique<Decoder>(config, [](const ModelConfig& c, int layer) { return std::make_unique<LlamaBlock>(c, layer); });
+  return std::make_unique<Decoder>(
+      config, [](const ModelConfig& c, int layer) { return std::make_unique<LlamaBlock>(c, layer); });
 }
 
 }  // namespace trainyard::models

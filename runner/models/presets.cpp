@@ -84,8 +84,8 @@ ModelConfig preset(const std::string& name) {
     known.push_back(known_name);
   }
   const auto near = nearest(name, known);
-  throw InputError(fmt::format("model.preset '{}' is not known{}; known are {}", name, near ? fmt::format(", did you mean '{}'?", *near) : "",
-                               fmt::join(known, ", ")));
+  throw InputError(fmt::format("model.preset '{}' is not known{}; known are {}", name,
+                               near ? fmt::format(", did you mean '{}'?", *near) : "", fmt::join(known, ", ")));
 }
 
 }  // namespace trainyard::models

@@ -19,7 +19,8 @@ class Qwen3Attention : public nn::Module {
         k_norm_(name_of("k_norm"), c.head_dim, static_cast<float>(c.rms_norm_eps)),
         heads_{c.heads, c.kv_heads, c.head_dim},
         layer_(layer) {
-    add_child(q_proj_), add_child(k_proj_), add_child(v_proj_), add_child(o_proj_), add_child(q_norm_), add_child(k_norm_);
+    add_child(q_proj_), add_child(k_proj_), add_child(v_proj_), add_child(o_proj_), add_child(q_norm_),
+        add_child(k_norm_);
   }
 
   Variable operator()(const Variable& x, const nn::DecoderContext& context) const {
@@ -61,7 +62,8 @@ class Qwen3Block : public DecoderBlock {
 }  // namespace
 
 std::unique_ptr<LanguageModel> build_qwen3(const ModelConfig& config) {
-  return std::make_unique<Decoder>(config, [](const ModelConfig& c, int layer) { return std::make_unique<Qwen3Block>(c, layer); });
+  return std::make_unique<Decoder>(
+      config, [](const ModelConfig& c, int layer) { return std::make_unique<Qwen3Block>(c, layer); });
 }
 
 }  // namespace trainyard::models

@@ -22,7 +22,8 @@ struct KeyValueCache {
 struct DecoderContext {
   int64_t rows = 0, tokens = 0;  ///< the blocks' input has rows · tokens rows
   Tensor positions;              ///< int32 [rows · tokens]
-  Tensor document_starts;        ///< int32 [rows · tokens]: index in its row of each token's document; undefined: a row is one
+  Tensor
+      document_starts;  ///< int32 [rows · tokens]: index in its row of each token's document; undefined: a row is one
   ops::RopeTables rope;
   std::vector<KeyValueCache>* caches = nullptr;  ///< while generating: one a layer, and rows is 1
 };
@@ -30,7 +31,8 @@ struct DecoderContext {
 /// Rotary positions (Su et al. 2021) on the heads of x [rows · tokens, heads · dim].
 Variable rotate(const Variable& x, const DecoderContext& context);
 
-/// Causal attention with scale dim^-½, inside each document. With caches, `layer`'s takes k and v in and q sees all it holds.
+/// Causal attention with scale dim^-½, inside each document. With caches, `layer`'s takes k and v in and q sees all it
+/// holds.
 Variable causal_attention(const Variable& q, const Variable& k, const Variable& v, const Heads& heads, int layer,
                           const DecoderContext& context);
 

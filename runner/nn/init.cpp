@@ -46,7 +46,8 @@ void fill_normal(SplitMix64 random, float deviation, std::span<float> row) {
 
 }  // namespace
 
-void initial_rows(const autograd::Parameter& parameter, uint64_t seed, int64_t row_begin, int64_t rows, std::span<float> out) {
+void initial_rows(const autograd::Parameter& parameter, uint64_t seed, int64_t row_begin, int64_t rows,
+                  std::span<float> out) {
   if (parameter.init().kind == autograd::Init::Kind::Ones) {
     std::fill(out.begin(), out.end(), 1.0F);
     return;

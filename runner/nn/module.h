@@ -52,7 +52,9 @@ class Module {
   Parameter& add_parameter(const std::string& suffix, Shape shape, Init init = {});
   /// A part that a derived class holds as a member.
   void add_child(Module& child) { children_.push_back(&child); }
-  [[nodiscard]] std::string name_of(const std::string& suffix) const { return name_.empty() ? suffix : name_ + "." + suffix; }
+  [[nodiscard]] std::string name_of(const std::string& suffix) const {
+    return name_.empty() ? suffix : name_ + "." + suffix;
+  }
 
   /// Runs `body` as this module's forward: hooks around it, on the way back too, recomputed there if set so.
   Variable run(const Variable& x, std::function<Variable(const Variable&)> body);

@@ -10,10 +10,14 @@ namespace {
 /// What is left of the way from peak to floor at progress p.
 double remaining(config::Decay decay, double p) {
   switch (decay) {
-    case config::Decay::Cosine: return 0.5 * (1 + std::cos(std::numbers::pi * p));
-    case config::Decay::Linear: return 1 - p;
-    case config::Decay::Sqrt: return 1 - std::sqrt(p);
-    case config::Decay::Constant: return 1;
+    case config::Decay::Cosine:
+      return 0.5 * (1 + std::cos(std::numbers::pi * p));
+    case config::Decay::Linear:
+      return 1 - p;
+    case config::Decay::Sqrt:
+      return 1 - std::sqrt(p);
+    case config::Decay::Constant:
+      return 1;
   }
   return 1;
 }

@@ -33,7 +33,8 @@ void Engine::fully_shard(nn::Module& module) {
     if (!taken.contains(parameter)) parameters.push_back(parameter);
 
   const bool is_root = module.name().empty();
-  Group& group = *groups_.emplace_back(std::make_unique<Group>(is_root ? "root" : module.name(), parameters, mesh_, policy_));
+  Group& group =
+      *groups_.emplace_back(std::make_unique<Group>(is_root ? "root" : module.name(), parameters, mesh_, policy_));
   for (const Piece& piece : group.layout().pieces) {
     const int64_t count = piece.local.count * piece.row_elements;
     Shape shape = piece.parameter->shape();
@@ -61,7 +62,8 @@ void Engine::before_forward(Group& group, bool is_root, bool will_go_back) {
 }
 
 void Engine::after_forward(Group& group, bool is_root, bool will_go_back) {
-  if (std::ranges::find(backward_order_, &group) == backward_order_.end()) backward_order_.insert(backward_order_.begin(), &group);
+  if (std::ranges::find(backward_order_, &group) == backward_order_.end())
+    backward_order_.insert(backward_order_.begin(), &group);
   // The root keeps its parameters: its backward comes first, so a reshard here would gather them again at once.
   const bool keeps = will_go_back && (is_root || policy_.reshard == Reshard::AfterBackward);
   if (!keeps) reshard(group);

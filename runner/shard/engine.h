@@ -52,7 +52,8 @@ class Engine {
 
   /// `last`: the gradients of the step are complete after this one, so reduce them.
   void begin_micro_batch(bool last);
-  /// Waits for the reductions under way. Afterwards gradients are valid, of all micro-batches since release_gradients().
+  /// Waits for the reductions under way. Afterwards gradients are valid, of all micro-batches since
+  /// release_gradients().
   void finish_backward();
   void release_gradients();
 

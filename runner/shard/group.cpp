@@ -15,7 +15,8 @@ Tensor released(int64_t elements, DType dtype) {
 
 }  // namespace
 
-Group::Group(std::string label, std::span<autograd::Parameter* const> parameters, const Mesh& mesh, const Policy& policy)
+Group::Group(std::string label, std::span<autograd::Parameter* const> parameters, const Mesh& mesh,
+             const Policy& policy)
     : label_(std::move(label)),
       layout_(parameters, mesh.shard().world(), mesh.shard().rank()),
       sharders_(mesh.shard()),

@@ -39,8 +39,8 @@ class Group {
 
   /// Starts the reduction of the gradients gathered so far and gives the unsharded ones back.
   void begin_reduction();
-  /// Takes the reduction a stage on: scattered, then summed over replicas, then added to shard_gradient(). Waits for the
-  /// stage under way. True when that was the last.
+  /// Takes the reduction a stage on: scattered, then summed over replicas, then added to shard_gradient(). Waits for
+  /// the stage under way. True when that was the last.
   bool advance_reduction();
   /// No gradient any more: the next reduction begins a new sum.
   void release_gradient();

@@ -9,7 +9,9 @@ namespace trainyard::shard {
 namespace {
 
 /// `count` elements from `begin` on of a one-dimensional tensor.
-Tensor slice(const Tensor& flat, int64_t begin, int64_t count) { return flat.rows(begin, count); }
+Tensor slice(const Tensor& flat, int64_t begin, int64_t count) {
+  return flat.rows(begin, count);
+}
 
 }  // namespace
 
@@ -24,7 +26,8 @@ Layout::Layout(std::span<autograd::Parameter* const> parameters, int world_size,
     const int64_t rows = parameter->shape()[0];
     const int64_t row_elements = rows == 0 ? 0 : parameter->count() / rows;
     const int64_t chunk_rows = chunk_of(rows, world, 0).count;
-    pieces.push_back({parameter, rows, row_elements, chunk_rows, chunk_of(rows, world, rank), shard_elements, whole_elements});
+    pieces.push_back(
+        {parameter, rows, row_elements, chunk_rows, chunk_of(rows, world, rank), shard_elements, whole_elements});
     shard_elements += chunk_rows * row_elements;
     whole_elements += rows * row_elements;
   }

@@ -22,10 +22,10 @@ Rows chunk_of(int64_t rows, int world, int rank);
 struct Piece {
   autograd::Parameter* parameter;
   int64_t rows, row_elements;
-  int64_t chunk_rows;      ///< rows of the first, longest chunk: what every rank sends, short ones padded by zeros
-  Rows local;              ///< of this rank
-  int64_t shard_offset;    ///< elements, in a rank's padded shard
-  int64_t whole_offset;    ///< elements, in the group's unsharded parameters
+  int64_t chunk_rows;    ///< rows of the first, longest chunk: what every rank sends, short ones padded by zeros
+  Rows local;            ///< of this rank
+  int64_t shard_offset;  ///< elements, in a rank's padded shard
+  int64_t whole_offset;  ///< elements, in the group's unsharded parameters
 };
 
 /// How the parameters of one group lie: unsharded one after the other; sharded, in a rank's padded shard, each one's

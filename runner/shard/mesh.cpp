@@ -20,7 +20,8 @@ std::unique_ptr<comm::Communicator> dimension(comm::Communicator& world, int siz
 
 Mesh::Mesh(comm::Communicator& world, int replicate, int shard) : world_(&world) {
   if (replicate < 1 || shard < 1 || replicate * shard != world.world())
-    throw std::invalid_argument(fmt::format("mesh: replicate {} × shard {} is not the world of {}", replicate, shard, world.world()));
+    throw std::invalid_argument(
+        fmt::format("mesh: replicate {} × shard {} is not the world of {}", replicate, shard, world.world()));
   own_shard_ = dimension(world, shard, world.rank() / shard, "shard");
   own_replicate_ = dimension(world, replicate, world.rank() % shard, "replicate");
   shard_ = own_shard_ ? own_shard_.get() : &world;

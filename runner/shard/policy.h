@@ -16,7 +16,8 @@ struct Policy {
   DType param_dtype = DType::Float32;   ///< of unsharded parameters, gathers and compute; shards are float32
   DType reduce_dtype = DType::Float32;  ///< of unsharded gradients and their reduction; reduced ones are float32
   int prefetch = 1;                     ///< groups gathered ahead of the one in use
-  bool sync_every_micro_batch = false;  ///< reduce each micro-batch's gradients, not only their sum: less memory, more traffic
+  bool sync_every_micro_batch =
+      false;  ///< reduce each micro-batch's gradients, not only their sum: less memory, more traffic
 };
 
 }  // namespace trainyard::shard

@@ -13,11 +13,15 @@ enum class DType : uint8_t { Float32, BFloat16, Float64, Int32, Int64, UInt8 };
 constexpr size_t size_of(DType dtype) {
   switch (dtype) {
     case DType::Float64:
-    case DType::Int64: return 8;
+    case DType::Int64:
+      return 8;
     case DType::Float32:
-    case DType::Int32: return 4;
-    case DType::BFloat16: return 2;
-    case DType::UInt8: return 1;
+    case DType::Int32:
+      return 4;
+    case DType::BFloat16:
+      return 2;
+    case DType::UInt8:
+      return 1;
   }
   return 0;
 }
@@ -47,11 +51,29 @@ static_assert(sizeof(BFloat16) == 2);
 /// The DType of a C++ element type, for checked access.
 template <typename T>
 struct DTypeOf;
-template <> struct DTypeOf<float> { static constexpr DType value = DType::Float32; };
-template <> struct DTypeOf<double> { static constexpr DType value = DType::Float64; };
-template <> struct DTypeOf<BFloat16> { static constexpr DType value = DType::BFloat16; };
-template <> struct DTypeOf<int32_t> { static constexpr DType value = DType::Int32; };
-template <> struct DTypeOf<int64_t> { static constexpr DType value = DType::Int64; };
-template <> struct DTypeOf<uint8_t> { static constexpr DType value = DType::UInt8; };
+template <>
+struct DTypeOf<float> {
+  static constexpr DType value = DType::Float32;
+};
+template <>
+struct DTypeOf<double> {
+  static constexpr DType value = DType::Float64;
+};
+template <>
+struct DTypeOf<BFloat16> {
+  static constexpr DType value = DType::BFloat16;
+};
+template <>
+struct DTypeOf<int32_t> {
+  static constexpr DType value = DType::Int32;
+};
+template <>
+struct DTypeOf<int64_t> {
+  static constexpr DType value = DType::Int64;
+};
+template <>
+struct DTypeOf<uint8_t> {
+  static constexpr DType value = DType::UInt8;
+};
 
 }  // namespace trainyard

@@ -91,8 +91,12 @@ void MemoryLedger::add(size_t bytes) {
 }
 
 MemoryScope::MemoryScope(std::shared_ptr<MemoryLedger> ledger) : outer_(std::exchange(t_ledger, std::move(ledger))) {}
-MemoryScope::~MemoryScope() { t_ledger = std::move(outer_); }
-const std::shared_ptr<MemoryLedger>& current_ledger() { return t_ledger; }
+MemoryScope::~MemoryScope() {
+  t_ledger = std::move(outer_);
+}
+const std::shared_ptr<MemoryLedger>& current_ledger() {
+  return t_ledger;
+}
 
 void* allocate_host(size_t bytes) {
   const size_t size = rounded(bytes);
@@ -116,8 +120,14 @@ void free_host(void* address, size_t bytes) noexcept {
     std::free(address);
 }
 
-void trim_host_cache() noexcept { host_cache().trim(); }
-size_t resident_bytes() { return status_bytes("VmRSS:"); }
-size_t peak_resident_bytes() { return status_bytes("VmHWM:"); }
+void trim_host_cache() noexcept {
+  host_cache().trim();
+}
+size_t resident_bytes() {
+  return status_bytes("VmRSS:");
+}
+size_t peak_resident_bytes() {
+  return status_bytes("VmHWM:");
+}
 
 }  // namespace trainyard

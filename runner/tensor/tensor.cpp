@@ -15,7 +15,9 @@ int64_t count_of(const Shape& shape) {
   return count;
 }
 
-std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+std::string to_string(const Shape& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
 
 Storage::Storage(size_t bytes, Device device) : bytes_(bytes), device_(device), ledger_(current_ledger()) {
   if (device.kind != DeviceKind::Cpu) throw std::invalid_argument("Storage: this build holds tensors on the CPU only");
@@ -51,7 +53,8 @@ Tensor Tensor::zeros(Shape shape, DType dtype, Device device) {
 Tensor Tensor::from_bytes(std::span<const std::byte> bytes, Shape shape, DType dtype) {
   Tensor made = empty(std::move(shape), dtype);
   if (made.bytes() != bytes.size())
-    throw std::invalid_argument(fmt::format("Tensor: {} bytes given for {} of {}", bytes.size(), to_string(made.shape_), name_of(dtype)));
+    throw std::invalid_argument(
+        fmt::format("Tensor: {} bytes given for {} of {}", bytes.size(), to_string(made.shape_), name_of(dtype)));
   if (!bytes.empty()) std::memcpy(made.raw(), bytes.data(), bytes.size());
   return made;
 }
@@ -65,23 +68,27 @@ Tensor Tensor::view(std::shared_ptr<Storage> storage, size_t byte_offset, Shape 
   made.dtype_ = dtype;
   if (byte_offset + made.bytes() > made.storage_->bytes())
     throw std::invalid_argument(fmt::format("Tensor: {} of {} at byte {} reaches past a storage of {} bytes",
-                                            to_string(made.shape_), name_of(dtype), byte_offset, made.storage_->bytes()));
+                                            to_string(made.shape_), name_of(dtype), byte_offset,
+                                            made.storage_->bytes()));
   return made;
 }
 
 int64_t Tensor::size(int dim) const {
   const int index = dim < 0 ? dim + rank() : dim;
-  if (index < 0 || index >= rank()) throw std::invalid_argument(fmt::format("Tensor: dimension {} of shape {}", dim, to_string(shape_)));
+  if (index < 0 || index >= rank())
+    throw std::invalid_argument(fmt::format("Tensor: dimension {} of shape {}", dim, to_string(shape_)));
   return shape_[static_cast<size_t>(index)];
 }
 
 Tensor Tensor::rows(int64_t begin, int64_t count) const {
   if (shape_.empty() || begin < 0 || count < 0 || begin + count > shape_[0])
-    throw std::invalid_argument(fmt::format("Tensor: rows {} to {} of shape {}", begin, begin + count, to_string(shape_)));
+    throw std::invalid_argument(
+        fmt::format("Tensor: rows {} to {} of shape {}", begin, begin + count, to_string(shape_)));
   Shape shape = shape_;
   shape[0] = count;
   const int64_t row_count = shape_[0] == 0 ? 0 : count_ / shape_[0];
-  return view(storage_, byte_offset_ + static_cast<size_t>(begin * row_count) * size_of(dtype_), std::move(shape), dtype_);
+  return view(storage_, byte_offset_ + static_cast<size_t>(begin * row_count) * size_of(dtype_), std::move(shape),
+              dtype_);
 }
 
 Tensor Tensor::reshape(Shape shape) const {

@@ -90,7 +90,8 @@ class Tensor {
   /// The same elements in another shape of the same count: a view.
   [[nodiscard]] Tensor reshape(Shape shape) const;
 
-  /// Host elements. Throws std::invalid_argument where T is not the dtype; the storage must be materialized, on the CPU.
+  /// Host elements. Throws std::invalid_argument where T is not the dtype; the storage must be materialized, on the
+  /// CPU.
   template <typename T>
   [[nodiscard]] T* data() {
     return static_cast<T*>(checked(DTypeOf<T>::value));

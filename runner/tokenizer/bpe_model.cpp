@@ -12,7 +12,9 @@ namespace {
 
 constexpr uint64_t kEmpty = ~uint64_t{0};
 
-uint64_t pair_key(int32_t left, int32_t right) { return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32U | static_cast<uint32_t>(right); }
+uint64_t pair_key(int32_t left, int32_t right) {
+  return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32U | static_cast<uint32_t>(right);
+}
 
 uint64_t mixed(uint64_t key) {  // the finisher of splitmix64
   key = (key ^ (key >> 30U)) * 0xbf58476d1ce4e5b9U;
@@ -41,7 +43,9 @@ const BpeModel::Joined* BpeModel::MergeTable::find(int32_t left, int32_t right) 
   }
 }
 
-size_t BpeModel::HashBytes::operator()(std::string_view bytes) const { return XXH3_64bits(bytes.data(), bytes.size()); }
+size_t BpeModel::HashBytes::operator()(std::string_view bytes) const {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
 
 BpeModel::BpeModel(Vocabulary vocabulary) : vocabulary_(std::move(vocabulary)), merges_(vocabulary_.merges) {
   vocabulary_.merges = {};

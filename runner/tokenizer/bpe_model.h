@@ -19,7 +19,10 @@ struct Merge {
   int32_t left, right, result;
 };
 
-enum class WholePiece { ByMerges, First };  ///< First: a piece that is itself in the vocabulary is that token (tiktoken, ignore_merges)
+enum class WholePiece {
+  ByMerges,
+  First
+};  ///< First: a piece that is itself in the vocabulary is that token (tiktoken, ignore_merges)
 
 /// Byte-pair encoding of one piece of text: its bytes are tokens, and the neighbours of the lowest rank, the leftmost
 /// of equals, are joined until no two can be. Immutable; a thread needs a Scratch of its own.
@@ -31,7 +34,7 @@ class BpeModel {
     std::vector<Merge> merges;
     WholePiece whole_piece = WholePiece::ByMerges;
     std::optional<int32_t> unknown;
-    bool fuse_unknown = false;                       ///< neighbouring unknown bytes become one token
+    bool fuse_unknown = false;  ///< neighbouring unknown bytes become one token
   };
   struct Scratch {
     struct Symbol {

@@ -18,7 +18,8 @@ struct BpeTokenizer::Workspace {
 };
 
 BpeTokenizer::BpeTokenizer(BpeParts parts) : parts_(std::move(parts)), vocab_size_(parts_.model.size()) {
-  if (!parts_.special.texts.empty()) vocab_size_ = std::max<int64_t>(vocab_size_, parts_.special.texts.rbegin()->first + 1);
+  if (!parts_.special.texts.empty())
+    vocab_size_ = std::max<int64_t>(vocab_size_, parts_.special.texts.rbegin()->first + 1);
   const auto find = [this](const std::string& written) { return find_token(written); };
   eos_ = document_end(parts_.special, find);
   bos_ = document_begin(parts_.special, find);
@@ -40,7 +41,8 @@ std::vector<int32_t> BpeTokenizer::encode(std::string_view text) const {
   std::vector<int32_t> ids;
   ids.reserve(text.size() / 3);
   auto workspace = take_workspace();
-  parts_.splitter.split(text, workspace->splitter, [&](std::string_view piece) { encode_piece(piece, *workspace, ids); });
+  parts_.splitter.split(text, workspace->splitter,
+                        [&](std::string_view piece) { encode_piece(piece, *workspace, ids); });
   give_back(std::move(workspace));
   return ids;
 }
@@ -61,7 +63,8 @@ std::string BpeTokenizer::decode(std::span<const int32_t> ids) const {
     } else if (const auto& piece = parts_.model.piece(ids[at])) {
       text += *piece;
     } else {
-      throw InputError(fmt::format("decode: id {} at position {} stands for nothing; ids run from 0 to {}", ids[at], at, vocab_size_ - 1));
+      throw InputError(fmt::format("decode: id {} at position {} stands for nothing; ids run from 0 to {}", ids[at], at,
+                                   vocab_size_ - 1));
     }
   }
   return text;

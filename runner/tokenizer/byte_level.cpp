@@ -32,7 +32,9 @@ constexpr std::array<int, 0x144> kBytes = make_bytes();
 
 }  // namespace
 
-const std::array<char32_t, 256>& byte_characters() { return kCharacters; }
+const std::array<char32_t, 256>& byte_characters() {
+  return kCharacters;
+}
 
 std::optional<unsigned char> byte_of(char32_t character) {
   if (character >= kBytes.size() || kBytes[character] < 0) return std::nullopt;

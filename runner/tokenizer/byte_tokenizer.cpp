@@ -22,9 +22,12 @@ class ByteTokenizer : public Tokenizer {
     std::string text;
     for (size_t at = 0; at < ids.size(); ++at) {
       if (ids[at] < 0 || ids[at] > kEndOfText)
-        throw InputError(fmt::format("decode: id {} at position {} stands for nothing; ids run from 0 to {}", ids[at], at, kEndOfText));
-      if (ids[at] == kEndOfText) text += "<|endoftext|>";
-      else text += static_cast<char>(ids[at]);
+        throw InputError(fmt::format("decode: id {} at position {} stands for nothing; ids run from 0 to {}", ids[at],
+                                     at, kEndOfText));
+      if (ids[at] == kEndOfText)
+        text += "<|endoftext|>";
+      else
+        text += static_cast<char>(ids[at]);
     }
     return text;
   }
@@ -37,6 +40,8 @@ class ByteTokenizer : public Tokenizer {
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> byte_tokenizer() { return std::make_unique<ByteTokenizer>(); }
+std::unique_ptr<Tokenizer> byte_tokenizer() {
+  return std::make_unique<ByteTokenizer>();
+}
 
 }  // namespace trainyard::tokenizer

@@ -12,7 +12,9 @@ struct Fingerprint::State {
   XXH3_state_t hash;
 };
 
-Fingerprint::Fingerprint() : state_(std::make_unique<State>()) { XXH3_128bits_reset(&state_->hash); }
+Fingerprint::Fingerprint() : state_(std::make_unique<State>()) {
+  XXH3_128bits_reset(&state_->hash);
+}
 Fingerprint::~Fingerprint() = default;
 
 Fingerprint& Fingerprint::add(std::string_view part) {

@@ -50,7 +50,8 @@ SplitRule read_split(const Field& split) {
   const Field pattern = split.at("pattern");
   const Field regex = pattern.at("Regex");
   const bool is_literal = regex.is_null();
-  return {is_literal ? pattern.at("String").text() : regex.text(), is_literal, read_behavior(split.at("behavior")), split.at("invert").flag(false)};
+  return {is_literal ? pattern.at("String").text() : regex.text(), is_literal, read_behavior(split.at("behavior")),
+          split.at("invert").flag(false)};
 }
 
 void read_pre_tokenizer(const Field& step, PreTokenizer& out) {
@@ -90,7 +91,8 @@ void read_merges(const Field& merges, VocabularyReader& vocabulary) {
     }
     const std::string& text = merges.element(i).text();
     const size_t space = text.find(' ');
-    if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos) merges.element(i).fail("two tokens with one space between them");
+    if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos)
+      merges.element(i).fail("two tokens with one space between them");
     vocabulary.add_merge(text.substr(0, space), text.substr(space + 1), fmt::format("{}[{}]", merges.where(), i));
   }
 }
@@ -98,7 +100,8 @@ void read_merges(const Field& merges, VocabularyReader& vocabulary) {
 BpeModel read_model(const Field& model, SpecialTokens& special) {
   if (const Field type = model.at("type"); !type.is_null() && type.text() != "BPE")
     type.fail("BPE (for others give the original file: a SentencePiece model)");
-  require_absent(model.at("byte_fallback"), "byte fallback does not go with byte-level BPE; give the original SentencePiece file");
+  require_absent(model.at("byte_fallback"),
+                 "byte fallback does not go with byte-level BPE; give the original SentencePiece file");
   require_absent(model.at("dropout"), "dropout makes encoding random; set it to null");
   require_absent(model.at("continuing_subword_prefix"), "not a byte-level BPE");
   require_absent(model.at("end_of_word_suffix"), "not a byte-level BPE");
@@ -108,7 +111,8 @@ BpeModel read_model(const Field& model, SpecialTokens& special) {
   BpeModel::Vocabulary vocabulary = reader.take();
   if (const Field unknown = model.at("unk_token"); !unknown.is_null()) {
     vocabulary.unknown = reader.find(unknown.text());
-    if (!vocabulary.unknown) throw InputError(fmt::format("{}: '{}' is not in the vocabulary", unknown.where(), unknown.text()));
+    if (!vocabulary.unknown)
+      throw InputError(fmt::format("{}: '{}' is not in the vocabulary", unknown.where(), unknown.text()));
   }
   vocabulary.fuse_unknown = model.at("fuse_unk").flag(false);
   vocabulary.whole_piece = model.at("ignore_merges").flag(false) ? WholePiece::First : WholePiece::ByMerges;
@@ -125,7 +129,8 @@ void read_added_tokens(const Field& added, SpecialTokens& special) {
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> read_hugging_face(std::string_view content, const std::string& where, SpecialTokens special) {
+std::unique_ptr<Tokenizer> read_hugging_face(std::string_view content, const std::string& where,
+                                             SpecialTokens special) {
   const auto parsed = parse_json(content, where);
   const Field root(parsed, where);
   const std::string fingerprint = Fingerprint().add("hugging-face 1").add(content).add(special.content).hex();
@@ -134,11 +139,12 @@ std::unique_ptr<Tokenizer> read_hugging_face(std::string_view content, const std
   PreTokenizer pre;
   read_pre_tokenizer(root.at("pre_tokenizer"), pre);
   if (!pre.is_byte_level)
-    throw InputError(fmt::format("{}: pre_tokenizer: no ByteLevel step: not a byte-level BPE; give the tokenizer's original file", where));
+    throw InputError(fmt::format(
+        "{}: pre_tokenizer: no ByteLevel step: not a byte-level BPE; give the tokenizer's original file", where));
   BpeModel model = read_model(root.at("model"), special);
   read_added_tokens(root.at("added_tokens"), special);
-  return std::make_unique<BpeTokenizer>(
-      BpeParts{std::move(model), Splitter(pre.rules, where), std::move(normalization), pre.add_prefix_space, std::move(special), fingerprint});
+  return std::make_unique<BpeTokenizer>(BpeParts{std::move(model), Splitter(pre.rules, where), std::move(normalization),
+                                                 pre.add_prefix_space, std::move(special), fingerprint});
 }
 
 }  // namespace trainyard::tokenizer

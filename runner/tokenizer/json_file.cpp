@@ -23,7 +23,9 @@ Field Field::at(const std::string& name) const {
   return {found == value_->end() ? kNull : *found, where_ + (is_top ? ": " : ".") + name};
 }
 
-Field Field::element(size_t index) const { return {array().at(index), fmt::format("{}[{}]", where_, index)}; }
+Field Field::element(size_t index) const {
+  return {array().at(index), fmt::format("{}[{}]", where_, index)};
+}
 
 const json& Field::object() const {
   if (!value_->is_object()) fail("an object");
@@ -47,13 +49,15 @@ bool Field::flag(bool if_absent) const {
 }
 
 int32_t Field::token_id() const {
-  if (!value_->is_number_integer() || *value_ < 0 || *value_ >= kMaxVocab) fail(fmt::format("a token id from 0 to {}", kMaxVocab - 1));
+  if (!value_->is_number_integer() || *value_ < 0 || *value_ >= kMaxVocab)
+    fail(fmt::format("a token id from 0 to {}", kMaxVocab - 1));
   return value_->get<int32_t>();
 }
 
 void Field::fail(std::string_view wanted) const {
   constexpr size_t kShown = 60;
-  std::string shown = value_->is_structured() ? value_->type_name() : value_->dump(-1, ' ', false, json::error_handler_t::replace);
+  std::string shown =
+      value_->is_structured() ? value_->type_name() : value_->dump(-1, ' ', false, json::error_handler_t::replace);
   if (shown.size() > kShown) shown = shown.substr(0, kShown) + "…";
   throw InputError(fmt::format("{}: must be {}, is {}", where_, wanted, is_null() ? "absent" : shown));
 }

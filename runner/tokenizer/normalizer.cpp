@@ -12,23 +12,30 @@ namespace {
 
 utf8proc_option_t options_of(Normalization form) {
   switch (form) {
-    case Normalization::Nfc: return static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
-    case Normalization::Nfd: return static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE);
-    case Normalization::Nfkc: return static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT);
-    case Normalization::Nfkd: return static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT);
+    case Normalization::Nfc:
+      return static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+    case Normalization::Nfd:
+      return static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE);
+    case Normalization::Nfkc:
+      return static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT);
+    case Normalization::Nfkd:
+      return static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT);
   }
   throw std::invalid_argument("normalize: unknown form");
 }
 
 void append_normalized(std::string& out, std::string_view text, utf8proc_option_t options) {
   utf8proc_uint8_t* raw = nullptr;
-  const auto length = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()), &raw, options);
+  const auto length = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                                   static_cast<utf8proc_ssize_t>(text.size()), &raw, options);
   const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> mapped(raw, &std::free);
   if (length < 0) throw std::runtime_error(fmt::format("normalize: {}", utf8proc_errmsg(length)));
   out.append(reinterpret_cast<const char*>(mapped.get()), static_cast<size_t>(length));
 }
 
-bool is_ascii(char c) { return static_cast<unsigned char>(c) < 0x80; }
+bool is_ascii(char c) {
+  return static_cast<unsigned char>(c) < 0x80;
+}
 
 /// ASCII characters are the same in every form and start a new combining sequence, so only runs of others, each with
 /// the ASCII character before it (a letter that an accent may join), have to go through the tables.

@@ -5,7 +5,8 @@
 namespace trainyard::tokenizer {
 
 size_t PairCounts::Hash::operator()(const Pair& pair) const {
-  const uint64_t key = static_cast<uint64_t>(static_cast<uint32_t>(pair.first)) << 32U | static_cast<uint32_t>(pair.second);
+  const uint64_t key =
+      static_cast<uint64_t>(static_cast<uint32_t>(pair.first)) << 32U | static_cast<uint32_t>(pair.second);
   return (key ^ (key >> 29U)) * 0x9e3779b97f4a7c15U;
 }
 
@@ -44,7 +45,8 @@ std::optional<Pair> PairCounts::best() {
     const auto found = pairs_.find(top.pair);
     if (found == pairs_.end()) continue;
     if (found->second.count == top.count) return top.count >= 2 ? std::optional(top.pair) : std::nullopt;
-    if (found->second.count > 0 && found->second.count < top.count) propose(top.pair);  // a rise was proposed when it came
+    if (found->second.count > 0 && found->second.count < top.count)
+      propose(top.pair);  // a rise was proposed when it came
   }
   return std::nullopt;
 }

@@ -34,7 +34,9 @@ class PairCounts {
     int64_t count;
     Pair pair;
     /// For a heap with the best on top.
-    bool operator<(const Candidate& other) const { return count != other.count ? count < other.count : pair > other.pair; }
+    bool operator<(const Candidate& other) const {
+      return count != other.count ? count < other.count : pair > other.pair;
+    }
   };
   struct Hash {
     size_t operator()(const Pair& pair) const;

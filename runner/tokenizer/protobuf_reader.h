@@ -38,11 +38,20 @@ class ProtobufReader {
     const uint64_t tag = varint();
     Field field{static_cast<uint32_t>(tag >> 3U), 0, {}, false};
     switch (tag & 7U) {
-      case 0: field.value = varint(); break;
-      case 1: field.value = fixed(8); break;
-      case 2: field.bytes = take(varint()), field.has_bytes = true; break;
-      case 5: field.value = fixed(4); break;
-      default: fail();
+      case 0:
+        field.value = varint();
+        break;
+      case 1:
+        field.value = fixed(8);
+        break;
+      case 2:
+        field.bytes = take(varint()), field.has_bytes = true;
+        break;
+      case 5:
+        field.value = fixed(4);
+        break;
+      default:
+        fail();
     }
     return field;
   }
@@ -72,7 +81,10 @@ class ProtobufReader {
     return taken;
   }
 
-  [[noreturn]] void fail() const { throw InputError(fmt::format("{}: no whole SentencePiece model (protobuf message damaged, {} bytes before its end)", where_, rest_.size())); }
+  [[noreturn]] void fail() const {
+    throw InputError(fmt::format("{}: no whole SentencePiece model (protobuf message damaged, {} bytes before its end)",
+                                 where_, rest_.size()));
+  }
 
   std::string_view rest_;
   const std::string& where_;

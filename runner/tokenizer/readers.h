@@ -20,13 +20,15 @@ struct NamedContent {
   std::string_view content;
   std::string where;
 };
-std::unique_ptr<Tokenizer> read_vocab_and_merges(const NamedContent& vocab, const NamedContent& merges, SpecialTokens special);
+std::unique_ptr<Tokenizer> read_vocab_and_merges(const NamedContent& vocab, const NamedContent& merges,
+                                                 SpecialTokens special);
 
 /// The file holds ranks only; the split pattern and the special tokens are known by the number of ranks (Llama 3, Qwen,
 /// cl100k_base), else Llama 3's pattern and the tokens of `special`.
 std::unique_ptr<Tokenizer> read_tiktoken(std::string_view content, const std::string& where, SpecialTokens special);
 
-std::unique_ptr<Tokenizer> read_sentencepiece(std::string_view content, const std::string& where, SpecialTokens special);
+std::unique_ptr<Tokenizer> read_sentencepiece(std::string_view content, const std::string& where,
+                                              SpecialTokens special);
 
 /// Whether the first line is tiktoken's `base64 rank`.
 bool looks_like_tiktoken(std::string_view content);

@@ -22,13 +22,15 @@ void require_ok(const sentencepiece::util::Status& status, const std::string& wh
 /// SentencePiece's library, and behind its pieces the tokens that the folder's configuration adds (T5's sentinels).
 class SentencePieceTokenizer : public Tokenizer {
  public:
-  SentencePieceTokenizer(std::string_view content, const std::string& where, SpecialTokens special) : special_(std::move(special)) {
+  SentencePieceTokenizer(std::string_view content, const std::string& where, SpecialTokens special)
+      : special_(std::move(special)) {
     const SentencePieceModel model = parse_sentencepiece(content, where);
     require_ok(model_.LoadFromSerializedProto({content.data(), content.size()}), where);
     if (model.kind == SentencePieceModel::Kind::Unigram) unigram_.emplace(model);
     fingerprint_ = Fingerprint().add("sentencepiece 1").add(content).add(special_.content).hex();
     for (int64_t i = 0; i < special_.extra_ids; ++i)
-      special_.texts.emplace(pieces() + static_cast<int32_t>(i), fmt::format("<extra_id_{}>", special_.extra_ids - 1 - i));
+      special_.texts.emplace(pieces() + static_cast<int32_t>(i),
+                             fmt::format("<extra_id_{}>", special_.extra_ids - 1 - i));
     special_.texts.erase(special_.texts.begin(), special_.texts.lower_bound(pieces()));  // the model has these itself
   }
 
@@ -45,7 +47,8 @@ class SentencePieceTokenizer : public Tokenizer {
     for (size_t at = 0; at < ids.size(); ++at) {
       const bool is_piece = ids[at] >= 0 && ids[at] < pieces();
       if (!is_piece && !special_.texts.contains(ids[at]))
-        throw InputError(fmt::format("decode: id {} at position {} stands for nothing; ids run from 0 to {}", ids[at], at, vocab_size() - 1));
+        throw InputError(fmt::format("decode: id {} at position {} stands for nothing; ids run from 0 to {}", ids[at],
+                                     at, vocab_size() - 1));
       has_added |= !is_piece;
     }
     if (has_added) return decode_with_added(ids);
@@ -54,7 +57,9 @@ class SentencePieceTokenizer : public Tokenizer {
     return text;
   }
 
-  [[nodiscard]] int64_t vocab_size() const override { return special_.texts.empty() ? pieces() : special_.texts.rbegin()->first + 1; }
+  [[nodiscard]] int64_t vocab_size() const override {
+    return special_.texts.empty() ? pieces() : special_.texts.rbegin()->first + 1;
+  }
   [[nodiscard]] std::optional<int32_t> eos_id() const override { return id_or_none(model_.eos_id()); }
   [[nodiscard]] std::optional<int32_t> bos_id() const override { return id_or_none(model_.bos_id()); }
   [[nodiscard]] std::string fingerprint() const override { return fingerprint_; }
@@ -71,20 +76,25 @@ class SentencePieceTokenizer : public Tokenizer {
     out.reserve(text.size() + text.size() / 2);
     for (size_t i = 0; i < pieces_of_text.pieces_size(); ++i) {
       const auto piece = pieces_of_text.pieces(static_cast<int>(i));
-      if (model_.IsByte(static_cast<int>(piece.id()))) out += byte_written(piece.piece());
-      else out += piece.piece();
+      if (model_.IsByte(static_cast<int>(piece.id())))
+        out += byte_written(piece.piece());
+      else
+        out += piece.piece();
     }
     return out;
   }
 
   /// "<0xE3>" is one byte.
-  static char byte_written(const std::string& piece) { return static_cast<char>(std::stoi(piece.substr(3, 2), nullptr, 16)); }
+  static char byte_written(const std::string& piece) {
+    return static_cast<char>(std::stoi(piece.substr(3, 2), nullptr, 16));
+  }
 
   /// As transformers prints them: every token as it is written, the space in front of the text taken off.
   [[nodiscard]] std::string decode_with_added(std::span<const int32_t> ids) const {
     std::string text;
     for (const int32_t id : ids) text += id < pieces() ? model_.IdToPiece(id) : special_.texts.at(id);
-    for (size_t at = text.find(kSpace); at != std::string::npos; at = text.find(kSpace, at)) text.replace(at, kSpace.size(), " ");
+    for (size_t at = text.find(kSpace); at != std::string::npos; at = text.find(kSpace, at))
+      text.replace(at, kSpace.size(), " ");
     return text.starts_with(' ') ? text.substr(1) : text;
   }
 
@@ -96,7 +106,8 @@ class SentencePieceTokenizer : public Tokenizer {
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> read_sentencepiece(std::string_view content, const std::string& where, SpecialTokens special) {
+std::unique_ptr<Tokenizer> read_sentencepiece(std::string_view content, const std::string& where,
+                                              SpecialTokens special) {
   return std::make_unique<SentencePieceTokenizer>(content, where, std::move(special));
 }
 

@@ -20,7 +20,8 @@ SentencePieceModel::Piece parse_piece(std::string_view message, const std::strin
     if (field->number == 1) piece.text = field->bytes;
     if (field->number == 2) piece.score = field->as_float();
     if (field->number == 3) {
-      if (field->value < 1 || field->value > 6) throw InputError(fmt::format("{}: unknown piece type {}", where, field->value));
+      if (field->value < 1 || field->value > 6)
+        throw InputError(fmt::format("{}: unknown piece type {}", where, field->value));
       piece.type = static_cast<PieceType>(field->value);
     }
   }
@@ -33,7 +34,8 @@ void parse_trainer_spec(std::string_view message, const std::string& where, Sent
   ProtobufReader fields(message, where);
   while (const auto field = fields.next()) {
     if (field->number == 3) {
-      if (field->value < 1 || field->value > 4) throw InputError(fmt::format("{}: unknown model type {}", where, field->value));
+      if (field->value < 1 || field->value > 4)
+        throw InputError(fmt::format("{}: unknown model type {}", where, field->value));
       model.kind = static_cast<Kind>(field->value);
     }
     if (field->number == 35) model.byte_fallback = field->value != 0;
@@ -69,7 +71,8 @@ class CharsmapCheck {
 
  private:
   static constexpr int8_t kUnknown = -1;
-  static constexpr int kMaxKeys = 32;    ///< on one path: the library keeps so many results of a search and reads as many as were found
+  static constexpr int kMaxKeys =
+      32;  ///< on one path: the library keeps so many results of a search and reads as many as were found
   static constexpr int kMaxDepth = 256;  ///< published maps stay below 40; a cycle does not
 
   static uint32_t offset(uint32_t unit) { return (unit >> 10U) << ((unit & (1U << 9U)) >> 6U); }
@@ -91,7 +94,9 @@ class CharsmapCheck {
     return keys_below_[at] = static_cast<int8_t>(most);
   }
 
-  [[noreturn]] void fail(const char* what) const { throw InputError(fmt::format("{}: normalizer: precompiled_charsmap is damaged: {}", where_, what)); }
+  [[noreturn]] void fail(const char* what) const {
+    throw InputError(fmt::format("{}: normalizer: precompiled_charsmap is damaged: {}", where_, what));
+  }
 
   const std::string& where_;
   std::vector<uint32_t> units_;
@@ -106,9 +111,11 @@ SentencePieceModel parse_sentencepiece(std::string_view content, const std::stri
   ProtobufReader fields(content, where);
   while (const auto field = fields.next()) {
     if (field->number == 1) {
-      if (model.pieces.size() >= static_cast<size_t>(kMaxVocab)) throw InputError(fmt::format("{}: more than {} pieces", where, kMaxVocab));
+      if (model.pieces.size() >= static_cast<size_t>(kMaxVocab))
+        throw InputError(fmt::format("{}: more than {} pieces", where, kMaxVocab));
       model.pieces.push_back(parse_piece(field->bytes, fmt::format("{}: piece {}", where, model.pieces.size())));
-      if (model.pieces.back().type == PieceType::Unknown) model.unknown_id = static_cast<int32_t>(model.pieces.size()) - 1;
+      if (model.pieces.back().type == PieceType::Unknown)
+        model.unknown_id = static_cast<int32_t>(model.pieces.size()) - 1;
     }
     if (field->number == 2) parse_trainer_spec(field->bytes, where, model);
     if (field->number == 3 || field->number == 5) parse_normalizer_spec(field->bytes, where, model);

@@ -24,8 +24,8 @@ struct SentencePieceModel {
   std::vector<std::string_view> charsmaps;  ///< of normalizer and denormalizer, where they have one
 };
 
-/// Reads `content` and checks what the library takes on trust: it follows the offsets in a character map without looking
-/// whether they stay inside. Throws InputError, beginning with `where`.
+/// Reads `content` and checks what the library takes on trust: it follows the offsets in a character map without
+/// looking whether they stay inside. Throws InputError, beginning with `where`.
 SentencePieceModel parse_sentencepiece(std::string_view content, const std::string& where);
 
 }  // namespace trainyard::tokenizer

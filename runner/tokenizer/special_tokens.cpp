@@ -32,7 +32,8 @@ void read_ends(const Field& config, SpecialTokens& special) {
 }
 
 void read_added_tokens(const Field& file, SpecialTokens& special) {
-  for (const auto& [text, id] : file.object().items()) special.texts[Field(id, file.where() + ": " + text).token_id()] = text;
+  for (const auto& [text, id] : file.object().items())
+    special.texts[Field(id, file.where() + ": " + text).token_id()] = text;
 }
 
 void read_config(const Field& config, SpecialTokens& special) {
@@ -48,7 +49,8 @@ void read_config(const Field& config, SpecialTokens& special) {
   for (const auto& [id, token] : decoder.object().items()) {
     const Field field(token, decoder.where() + "." + id);
     const auto number = parse_int(id);
-    if (!number || *number < 0 || *number >= kMaxVocab) throw InputError(fmt::format("{}: the key must be a token id from 0 to {}", field.where(), kMaxVocab - 1));
+    if (!number || *number < 0 || *number >= kMaxVocab)
+      throw InputError(fmt::format("{}: the key must be a token id from 0 to {}", field.where(), kMaxVocab - 1));
     special.texts[static_cast<int32_t>(*number)] = field.at("content").text();
   }
 }

@@ -11,11 +11,11 @@ namespace trainyard::tokenizer {
 
 /// Tokens that no text is encoded to, and what the files of a tokenizer's folder say of them.
 struct SpecialTokens {
-  std::map<int32_t, std::string> texts;   ///< how each is written
-  std::optional<std::string> eos, bos;    ///< as the configuration has them
-  std::string tokenizer_class;            ///< of tokenizer_config.json, "Fast" taken off; "" where it is not said
-  int64_t extra_ids = 0;                  ///< T5's sentinels: <extra_id_{n-1}> first, behind the last piece
-  std::string content;                    ///< the files read, for the fingerprint
+  std::map<int32_t, std::string> texts;  ///< how each is written
+  std::optional<std::string> eos, bos;   ///< as the configuration has them
+  std::string tokenizer_class;           ///< of tokenizer_config.json, "Fast" taken off; "" where it is not said
+  int64_t extra_ids = 0;                 ///< T5's sentinels: <extra_id_{n-1}> first, behind the last piece
+  std::string content;                   ///< the files read, for the fingerprint
 };
 
 /// Reads added_tokens.json, tokenizer_config.json and special_tokens_map.json of `folder`, as far as they are there.

@@ -37,13 +37,18 @@ std::string with_unicode_space(std::string_view pattern) {
     const char c = pattern[i];
     if (c == '\\' && i + 1 < pattern.size()) {
       const char escaped = pattern[++i];
-      if (escaped == 's') out += in_class ? std::string(kWhiteSpace) : fmt::format("[{}]", kWhiteSpace);
-      else if (escaped == 'S' && !in_class) out += fmt::format("[^{}]", kWhiteSpace);
-      else out += c, out += escaped;
+      if (escaped == 's')
+        out += in_class ? std::string(kWhiteSpace) : fmt::format("[{}]", kWhiteSpace);
+      else if (escaped == 'S' && !in_class)
+        out += fmt::format("[^{}]", kWhiteSpace);
+      else
+        out += c, out += escaped;
       continue;
     }
-    if (c == '[' && !in_class) in_class = true;
-    else if (c == ']') in_class = false;
+    if (c == '[' && !in_class)
+      in_class = true;
+    else if (c == ']')
+      in_class = false;
     out += c;
   }
   return out;
@@ -57,10 +62,12 @@ std::string message_of(int error) {
 
 Code compile(const SplitRule& rule, std::string_view where) {
   const std::string pattern = rule.is_literal ? rule.pattern : with_unicode_space(rule.pattern);
-  const uint32_t options = rule.is_literal ? PCRE2_LITERAL | PCRE2_UTF : PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C;
+  const uint32_t options =
+      rule.is_literal ? PCRE2_LITERAL | PCRE2_UTF : PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C;
   int error = 0;
   size_t offset = 0;
-  Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), options, &error, &offset, nullptr));
+  Code code(
+      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), options, &error, &offset, nullptr));
   if (!code) throw InputError(fmt::format("{}: split pattern '{}': {}", where, rule.pattern, message_of(error)));
   // Without the compiler to machine code (a pattern too large for it) pcre2_match interprets.
   pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
@@ -90,7 +97,9 @@ class Splitter::Step {
     if (rule_.behavior == SplitBehavior::Isolated)
       return for_each_segment(text, scratch, [&](std::string_view segment, bool) { sink(segment); });
     std::vector<Segment> segments;
-    for_each_segment(text, scratch, [&](std::string_view segment, bool is_match) { segments.push_back({segment, is_match != rule_.inverted}); });
+    for_each_segment(text, scratch, [&](std::string_view segment, bool is_match) {
+      segments.push_back({segment, is_match != rule_.inverted});
+    });
     for (const Segment& segment : joined(segments))
       if (rule_.behavior != SplitBehavior::Removed || !segment.is_match) sink(segment.text);
   }
@@ -107,9 +116,12 @@ class Splitter::Step {
     size_t at = 0;
     while (at < text.size()) {
       const int found = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
-                                    PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, scratch.handles_->match.get(), scratch.handles_->context.get());
+                                    PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, scratch.handles_->match.get(),
+                                    scratch.handles_->context.get());
       if (found == PCRE2_ERROR_NOMATCH) return visit(text.substr(at), false);
-      if (found < 0) throw InputError(fmt::format("{}: split pattern '{}' gives up at byte {} of a text: {}", where_, rule_.pattern, at, message_of(found)));
+      if (found < 0)
+        throw InputError(fmt::format("{}: split pattern '{}' gives up at byte {} of a text: {}", where_, rule_.pattern,
+                                     at, message_of(found)));
       const size_t* const range = pcre2_get_ovector_pointer(scratch.handles_->match.get());
       // Never empty (NOTEMPTY), and \K can only move the start forward, so every round advances.
       const size_t begin = range[0], end = range[1];
@@ -124,8 +136,10 @@ class Splitter::Step {
     bool open = false;  // the last segment of `out` takes the next one in
     for (const Segment& segment : segments) {
       const bool takes = !out.empty() && open_for(out.back(), segment, open);
-      if (takes) out.back().text = {out.back().text.data(), out.back().text.size() + segment.text.size()};
-      else out.push_back(segment);
+      if (takes)
+        out.back().text = {out.back().text.data(), out.back().text.size() + segment.text.size()};
+      else
+        out.push_back(segment);
       open = !takes || rule_.behavior == SplitBehavior::Contiguous;
     }
     return out;
@@ -133,10 +147,14 @@ class Splitter::Step {
 
   [[nodiscard]] bool open_for(const Segment& last, const Segment& next, bool open) const {
     switch (rule_.behavior) {
-      case SplitBehavior::Contiguous: return last.is_match == next.is_match;
-      case SplitBehavior::MergedWithPrevious: return open && !last.is_match && next.is_match;
-      case SplitBehavior::MergedWithNext: return open && last.is_match && !next.is_match;
-      default: return false;
+      case SplitBehavior::Contiguous:
+        return last.is_match == next.is_match;
+      case SplitBehavior::MergedWithPrevious:
+        return open && !last.is_match && next.is_match;
+      case SplitBehavior::MergedWithNext:
+        return open && last.is_match && !next.is_match;
+      default:
+        return false;
     }
   }
 

@@ -16,7 +16,7 @@ struct SplitRule {
   std::string pattern;
   bool is_literal = false;  ///< the pattern is the text itself, not a regular expression
   SplitBehavior behavior = SplitBehavior::Isolated;
-  bool inverted = false;    ///< what lies between the matches counts as the match
+  bool inverted = false;  ///< what lies between the matches counts as the match
 };
 
 /// Cuts text into the pieces that BPE then encodes on their own. Immutable; a thread needs a Scratch of its own.
@@ -53,7 +53,8 @@ class Splitter {
 };
 
 // The published patterns. Llama 3 takes digits in threes, Qwen2 one by one.
-inline constexpr const char* kGpt2Pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+inline constexpr const char* kGpt2Pattern =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 inline constexpr const char* kLlama3Pattern =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 inline constexpr const char* kQwen2Pattern =

@@ -60,7 +60,8 @@ std::vector<std::optional<std::string>> read_pieces(std::string_view content, co
     content.remove_prefix(end == std::string_view::npos ? content.size() : end + 1);
     if (line.empty()) continue;
     auto ranked = parse_line(line);
-    if (!ranked) throw InputError(fmt::format("{}:{}: must be a token in base64, a space and its rank", where, line_number));
+    if (!ranked)
+      throw InputError(fmt::format("{}:{}: must be a token in base64, a space and its rank", where, line_number));
     const auto at = static_cast<size_t>(ranked->rank);
     if (at >= pieces.size()) pieces.resize(at + 1);
     if (pieces[at]) throw InputError(fmt::format("{}:{}: rank {} stands there twice", where, line_number, at));
@@ -88,7 +89,8 @@ std::vector<Merge> merges_of(const std::vector<std::optional<std::string>>& piec
     const std::string_view whole = *pieces[id];
     for (size_t cut = 1; cut < whole.size(); ++cut) {
       const auto left = ids.find(whole.substr(0, cut)), right = ids.find(whole.substr(cut));
-      if (left != ids.end() && right != ids.end()) merges.push_back({left->second, right->second, static_cast<int32_t>(id)});
+      if (left != ids.end() && right != ids.end())
+        merges.push_back({left->second, right->second, static_cast<int32_t>(id)});
     }
   }
   return merges;
@@ -100,7 +102,8 @@ struct Family {
   bool nfc;
 };
 // cl100k_base differs from Llama 3's pattern only in how it is written.
-constexpr std::array kFamilies{Family{128000, kLlama3Pattern, false}, Family{151643, kQwen2Pattern, true}, Family{100256, kLlama3Pattern, false}};
+constexpr std::array kFamilies{Family{128000, kLlama3Pattern, false}, Family{151643, kQwen2Pattern, true},
+                               Family{100256, kLlama3Pattern, false}};
 
 /// Llama 3's 256 special tokens lie behind the ranks; the published file does not hold them.
 void add_llama3_tokens(SpecialTokens& special) {
@@ -115,21 +118,29 @@ void add_llama3_tokens(SpecialTokens& special) {
   add_reserved(9);
   texts.emplace_back("<|eot_id|>");
   add_reserved(256);
-  for (size_t i = 0; i < texts.size(); ++i) special.texts.emplace(kFirst + static_cast<int32_t>(i), texts[i]);  // the folder's own names win
+  for (size_t i = 0; i < texts.size(); ++i)
+    special.texts.emplace(kFirst + static_cast<int32_t>(i), texts[i]);  // the folder's own names win
   if (!special.eos) special.eos = "<|end_of_text|>";
   if (!special.bos) special.bos = "<|begin_of_text|>";
 }
 
 void add_known_tokens(size_t ranks, SpecialTokens& special) {
   if (ranks == 128000) add_llama3_tokens(special);
-  if (ranks == 151643) special.texts.insert({{151643, "<|endoftext|>"}, {151644, "<|im_start|>"}, {151645, "<|im_end|>"}});
+  if (ranks == 151643)
+    special.texts.insert({{151643, "<|endoftext|>"}, {151644, "<|im_start|>"}, {151645, "<|im_end|>"}});
   if (ranks == 100256)
-    special.texts.insert({{100257, "<|endoftext|>"}, {100258, "<|fim_prefix|>"}, {100259, "<|fim_middle|>"}, {100260, "<|fim_suffix|>"}, {100276, "<|endofprompt|>"}});
+    special.texts.insert({{100257, "<|endoftext|>"},
+                          {100258, "<|fim_prefix|>"},
+                          {100259, "<|fim_middle|>"},
+                          {100260, "<|fim_suffix|>"},
+                          {100276, "<|endofprompt|>"}});
 }
 
 }  // namespace
 
-bool looks_like_tiktoken(std::string_view content) { return parse_line(trim(content.substr(0, content.find('\n')))).has_value(); }
+bool looks_like_tiktoken(std::string_view content) {
+  return parse_line(trim(content.substr(0, content.find('\n')))).has_value();
+}
 
 std::unique_ptr<Tokenizer> read_tiktoken(std::string_view content, const std::string& where, SpecialTokens special) {
   BpeModel::Vocabulary vocabulary;
@@ -138,7 +149,8 @@ std::unique_ptr<Tokenizer> read_tiktoken(std::string_view content, const std::st
   for (size_t byte = 0; byte < 256; ++byte) {
     const char text = static_cast<char>(byte);
     const auto found = ids.find(std::string_view(&text, 1));
-    if (found == ids.end()) throw InputError(fmt::format("{}: no token for the byte 0x{:02x}; the file is not complete", where, byte));
+    if (found == ids.end())
+      throw InputError(fmt::format("{}: no token for the byte 0x{:02x}; the file is not complete", where, byte));
     vocabulary.byte_ids[byte] = found->second;
   }
   vocabulary.merges = merges_of(vocabulary.pieces, ids);
@@ -150,7 +162,8 @@ std::unique_ptr<Tokenizer> read_tiktoken(std::string_view content, const std::st
   const std::string fingerprint = Fingerprint().add("tiktoken 1").add(content).add(special.content).hex();
   return std::make_unique<BpeTokenizer>(
       BpeParts{BpeModel(std::move(vocabulary)), Splitter({{rules.pattern}}, where),
-               rules.nfc ? std::vector{Normalization::Nfc} : std::vector<Normalization>{}, false, std::move(special), fingerprint});
+               rules.nfc ? std::vector{Normalization::Nfc} : std::vector<Normalization>{}, false, std::move(special),
+               fingerprint});
 }
 
 }  // namespace trainyard::tokenizer

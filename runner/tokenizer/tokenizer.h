@@ -46,7 +46,8 @@ class Tokenizer {
 ///   "bytes"                     no files: ids 0 to 255 are the bytes, 256 is the end of text
 ///   tokenizer.json              Hugging Face, byte-level BPE
 ///   vocab.json + merges.txt     byte-level BPE; split pattern by the class in tokenizer_config.json, else GPT-2's
-///   tokenizer.model             tiktoken (lines of `base64 rank`: Llama 3) or SentencePiece (protobuf), whatever the name
+///   tokenizer.model             tiktoken (lines of `base64 rank`: Llama 3) or SentencePiece (protobuf), whatever the
+///   name
 /// Special tokens come from added_tokens.json and tokenizer_config.json beside it.
 /// Throws InputError, naming file and line or field, for anything missing or malformed.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path);

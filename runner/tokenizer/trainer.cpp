@@ -31,14 +31,16 @@ Learned learn(PairCounts& counts, int64_t tokens_wanted) {
     const auto pair = counts.best();
     if (!pair) break;
     counts.join(*pair, static_cast<int32_t>(learned.tokens.size()));
-    learned.tokens.push_back(learned.tokens[static_cast<size_t>(pair->first)] + learned.tokens[static_cast<size_t>(pair->second)]);
+    learned.tokens.push_back(learned.tokens[static_cast<size_t>(pair->first)] +
+                             learned.tokens[static_cast<size_t>(pair->second)]);
     learned.merges.push_back(*pair);
   }
   return learned;
 }
 
 ordered_json end_of_text_token() {
-  return {{"content", kEndOfText}, {"single_word", false}, {"lstrip", false}, {"rstrip", false}, {"normalized", false}, {"special", true}};
+  return {{"content", kEndOfText}, {"single_word", false}, {"lstrip", false},
+          {"rstrip", false},       {"normalized", false},  {"special", true}};
 }
 
 std::string tokenizer_json(const Learned& learned) {
@@ -50,20 +52,38 @@ std::string tokenizer_json(const Learned& learned) {
   for (const auto& [left, right] : learned.merges) merges.push_back(written(left) + " " + written(right));
   ordered_json end_of_text{{"id", learned.tokens.size()}};
   end_of_text.update(end_of_text_token());
-  const ordered_json byte_level{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
-  const ordered_json whole{{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}, {"added_tokens", ordered_json::array({end_of_text})},
-                           {"normalizer", nullptr}, {"pre_tokenizer", byte_level}, {"post_processor", nullptr}, {"decoder", byte_level},
-                           {"model", {{"type", "BPE"}, {"dropout", nullptr}, {"unk_token", nullptr}, {"continuing_subword_prefix", nullptr},
-                                      {"end_of_word_suffix", nullptr}, {"fuse_unk", false}, {"byte_fallback", false}, {"ignore_merges", false},
-                                      {"vocab", vocab}, {"merges", merges}}}};
+  const ordered_json byte_level{
+      {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
+  const ordered_json whole{{"version", "1.0"},
+                           {"truncation", nullptr},
+                           {"padding", nullptr},
+                           {"added_tokens", ordered_json::array({end_of_text})},
+                           {"normalizer", nullptr},
+                           {"pre_tokenizer", byte_level},
+                           {"post_processor", nullptr},
+                           {"decoder", byte_level},
+                           {"model",
+                            {{"type", "BPE"},
+                             {"dropout", nullptr},
+                             {"unk_token", nullptr},
+                             {"continuing_subword_prefix", nullptr},
+                             {"end_of_word_suffix", nullptr},
+                             {"fuse_unk", false},
+                             {"byte_fallback", false},
+                             {"ignore_merges", false},
+                             {"vocab", vocab},
+                             {"merges", merges}}}};
   return whole.dump(1) + "\n";
 }
 
 std::string tokenizer_config_json(size_t end_of_text) {
   ordered_json decoder = ordered_json::object();
   decoder[std::to_string(end_of_text)] = end_of_text_token();
-  const ordered_json whole{{"added_tokens_decoder", decoder}, {"bos_token", nullptr}, {"eos_token", kEndOfText},
-                           {"clean_up_tokenization_spaces", false}, {"tokenizer_class", "PreTrainedTokenizerFast"}};
+  const ordered_json whole{{"added_tokens_decoder", decoder},
+                           {"bos_token", nullptr},
+                           {"eos_token", kEndOfText},
+                           {"clean_up_tokenization_spaces", false},
+                           {"tokenizer_class", "PreTrainedTokenizerFast"}};
   return whole.dump(1) + "\n";
 }
 
@@ -74,18 +94,21 @@ BpeTrainer::BpeTrainer() : splitter_({{kGpt2Pattern}}, "trainer") {}
 void BpeTrainer::add(std::string_view text, std::string_view where) {
   require_utf8(text, where);
   splitter_.split(text, scratch_, [&](std::string_view word) {
-    for (; !word.empty(); word.remove_prefix(std::min(word.size(), kMaxWordBytes))) ++words_[std::string(word.substr(0, kMaxWordBytes))];
+    for (; !word.empty(); word.remove_prefix(std::min(word.size(), kMaxWordBytes)))
+      ++words_[std::string(word.substr(0, kMaxWordBytes))];
   });
 }
 
 TrainedBpe BpeTrainer::train(int64_t vocab_size) const {
   if (vocab_size < kSmallestVocab || vocab_size > kMaxVocab)
-    throw InputError(fmt::format("vocabulary size {}: must be from {} (the bytes and the end of text) to {}", vocab_size, kSmallestVocab, kMaxVocab));
+    throw InputError(fmt::format("vocabulary size {}: must be from {} (the bytes and the end of text) to {}",
+                                 vocab_size, kSmallestVocab, kMaxVocab));
   PairCounts counts;
   for (const auto& [word, times] : words_) counts.add(word, times);
   counts.start();
   const Learned learned = learn(counts, vocab_size - 1);
-  return {static_cast<int64_t>(learned.tokens.size()) + 1, tokenizer_json(learned), tokenizer_config_json(learned.tokens.size())};
+  return {static_cast<int64_t>(learned.tokens.size()) + 1, tokenizer_json(learned),
+          tokenizer_config_json(learned.tokens.size())};
 }
 
 }  // namespace trainyard::tokenizer

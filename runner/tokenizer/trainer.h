@@ -17,10 +17,10 @@ struct TrainedBpe {
   std::string tokenizer_config_json;
 };
 
-/// Learns a byte-level BPE: of all words (GPT-2's split pattern) the most frequent pair of neighbouring tokens becomes a
-/// token, of equally frequent ones the pair of the lowest ids, until the vocabulary is full. Equal text in any order and
-/// any division gives an equal result. Ids: 0 to 255 the bytes, then the pairs as they were found, last <|endoftext|>.
-/// Memory grows with the number of different words, not with the text. Not thread-safe.
+/// Learns a byte-level BPE: of all words (GPT-2's split pattern) the most frequent pair of neighbouring tokens becomes
+/// a token, of equally frequent ones the pair of the lowest ids, until the vocabulary is full. Equal text in any order
+/// and any division gives an equal result. Ids: 0 to 255 the bytes, then the pairs as they were found, last
+/// <|endoftext|>. Memory grows with the number of different words, not with the text. Not thread-safe.
 class BpeTrainer {
  public:
   static constexpr int64_t kSmallestVocab = 257;  ///< the bytes and the end of text

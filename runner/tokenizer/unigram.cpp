@@ -15,8 +15,8 @@ namespace {
 
 using PieceType = SentencePieceModel::PieceType;
 
-constexpr float kUnknownPenalty = 10;  // unigram_model.cc: kUnkPenalty
-constexpr float kLargestSum = 100'000;   // kScoreResetThreshold: above, a float has two decimal places left
+constexpr float kUnknownPenalty = 10;   // unigram_model.cc: kUnkPenalty
+constexpr float kLargestSum = 100'000;  // kScoreResetThreshold: above, a float has two decimal places left
 
 /// A path that ends with the piece `id` from `begin`; kept only where it is better than what is there.
 void improve(auto& step, float score, size_t begin, int32_t id) {
@@ -39,7 +39,8 @@ std::vector<int32_t> byte_ids_of(const SentencePieceModel& model) {
   std::vector<int32_t> by_byte;
   for (int byte = 0; byte < 256; ++byte) {
     const auto found = ids.find(fmt::format("<0x{:02X}>", byte));
-    by_byte.push_back(found == ids.end() ? model.unknown_id : found->second);  // the library has refused such a model before
+    by_byte.push_back(found == ids.end() ? model.unknown_id
+                                         : found->second);  // the library has refused such a model before
   }
   return by_byte;
 }
@@ -47,7 +48,10 @@ std::vector<int32_t> byte_ids_of(const SentencePieceModel& model) {
 }  // namespace
 
 Unigram::Unigram(const SentencePieceModel& model)
-    : byte_ids_(byte_ids_of(model)), highest_(std::numeric_limits<float>::min()), unknown_score_(0), unknown_id_(model.unknown_id) {
+    : byte_ids_(byte_ids_of(model)),
+      highest_(std::numeric_limits<float>::min()),
+      unknown_score_(0),
+      unknown_id_(model.unknown_id) {
   float lowest = std::numeric_limits<float>::max();
   for (const auto& piece : model.pieces) {
     scores_.push_back({piece.score, piece.type == PieceType::UserDefined, piece.type == PieceType::Unused});
@@ -64,7 +68,8 @@ void Unigram::build_trie(const SentencePieceModel& model) {
   std::vector<std::pair<std::string_view, int32_t>> sorted;
   for (size_t id = 0; id < model.pieces.size(); ++id) {
     const PieceType type = model.pieces[id].type;
-    if (type == PieceType::Normal || type == PieceType::UserDefined || type == PieceType::Unused) sorted.emplace_back(model.pieces[id].text, static_cast<int32_t>(id));
+    if (type == PieceType::Normal || type == PieceType::UserDefined || type == PieceType::Unused)
+      sorted.emplace_back(model.pieces[id].text, static_cast<int32_t>(id));
   }
   std::ranges::sort(sorted);
   struct Range {
@@ -91,7 +96,8 @@ void Unigram::build_trie(const SentencePieceModel& model) {
 const Unigram::Node* Unigram::child(const Node& node, char byte) const {
   const Edge* const begin = edges_.data() + node.first_edge;
   const Edge* const end = begin + node.edges;
-  const Edge* const found = std::lower_bound(begin, end, static_cast<unsigned char>(byte), [](const Edge& edge, unsigned char wanted) { return edge.byte < wanted; });
+  const Edge* const found = std::lower_bound(begin, end, static_cast<unsigned char>(byte),
+                                             [](const Edge& edge, unsigned char wanted) { return edge.byte < wanted; });
   return found != end && found->byte == static_cast<unsigned char>(byte) ? &nodes_[found->node] : nullptr;
 }
 
@@ -121,7 +127,8 @@ void Unigram::extend_from(std::string_view text, size_t begin, std::vector<Step>
 }
 
 std::vector<int32_t> Unigram::encode(std::string_view normalized) const {
-  if (normalized.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max())) throw std::length_error("Unigram: text of 2 GiB and more");
+  if (normalized.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max()))
+    throw std::length_error("Unigram: text of 2 GiB and more");
   std::vector<Step> steps(normalized.size() + 1);
   size_t reached = 0;
   for (size_t begin = 0; begin < normalized.size(); begin += utf8_length(static_cast<unsigned char>(normalized[begin])))
@@ -133,8 +140,10 @@ std::vector<int32_t> Unigram::encode(std::string_view normalized) const {
   for (auto end = ends.rbegin(); end != ends.rend(); ++end) {
     const Step& step = steps[*end];
     const bool is_unknown = step.id == unknown_id_;
-    if (!is_unknown) ids.push_back(step.id);
-    else if (!byte_ids_.empty() || !after_unknown) append_unknown(normalized.substr(static_cast<size_t>(step.begin), *end - static_cast<size_t>(step.begin)), ids);
+    if (!is_unknown)
+      ids.push_back(step.id);
+    else if (!byte_ids_.empty() || !after_unknown)
+      append_unknown(normalized.substr(static_cast<size_t>(step.begin), *end - static_cast<size_t>(step.begin)), ids);
     after_unknown = is_unknown;
   }
   return ids;

@@ -9,8 +9,8 @@
 namespace trainyard::tokenizer {
 
 /// The most probable division of a text under a unigram model (Viterbi), in float32, the first of equal paths kept, the
-/// sum brought back to zero before it loses digits: as SentencePiece 0.2.3 has it. Debian's 0.1.97 does the last not and
-/// divides some words of a long text otherwise. Immutable; threads may use one at once.
+/// sum brought back to zero before it loses digits: as SentencePiece 0.2.3 has it. Debian's 0.1.97 does the last not
+/// and divides some words of a long text otherwise. Immutable; threads may use one at once.
 class Unigram {
  public:
   explicit Unigram(const SentencePieceModel& model);

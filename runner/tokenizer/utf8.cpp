@@ -10,11 +10,15 @@
 namespace trainyard::tokenizer {
 namespace {
 
-bool is_between(unsigned char byte, unsigned low, unsigned high) { return byte >= low && byte <= high; }
+bool is_between(unsigned char byte, unsigned low, unsigned high) {
+  return byte >= low && byte <= high;
+}
 
 /// Bytes of the well-formed sequence at the front of `text`; 0 where there is none.
 size_t well_formed_length(std::string_view text) {
-  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : static_cast<unsigned char>(0); };
+  const auto byte = [&](size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : static_cast<unsigned char>(0);
+  };
   const auto is_tail = [&](size_t i) { return is_between(byte(i), 0x80, 0xBF); };
   const unsigned char lead = byte(0);
   if (lead < 0x80) return 1;
@@ -51,17 +55,21 @@ std::optional<size_t> find_invalid_utf8(std::string_view text) {
 
 void require_utf8(std::string_view text, std::string_view where, size_t offset) {
   if (const auto bad = find_invalid_utf8(text))
-    throw InputError(fmt::format("{}: no UTF-8 at byte {} (0x{:02x}); convert it, for example with iconv -t UTF-8", where,
-                                 offset + *bad, static_cast<unsigned char>(text[*bad])));
+    throw InputError(fmt::format("{}: no UTF-8 at byte {} (0x{:02x}); convert it, for example with iconv -t UTF-8",
+                                 where, offset + *bad, static_cast<unsigned char>(text[*bad])));
 }
 
 char32_t decode_utf8(std::string_view text, size_t at) {
   const auto byte = [&](size_t i) { return static_cast<char32_t>(static_cast<unsigned char>(text[at + i])); };
   switch (utf8_length(static_cast<unsigned char>(text[at]))) {
-    case 1: return byte(0);
-    case 2: return (byte(0) & 0x1F) << 6 | (byte(1) & 0x3F);
-    case 3: return (byte(0) & 0x0F) << 12 | (byte(1) & 0x3F) << 6 | (byte(2) & 0x3F);
-    default: return (byte(0) & 0x07) << 18 | (byte(1) & 0x3F) << 12 | (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F);
+    case 1:
+      return byte(0);
+    case 2:
+      return (byte(0) & 0x1F) << 6 | (byte(1) & 0x3F);
+    case 3:
+      return (byte(0) & 0x0F) << 12 | (byte(1) & 0x3F) << 6 | (byte(2) & 0x3F);
+    default:
+      return (byte(0) & 0x07) << 18 | (byte(1) & 0x3F) << 12 | (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F);
   }
 }
 

@@ -29,21 +29,25 @@ void read_merges(const NamedContent& merges, VocabularyReader& vocabulary) {
 }
 
 /// The classes whose slow form splits and normalises as Qwen2's does; all others with these two files follow GPT-2.
-bool is_qwen2(const std::string& tokenizer_class) { return tokenizer_class == "Qwen2Tokenizer" || tokenizer_class == "Qwen3Tokenizer"; }
+bool is_qwen2(const std::string& tokenizer_class) {
+  return tokenizer_class == "Qwen2Tokenizer" || tokenizer_class == "Qwen3Tokenizer";
+}
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> read_vocab_and_merges(const NamedContent& vocab, const NamedContent& merges, SpecialTokens special) {
+std::unique_ptr<Tokenizer> read_vocab_and_merges(const NamedContent& vocab, const NamedContent& merges,
+                                                 SpecialTokens special) {
   require_utf8(merges.content, merges.where);
   const auto parsed = parse_json(vocab.content, vocab.where);
   VocabularyReader reader(Field(parsed, vocab.where));
   read_merges(merges, reader);
   special.texts.insert(reader.unspelled().begin(), reader.unspelled().end());
   const bool qwen2 = is_qwen2(special.tokenizer_class);
-  const std::string fingerprint = Fingerprint().add("vocab-merges 1").add(vocab.content).add(merges.content).add(special.content).hex();
-  return std::make_unique<BpeTokenizer>(
-      BpeParts{BpeModel(reader.take()), Splitter({{qwen2 ? kQwen2Pattern : kGpt2Pattern}}, vocab.where),
-               qwen2 ? std::vector{Normalization::Nfc} : std::vector<Normalization>{}, false, std::move(special), fingerprint});
+  const std::string fingerprint =
+      Fingerprint().add("vocab-merges 1").add(vocab.content).add(merges.content).add(special.content).hex();
+  return std::make_unique<BpeTokenizer>(BpeParts{
+      BpeModel(reader.take()), Splitter({{qwen2 ? kQwen2Pattern : kGpt2Pattern}}, vocab.where),
+      qwen2 ? std::vector{Normalization::Nfc} : std::vector<Normalization>{}, false, std::move(special), fingerprint});
 }
 
 }  // namespace trainyard::tokenizer

@@ -47,6 +47,8 @@ void VocabularyReader::add_merge(const std::string& left, const std::string& rig
   vocabulary_.merges.push_back({require(left, where), require(right, where), require(left + right, where)});
 }
 
-BpeModel::Vocabulary VocabularyReader::take() { return std::move(vocabulary_); }
+BpeModel::Vocabulary VocabularyReader::take() {
+  return std::move(vocabulary_);
+}
 
 }  // namespace trainyard::tokenizer

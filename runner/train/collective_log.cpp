@@ -21,7 +21,8 @@ std::string hyphenated(std::string name) {
 CollectiveLog::CollectiveLog(comm::Communicator& world) : world_(world) {
   world.on_collective([rank = world.rank()](const comm::CollectiveRecord& record) {
     const double milliseconds = std::chrono::duration<double, std::milli>(record.ended - record.begun).count();
-    spdlog::info("rank {}: {} {}: {} bytes in {:.3f} ms", rank, hyphenated(record.name), record.label, record.bytes, milliseconds);
+    spdlog::info("rank {}: {} {}: {} bytes in {:.3f} ms", rank, hyphenated(record.name), record.label, record.bytes,
+                 milliseconds);
   });
 }
 

@@ -99,11 +99,13 @@ Evaluated evaluate(const Evaluation& evaluation, const World& world) {
   const data::Batch batch = loader->next();
   const models::Tokens tokens{batch.input_ids, batch.targets, batch.position_ids};
   const Answers valid(world.comm, std::array{static_cast<double>(batch.valid_tokens)}, "agree");
-  if (valid.sum(0) == 0) throw InputError(evaluation.tokens.string() + ": no position has a target, so there is no loss");
+  if (valid.sum(0) == 0)
+    throw InputError(evaluation.tokens.string() + ": no position has a target, so there is no loss");
 
   nn::Tape tape;
   sharded.engine->begin_micro_batch(true);
-  const ops::LossSums sums = sharded.model->loss(tokens, static_cast<float>(1 / valid.sum(0)), evaluation.gradients ? &tape : nullptr);
+  const ops::LossSums sums =
+      sharded.model->loss(tokens, static_cast<float>(1 / valid.sum(0)), evaluation.gradients ? &tape : nullptr);
   tape.backward();
   sharded.engine->finish_backward();
   if (evaluation.dump) dump(evaluation, world, sharded, sharded.model->logits(tokens), loader->sequences_per_step());

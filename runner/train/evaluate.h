@@ -9,11 +9,11 @@
 namespace trainyard::train {
 
 struct Evaluation {
-  std::filesystem::path model;        ///< a Hugging Face folder, or
-  std::filesystem::path checkpoint;   ///< a checkpoint of ours, or a folder of them; one of the two
-  std::filesystem::path tokens;       ///< safetensors with input_ids [rows, tokens] (docs/tokenizers-and-data.md)
+  std::filesystem::path model;       ///< a Hugging Face folder, or
+  std::filesystem::path checkpoint;  ///< a checkpoint of ours, or a folder of them; one of the two
+  std::filesystem::path tokens;      ///< safetensors with input_ids [rows, tokens] (docs/tokenizers-and-data.md)
   std::optional<std::filesystem::path> dump;  ///< safetensors: logits [rows, tokens, vocab], and gradients where wanted
-  bool gradients = false;             ///< grad.<name> of the mean loss, unclipped
+  bool gradients = false;                     ///< grad.<name> of the mean loss, unclipped
   config::Precision param_dtype = config::Precision::Float32;
 };
 

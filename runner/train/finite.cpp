@@ -23,15 +23,19 @@ size_t first_bad(const std::vector<shard::ParameterShard>& shards) {
 
 }  // namespace
 
-void throw_not_finite(comm::Communicator& world, const shard::Engine& engine, int64_t step, double loss, double grad_norm) {
+void throw_not_finite(comm::Communicator& world, const shard::Engine& engine, int64_t step, double loss,
+                      double grad_norm) {
   const auto& shards = engine.shards();
   const Answers answers(world, std::array{static_cast<double>(first_bad(shards))}, "first bad tensor");
   const auto index = static_cast<size_t>(answers.min(0));
   std::string bad = "every parameter and gradient is finite, so it came about in the loss";
   if (index < 2 * shards.size())
-    bad = fmt::format("the first bad tensor is {}{}", index < shards.size() ? "" : "the gradient of ", shards[index % shards.size()].parameter->name());
-  throw NotFiniteError(fmt::format("step {}: loss {}, gradient norm {}: {}; a lower optimizer.lr or a longer warm-up may help, "
-                                   "and the last checkpoint is from before this step", step, loss, grad_norm, bad));
+    bad = fmt::format("the first bad tensor is {}{}", index < shards.size() ? "" : "the gradient of ",
+                      shards[index % shards.size()].parameter->name());
+  throw NotFiniteError(
+      fmt::format("step {}: loss {}, gradient norm {}: {}; a lower optimizer.lr or a longer warm-up may help, "
+                  "and the last checkpoint is from before this step",
+                  step, loss, grad_norm, bad));
 }
 
 }  // namespace trainyard::train

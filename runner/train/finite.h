@@ -8,6 +8,7 @@ namespace trainyard::train {
 
 /// Collective. Finds the first tensor over all ranks that is not finite, parameters before gradients, each in the order
 /// of the model, and throws NotFiniteError naming it and the step, the same on every rank.
-[[noreturn]] void throw_not_finite(comm::Communicator& world, const shard::Engine& engine, int64_t step, double loss, double grad_norm);
+[[noreturn]] void throw_not_finite(comm::Communicator& world, const shard::Engine& engine, int64_t step, double loss,
+                                   double grad_norm);
 
 }  // namespace trainyard::train

@@ -23,7 +23,8 @@ std::vector<double> probabilities(std::span<const float> logits, double temperat
   const double largest = *std::ranges::max_element(logits);
   std::vector<double> p(logits.size());
   double sum = 0;
-  for (size_t i = 0; i < p.size(); ++i) sum += p[i] = std::exp((static_cast<double>(logits[i]) - largest) / temperature);
+  for (size_t i = 0; i < p.size(); ++i)
+    sum += p[i] = std::exp((static_cast<double>(logits[i]) - largest) / temperature);
   for (double& value : p) value /= sum;
   return p;
 }
@@ -45,10 +46,13 @@ void check_prompt(const models::LanguageModel& model, std::span<const int32_t> p
   if (prompt.empty()) throw InputError("the prompt is empty; give at least one token of text");
   for (const int32_t id : prompt)
     if (id < 0 || id >= config.vocab_size)
-      throw InputError(fmt::format("the prompt has token id {}, but the model's vocabulary ends at {}: is this its tokenizer?", id, config.vocab_size - 1));
+      throw InputError(
+          fmt::format("the prompt has token id {}, but the model's vocabulary ends at {}: is this its tokenizer?", id,
+                      config.vocab_size - 1));
   const int64_t wanted = static_cast<int64_t>(prompt.size()) + max_new_tokens;
   if (wanted > config.max_positions)
-    throw InputError(fmt::format("{} tokens of prompt and {} new ones are more than the model's {} positions", prompt.size(), max_new_tokens, config.max_positions));
+    throw InputError(fmt::format("{} tokens of prompt and {} new ones are more than the model's {} positions",
+                                 prompt.size(), max_new_tokens, config.max_positions));
 }
 
 }  // namespace
@@ -77,7 +81,8 @@ std::vector<int32_t> generate(models::LanguageModel& model, std::span<const int3
   std::mt19937_64 random(sampling.seed);
   std::vector<int32_t> next(prompt.begin(), prompt.end()), made;
   while (static_cast<int64_t>(made.size()) < sampling.max_new_tokens) {
-    const int32_t token = draw(model.next_logits(next, caches).rows(0, choices), sampling.temperature, sampling.top_p, random);
+    const int32_t token =
+        draw(model.next_logits(next, caches).rows(0, choices), sampling.temperature, sampling.top_p, random);
     if (token == sampling.stop) break;
     made.push_back(token);
     if (on_token) on_token(token);

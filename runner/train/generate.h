@@ -16,7 +16,8 @@ struct Sampling {
   double temperature = 0.8;  ///< divides the logits; 0 = always the likeliest token
   double top_p = 0.95;       ///< from the likeliest tokens that together have this probability (Holtzman et al. 2020)
   uint64_t seed = 0;
-  int64_t vocab_size = 0;    ///< of the tokenizer: ids past it, which pad a model's vocabulary, are not drawn; 0 = all are
+  int64_t vocab_size =
+      0;  ///< of the tokenizer: ids past it, which pad a model's vocabulary, are not drawn; 0 = all are
   std::optional<int32_t> stop;  ///< ends the text where drawn, and is not part of it
 };
 

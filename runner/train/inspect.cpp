@@ -17,11 +17,12 @@ Shape local_shape(const shard::Piece& piece) {
 
 std::string group_text(const shard::Group& group, const shard::Mesh& mesh) {
   const bool is_split = mesh.shard().world() > 1;
-  std::string text = fmt::format("group {}: {} parameters\n", group.label(), with_thousands(group.layout().whole_elements));
+  std::string text =
+      fmt::format("group {}: {} parameters\n", group.label(), with_thousands(group.layout().whole_elements));
   for (const shard::Piece& piece : group.layout().pieces) {
-    text += fmt::format("  {:<48} {:>16}  local {:>16}  rows {}..{}  {}\n", piece.parameter->name(), to_string(piece.parameter->shape()),
-                        to_string(local_shape(piece)), piece.local.begin, piece.local.begin + piece.local.count,
-                        is_split ? "Shard(0)" : "Replicate()");
+    text += fmt::format("  {:<48} {:>16}  local {:>16}  rows {}..{}  {}\n", piece.parameter->name(),
+                        to_string(piece.parameter->shape()), to_string(local_shape(piece)), piece.local.begin,
+                        piece.local.begin + piece.local.count, is_split ? "Shard(0)" : "Replicate()");
   }
   return text;
 }
@@ -40,10 +41,12 @@ std::string collectives_text(const shard::Engine& engine, const shard::Policy& p
 std::string inspection(const models::ModelConfig& model, const shard::Engine& engine, const shard::Policy& policy) {
   const shard::Mesh& mesh = engine.mesh();
   std::string text = fmt::format("model: {} with total parameters: {} ({:.2f} B)\n", models::name_of(model.family),
-                                 with_thousands(models::parameter_count(model)), static_cast<double>(models::parameter_count(model)) / 1e9);
-  text += fmt::format("mesh: replicate {} x shard {}, this is rank {}\n", mesh.replicate().world(), mesh.shard().world(), mesh.world().rank());
-  text += fmt::format("dtypes: shards and optimizer float32, parameters in use {}, reduced gradients {}\n", name_of(policy.param_dtype),
-                      name_of(policy.reduce_dtype));
+                                 with_thousands(models::parameter_count(model)),
+                                 static_cast<double>(models::parameter_count(model)) / 1e9);
+  text += fmt::format("mesh: replicate {} x shard {}, this is rank {}\n", mesh.replicate().world(),
+                      mesh.shard().world(), mesh.world().rank());
+  text += fmt::format("dtypes: shards and optimizer float32, parameters in use {}, reduced gradients {}\n",
+                      name_of(policy.param_dtype), name_of(policy.reduce_dtype));
   text += fmt::format("a step of one micro-batch: {}\n", collectives_text(engine, policy));
   for (const auto& group : engine.groups()) text += group_text(*group, mesh);
   return text;

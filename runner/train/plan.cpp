@@ -9,7 +9,9 @@
 namespace trainyard::train {
 namespace {
 
-std::string counted(int64_t value, const char* unit) { return with_thousands(value) + " " + unit; }
+std::string counted(int64_t value, const char* unit) {
+  return with_thousands(value) + " " + unit;
+}
 
 /// Bytes that a rank holds for good: parameters, their gradients and AdamW's two moments, float32 each.
 uint64_t state_bytes(const shard::Engine& engine) {
@@ -23,7 +25,8 @@ uint64_t state_bytes(const shard::Engine& engine) {
 uint64_t gathered_bytes(const shard::Engine& engine, DType dtype) {
   if (engine.mesh().shard().world() == 1) return 0;
   uint64_t block = 0;
-  for (const auto& group : engine.groups()) block = std::max<uint64_t>(block, static_cast<uint64_t>(group->layout().whole_elements));
+  for (const auto& group : engine.groups())
+    block = std::max<uint64_t>(block, static_cast<uint64_t>(group->layout().whole_elements));
   const auto root = static_cast<uint64_t>(engine.groups().back()->layout().whole_elements);
   return (root + 3 * block) * size_of(dtype);
 }
@@ -31,26 +34,28 @@ uint64_t gathered_bytes(const shard::Engine& engine, DType dtype) {
 std::string mesh_text(const shard::Mesh& mesh) {
   const int world = mesh.world().world();
   if (world == 1) return "1 rank";
-  return fmt::format("{} ranks, each parameter {}", world,
-                     mesh.shard().world() == 1 ? std::string("replicated") : fmt::format("split over {}", mesh.shard().world()));
+  return fmt::format(
+      "{} ranks, each parameter {}", world,
+      mesh.shard().world() == 1 ? std::string("replicated") : fmt::format("split over {}", mesh.shard().world()));
 }
 
 }  // namespace
 
-std::vector<metrics::TableRow> plan_rows(const config::Config& config, const models::ModelConfig& model, const shard::Engine& engine,
-                   const data::Loader& loader, int64_t total_steps) {
+std::vector<metrics::TableRow> plan_rows(const config::Config& config, const models::ModelConfig& model,
+                                         const shard::Engine& engine, const data::Loader& loader, int64_t total_steps) {
   const int64_t tokens_per_step = loader.sequences_per_step() * loader.sequence_length();
   const DType dtype = config.parallel.param_dtype == config::Precision::BFloat16 ? DType::BFloat16 : DType::Float32;
   std::vector<metrics::TableRow> rows{
-      {"model", fmt::format("{}, {} layers, hidden {}, {}", models::name_of(model.family), model.layers, model.hidden_size,
-                            counted(models::parameter_count(model), "parameters"))},
+      {"model", fmt::format("{}, {} layers, hidden {}, {}", models::name_of(model.family), model.layers,
+                            model.hidden_size, counted(models::parameter_count(model), "parameters"))},
       {"ranks", mesh_text(engine.mesh())},
       {"sharding groups", fmt::format("{}: one a block, one for the rest", engine.groups().size())},
-      {"memory a rank", fmt::format("{} of state, at most {} of gathered parameters, and activations", human_bytes(state_bytes(engine)),
-                                    human_bytes(gathered_bytes(engine, dtype)))},
+      {"memory a rank", fmt::format("{} of state, at most {} of gathered parameters, and activations",
+                                    human_bytes(state_bytes(engine)), human_bytes(gathered_bytes(engine, dtype)))},
       {"tokens", fmt::format("{} a step, {} in {} steps ({:.2f} passes over the data)", with_thousands(tokens_per_step),
                              with_thousands(tokens_per_step * total_steps), with_thousands(total_steps),
-                             static_cast<double>(total_steps * loader.sequences_per_step()) / static_cast<double>(loader.sequences_per_epoch()))},
+                             static_cast<double>(total_steps * loader.sequences_per_step()) /
+                                 static_cast<double>(loader.sequences_per_epoch()))},
       {"metrics", config.metrics.dir + "/metrics.jsonl"},
   };
   if (config.checkpoint.enabled) rows.push_back({"checkpoints", config.checkpoint.dir});

@@ -22,16 +22,17 @@ Report::Report(const config::Metrics& settings, Workload workload, const Progres
 void Report::step(const StepResult& result, int64_t tokens_so_far) {
   const auto now = std::chrono::steady_clock::now();
   const metrics::Rates rates = meter_.step(now, result.tokens, workload_.sequences_per_step);
-  metrics::StepRecord record{.step = result.step,
-                             .loss = result.loss,
-                             .grad_norm = result.grad_norm,
-                             .lr = result.lr,
-                             .tokens = tokens_so_far,
-                             .tokens_per_second = rates.tokens_per_second,
-                             .samples_per_second = rates.samples_per_second,
-                             .mfu = metrics::mfu(workload_.flops_per_token, rates.tokens_per_second, workload_.peak_flops),
-                             .memory_bytes = result.memory_bytes,
-                             .time = seconds_since_1970()};
+  metrics::StepRecord record{
+      .step = result.step,
+      .loss = result.loss,
+      .grad_norm = result.grad_norm,
+      .lr = result.lr,
+      .tokens = tokens_so_far,
+      .tokens_per_second = rates.tokens_per_second,
+      .samples_per_second = rates.samples_per_second,
+      .mfu = metrics::mfu(workload_.flops_per_token, rates.tokens_per_second, workload_.peak_flops),
+      .memory_bytes = result.memory_bytes,
+      .time = seconds_since_1970()};
   file_.append(record);
 
   const bool is_last = result.step == workload_.total_steps;
@@ -42,7 +43,8 @@ void Report::step(const StepResult& result, int64_t tokens_so_far) {
     record.mfu = metrics::mfu(workload_.flops_per_token, mean.tokens_per_second, workload_.peak_flops);
     display_.line(line_.format(record));
   }
-  display_.update({result.step, workload_.total_steps, result.loss, rates.tokens_per_second, meter_.remaining(workload_.total_steps - result.step)},
+  display_.update({result.step, workload_.total_steps, result.loss, rates.tokens_per_second,
+                   meter_.remaining(workload_.total_steps - result.step)},
                   now);
   if (is_last) display_.clear();
 }

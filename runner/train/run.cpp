@@ -19,13 +19,13 @@
 #include "metrics/trace.h"
 #include "ops/matmul.h"
 #include "ops/threads.h"
+#include "tokenizer/utf8.h"
 #include "train/exchange.h"
 #include "train/generate.h"
 #include "train/inspect.h"
 #include "train/plan.h"
 #include "train/report.h"
 #include "train/setup.h"
-#include "tokenizer/utf8.h"
 #include "train/snapshot.h"
 
 namespace trainyard::train {
@@ -73,10 +73,12 @@ Run::Run(const config::Loaded& loaded, const World& world)
       tokenizer_(tokenizer_of(config_.data)),
       loader_(loader_of(config_, tokenizer_.get(), model_config_, world.comm.rank(), world.comm.world())),
       total_steps_(total_steps_of(config_.training, *loader_)),
-      sharded_(shard_model(model_config_, world.comm, mesh_of(config_.parallel, world.comm.world()), policy_of(config_))),
+      sharded_(
+          shard_model(model_config_, world.comm, mesh_of(config_.parallel, world.comm.world()), policy_of(config_))),
       optimizer_(*sharded_.engine, config_.optimizer),
       agreement_(world.store, "resume", world.comm.rank(), world.comm.world(), config_.checkpoint.timeout),
-      description_{models::to_hugging_face(model_config_), config_.data.tokenizer, tokenizer_files_of(config_.data), config::print_config(loaded)} {
+      description_{models::to_hugging_face(model_config_), config_.data.tokenizer, tokenizer_files_of(config_.data),
+                   config::print_config(loaded)} {
   const bool recompute = config_.activation_checkpointing.mode == config::CheckpointingMode::Full;
   for (nn::Module* const block : sharded_.model->blocks()) block->set_recompute(recompute);
   if (config_.checkpoint.enabled) {
@@ -93,7 +95,8 @@ Run::Run(const config::Loaded& loaded, const World& world)
 
 void Run::go() {
   if (world_.is_main())
-    fmt::print("{}", metrics::format_table("plan", plan_rows(config_, model_config_, *sharded_.engine, *loader_, total_steps_)));
+    fmt::print("{}", metrics::format_table(
+                         "plan", plan_rows(config_, model_config_, *sharded_.engine, *loader_, total_steps_)));
   resume_or_fill();
   if (progress_.step >= total_steps_) {
     say(fmt::format("Training already completed! Step {} of {}.", progress_.step, total_steps_));
@@ -119,7 +122,8 @@ void Run::resume_or_fill() {
   }
   if (!found) return fill_fresh();
   progress_ = restore(parts, *found);
-  if (world_.is_main()) checkpoint::log_loaded(*found, std::chrono::duration<double>(steady_clock::now() - start).count());
+  if (world_.is_main())
+    checkpoint::log_loaded(*found, std::chrono::duration<double>(steady_clock::now() - start).count());
 }
 
 void Run::fill_fresh() {
@@ -134,19 +138,26 @@ Outcome Run::train() {
   if (world_.is_main()) {
     const double peak = ops::measure_matmul_peak() * world_.comm.world();  // ranks are taken to be alike
     report_.emplace(config_.metrics,
-                    Workload{total_steps_, loader_->sequences_per_step(), models::flops_per_token(model_config_, loader_->sequence_length()), peak},
+                    Workload{total_steps_, loader_->sequences_per_step(),
+                             models::flops_per_token(model_config_, loader_->sequence_length()), peak},
                     progress_);
-    report_->say(fmt::format("mfu: {}; the peak is {:.0f} GFLOP/s, measured in float32 on {} threads a rank", metrics::kMfuFormula, peak / 1e9, ops::threads()));
+    report_->say(fmt::format("mfu: {}; the peak is {:.0f} GFLOP/s, measured in float32 on {} threads a rank",
+                             metrics::kMfuFormula, peak / 1e9, ops::threads()));
   }
-  Trainer trainer({world_.comm, *sharded_.model, *sharded_.engine, optimizer_, *loader_},
-                  {.total_steps = total_steps_,
-                   .accumulation_steps = config_.training.accumulation_steps,
-                   .clip_grad_norm = config_.training.clip_grad_norm,
-                   .schedule = optim::schedule_of(config_.optimizer, total_steps_)},
-                  {.asked_to_stop = world_.asked_to_stop,
-                   .on_step = [this](const StepResult& result) { if (report_) report_->step(result, progress_.tokens); },
-                   .is_checkpoint_due = [this](int64_t step) { return config_.checkpoint.interval > 0 && step % config_.checkpoint.interval == 0; },
-                   .save = [this](const Progress& progress) { save(progress); }});
+  Trainer trainer(
+      {world_.comm, *sharded_.model, *sharded_.engine, optimizer_, *loader_},
+      {.total_steps = total_steps_,
+       .accumulation_steps = config_.training.accumulation_steps,
+       .clip_grad_norm = config_.training.clip_grad_norm,
+       .schedule = optim::schedule_of(config_.optimizer, total_steps_)},
+      {.asked_to_stop = world_.asked_to_stop,
+       .on_step =
+           [this](const StepResult& result) {
+             if (report_) report_->step(result, progress_.tokens);
+           },
+       .is_checkpoint_due =
+           [this](int64_t step) { return config_.checkpoint.interval > 0 && step % config_.checkpoint.interval == 0; },
+       .save = [this](const Progress& progress) { save(progress); }});
   return trainer.run(progress_);
 }
 
@@ -156,7 +167,8 @@ void Run::save(const Progress& progress) {
   const auto start = steady_clock::now();
   if (report_) report_->pause();
   const Parts parts{world_.comm, *sharded_.model, *sharded_.engine, optimizer_, *loader_};
-  static_cast<void>(saver_->save(snapshot_of(parts, progress, description_)));  // a failure is logged, and training goes on
+  static_cast<void>(
+      saver_->save(snapshot_of(parts, progress, description_)));  // a failure is logged, and training goes on
   if (report_) report_->exclude(steady_clock::now() - start);
 }
 
@@ -192,7 +204,8 @@ void inspect(const config::Loaded& loaded, const World& world) {
   config::check_world(loaded, world.comm.world());
   const models::ModelConfig model = model_config_of(loaded.config.model);
   const shard::Policy policy = policy_of(loaded.config);
-  const ShardedModel sharded = shard_model(model, world.comm, mesh_of(loaded.config.parallel, world.comm.world()), policy);
+  const ShardedModel sharded =
+      shard_model(model, world.comm, mesh_of(loaded.config.parallel, world.comm.world()), policy);
   if (world.is_main()) fmt::print("{}", inspection(model, *sharded.engine, policy));
 }
 

@@ -27,8 +27,12 @@ models::ModelConfig read_model_config(const fs::path& path) {
 }
 
 data::TokenArray corpus_of(const config::Data& settings, const tokenizer::Tokenizer& tokenizer) {
-  if (settings.path == kEmbedded) return data::tokenise_text(demo::corpus(), tokenizer, settings.append_eos, "the embedded corpus");
-  return data::open_corpus({.path = settings.path, .field = settings.field, .append_eos = settings.append_eos, .cache_dir = settings.cache_dir},
+  if (settings.path == kEmbedded)
+    return data::tokenise_text(demo::corpus(), tokenizer, settings.append_eos, "the embedded corpus");
+  return data::open_corpus({.path = settings.path,
+                            .field = settings.field,
+                            .append_eos = settings.append_eos,
+                            .cache_dir = settings.cache_dir},
                            tokenizer);
 }
 
@@ -36,13 +40,15 @@ data::TokenArray corpus_of(const config::Data& settings, const tokenizer::Tokeni
 
 models::ModelConfig model_config_of(const config::Model& model) {
   if (!model.preset.empty()) return models::preset(model.preset);
-  return read_model_config(model.init_from.empty() ? fs::path(model.config) : fs::path(model.init_from) / "config.json");
+  return read_model_config(model.init_from.empty() ? fs::path(model.config)
+                                                   : fs::path(model.init_from) / "config.json");
 }
 
 models::ModelConfig model_config_of(const checkpoint::Checkpoint& checkpoint) {
   const auto text = checkpoint.state().find("config_json");
   if (text == checkpoint.state().end() || !text->is_string())
-    throw InputError(fmt::format("{}: the state has no config_json: not a checkpoint of a training run", checkpoint.path().string()));
+    throw InputError(fmt::format("{}: the state has no config_json: not a checkpoint of a training run",
+                                 checkpoint.path().string()));
   return models::parse_config(text->get<std::string>(), checkpoint.path() / "config_json");
 }
 
@@ -52,7 +58,8 @@ MeshSize mesh_of(const config::Parallel& parallel, int world) {
 }
 
 shard::Policy policy_of(const config::Config& config) {
-  return {.reshard = config.parallel.strategy == config::Strategy::ShardGradOp ? shard::Reshard::AfterBackward : shard::Reshard::AfterForward,
+  return {.reshard = config.parallel.strategy == config::Strategy::ShardGradOp ? shard::Reshard::AfterBackward
+                                                                               : shard::Reshard::AfterForward,
           .param_dtype = dtype_of(config.parallel.param_dtype),
           .reduce_dtype = dtype_of(config.parallel.reduce_dtype),
           .prefetch = static_cast<int>(config.parallel.prefetch),
@@ -72,8 +79,8 @@ std::vector<std::string> tokenizer_files_of(const config::Data& data) {
   const fs::path path = data.tokenizer;
   if (fs::is_regular_file(path)) return {path.string()};
   std::vector<std::string> files;
-  for (const char* const name : {"tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "merges.txt", "tokenizer_config.json",
-                                 "special_tokens_map.json", "added_tokens.json"})
+  for (const char* const name : {"tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "merges.txt",
+                                 "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"})
     if (!data.tokenizer.empty() && fs::is_regular_file(path / name)) files.push_back((path / name).string());
   return files;
 }
@@ -82,7 +89,9 @@ std::unique_ptr<data::Loader> loader_of(const config::Config& config, const toke
                                         const models::ModelConfig& model, int rank, int world) {
   const data::Place place{rank, world};
   if (!config.data.tokens.empty())
-    return data::token_batches(config.data.tokens, {.place = place, .accumulation_steps = config.training.accumulation_steps, .vocab_size = model.vocab_size});
+    return data::token_batches(
+        config.data.tokens,
+        {.place = place, .accumulation_steps = config.training.accumulation_steps, .vocab_size = model.vocab_size});
   data::TokenArray corpus = corpus_of(config.data, *tokenizer);
   data::check_ids(corpus, model.vocab_size);
   return data::packed_loader(std::move(corpus), {.place = place,
@@ -101,7 +110,8 @@ int64_t total_steps_of(const config::Training& training, const data::Loader& loa
     return (sequences + loader.sequences_per_step() - 1) / loader.sequences_per_step();
   }
   if (available && training.steps > *available)
-    throw InputError(fmt::format("training.steps is {}, but data.tokens has {} batches, one a step; use at most {}", training.steps, *available, *available));
+    throw InputError(fmt::format("training.steps is {}, but data.tokens has {} batches, one a step; use at most {}",
+                                 training.steps, *available, *available));
   return training.steps;
 }
 

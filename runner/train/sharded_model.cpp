@@ -10,7 +10,8 @@
 
 namespace trainyard::train {
 
-ShardedModel shard_model(const models::ModelConfig& config, comm::Communicator& world, MeshSize size, const shard::Policy& policy) {
+ShardedModel shard_model(const models::ModelConfig& config, comm::Communicator& world, MeshSize size,
+                         const shard::Policy& policy) {
   ShardedModel made{models::build(config), std::make_unique<shard::Mesh>(world, size.replicate, size.shard), nullptr};
   made.engine = std::make_unique<shard::Engine>(*made.mesh, policy);
   for (nn::Module* const block : made.model->blocks()) made.engine->fully_shard(*block);
@@ -28,7 +29,8 @@ void fill_from_hugging_face(shard::Engine& engine, const std::filesystem::path& 
   const checkpoint::HuggingFaceWeights weights(folder);
   engine.fill([&](const autograd::Parameter& parameter, shard::Rows rows, std::span<float> out) {
     if (weights.shape(parameter.name()) != parameter.shape())
-      throw InputError(fmt::format("{}: {} is {}, but config.json makes it {}", weights.path_of(parameter.name()).string(), parameter.name(),
+      throw InputError(fmt::format("{}: {} is {}, but config.json makes it {}",
+                                   weights.path_of(parameter.name()).string(), parameter.name(),
                                    to_string(weights.shape(parameter.name())), to_string(parameter.shape())));
     const Tensor read = weights.read_rows(parameter.name(), rows.begin, rows.count);
     std::ranges::copy(read.values<float>(), out.begin());

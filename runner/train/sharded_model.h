@@ -20,14 +20,16 @@ struct MeshSize {
   int replicate = 1, shard = 1;
 };
 
-/// Builds the model and shards it, one group a block and one for the rest. Collective over `world`, which must outlive it.
-ShardedModel shard_model(const models::ModelConfig& config, comm::Communicator& world, MeshSize size, const shard::Policy& policy);
+/// Builds the model and shards it, one group a block and one for the rest. Collective over `world`, which must outlive
+/// it.
+ShardedModel shard_model(const models::ModelConfig& config, comm::Communicator& world, MeshSize size,
+                         const shard::Policy& policy);
 
 /// Random weights, the same at any number of ranks.
 void fill_random(shard::Engine& engine, uint64_t seed);
 
-/// The weights of a Hugging Face folder, each rank its rows. Throws InputError where a tensor is missing or its shape is
-/// not what config.json says (both shapes are named).
+/// The weights of a Hugging Face folder, each rank its rows. Throws InputError where a tensor is missing or its shape
+/// is not what config.json says (both shapes are named).
 void fill_from_hugging_face(shard::Engine& engine, const std::filesystem::path& folder);
 
 }  // namespace trainyard::train

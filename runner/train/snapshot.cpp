@@ -29,14 +29,16 @@ std::vector<checkpoint::Shard> moments_of(optim::AdamW& optimizer) {
 int64_t whole_number(const checkpoint::Checkpoint& checkpoint, const char* key) {
   const auto found = checkpoint.state().find(key);
   if (found == checkpoint.state().end() || !found->is_number_integer())
-    throw InputError(fmt::format("{}: the state has no whole number '{}': not a checkpoint of a training run", checkpoint.path().string(), key));
+    throw InputError(fmt::format("{}: the state has no whole number '{}': not a checkpoint of a training run",
+                                 checkpoint.path().string(), key));
   return found->get<int64_t>();
 }
 
 }  // namespace
 
 checkpoint::Snapshot snapshot_of(const Parts& parts, const Progress& progress, const Description& description) {
-  checkpoint::Snapshot snapshot{.step = progress.step, .model = parameters_of(parts.engine), .optimizer = moments_of(parts.optimizer)};
+  checkpoint::Snapshot snapshot{
+      .step = progress.step, .model = parameters_of(parts.engine), .optimizer = moments_of(parts.optimizer)};
   snapshot.state = {{"tokens", progress.tokens},
                     {"optimizer_steps", parts.optimizer.steps_done()},
                     {"loader", parts.loader.state()},

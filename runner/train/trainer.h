@@ -21,11 +21,11 @@ struct Progress {
 
 /// One step as it went, over all ranks.
 struct StepResult {
-  int64_t step = 0;  ///< 1 = the first
-  double loss = 0;   ///< mean over the valid targets of the global batch
+  int64_t step = 0;      ///< 1 = the first
+  double loss = 0;       ///< mean over the valid targets of the global batch
   double grad_norm = 0;  ///< before clipping
   double lr = 0;
-  int64_t tokens = 0;  ///< valid targets of this step
+  int64_t tokens = 0;         ///< valid targets of this step
   uint64_t memory_bytes = 0;  ///< resident, of the rank that has most
 };
 
@@ -61,8 +61,7 @@ enum class Outcome { Completed, Stopped };
 /// live in shard/, below the model.
 class Trainer {
  public:
-  Trainer(Parts parts, Plan plan, Callbacks callbacks)
-      : parts_(parts), plan_(plan), callbacks_(std::move(callbacks)) {}
+  Trainer(Parts parts, Plan plan, Callbacks callbacks) : parts_(parts), plan_(plan), callbacks_(std::move(callbacks)) {}
 
   /// From `progress` to the last step, or to the step after which some rank wanted to stop; saved in both cases.
   /// Throws NotFiniteError, naming step and first bad tensor, on all ranks alike.

@@ -13,7 +13,9 @@
 namespace trainyard::test {
 namespace {
 
-std::filesystem::path parity_folder(const std::string& name) { return test_data() / "parity" / name; }
+std::filesystem::path parity_folder(const std::string& name) {
+  return test_data() / "parity" / name;
+}
 
 /// The summary is the last line; under a launcher it comes after the rank's number.
 std::string summary_of(const Ended& ended) {
@@ -26,7 +28,8 @@ std::string summary_of(const Ended& ended) {
 double worst_difference(const Tensor& a, const Tensor& b) {
   const auto left = a.values<float>(), right = b.values<float>();
   double worst = 0;
-  for (size_t i = 0; i < right.size(); ++i) worst = std::max(worst, std::abs(static_cast<double>(left[i]) - static_cast<double>(right[i])));
+  for (size_t i = 0; i < right.size(); ++i)
+    worst = std::max(worst, std::abs(static_cast<double>(left[i]) - static_cast<double>(right[i])));
   return worst;
 }
 
@@ -39,17 +42,15 @@ void check_near(const std::vector<double>& seen, const nlohmann::json& expected,
 }
 
 /// metrics.jsonl of the reference's thirty steps.
-std::vector<nlohmann::json> replay(int ranks, const std::string& name, const nlohmann::json& training, const Words& more) {
+std::vector<nlohmann::json> replay(int ranks, const std::string& name, const nlohmann::json& training,
+                                   const Words& more) {
   const TemporaryFolder folder;
-  const Ended ended = run({on_ranks(ranks, Words{"train",
-                                                 "--model.init_from", parity_folder(name).string(),
-                                                 "--data.tokens", (parity_folder(name) / "golden.safetensors").string(),
-                                                 "--training.steps", "30",
-                                                 "--optimizer.lr", fmt::format("{}", training.at("peak_lr").get<double>()),
-                                                 "--optimizer.warmup_steps", "5",
-                                                 "--metrics.dir", folder.path().string(),
-                                                 "--checkpoint.enabled", "false",
-                                                 "--device.threads", "1"} + more)});
+  const Ended ended = run({on_ranks(
+      ranks, Words{"train", "--model.init_from", parity_folder(name).string(), "--data.tokens",
+                   (parity_folder(name) / "golden.safetensors").string(), "--training.steps", "30", "--optimizer.lr",
+                   fmt::format("{}", training.at("peak_lr").get<double>()), "--optimizer.warmup_steps", "5",
+                   "--metrics.dir", folder.path().string(), "--checkpoint.enabled", "false", "--device.threads", "1"} +
+                 more)});
   INFO(ended.all());
   REQUIRE(ended.code == 0);
   return json_lines(folder / "metrics.jsonl");
@@ -57,14 +58,15 @@ std::vector<nlohmann::json> replay(int ranks, const std::string& name, const nlo
 
 }  // namespace
 
-TEST_CASE("evaluate: logits, loss and every gradient of a ported model agree with PyTorch, alone and over three ranks") {
+TEST_CASE(
+    "evaluate: logits, loss and every gradient of a ported model agree with PyTorch, alone and over three ranks") {
   if (test_data().empty()) return skip("no reference data");
   const auto name = GENERATE(from_range(decoder_cases()));
   const int ranks = GENERATE(1, 3);
   const TemporaryFolder folder;
   const Ended ended = run({on_ranks(ranks, {"evaluate", "--model", parity_folder(name).string(), "--tokens",
-                                            (parity_folder(name) / "golden.safetensors").string(), "--dump", (folder / "dump.safetensors").string(),
-                                            "--gradients"})});
+                                            (parity_folder(name) / "golden.safetensors").string(), "--dump",
+                                            (folder / "dump.safetensors").string(), "--gradients"})});
   CAPTURE(name, ranks);
   INFO(ended.all());
   REQUIRE(ended.code == 0);
@@ -72,7 +74,8 @@ TEST_CASE("evaluate: logits, loss and every gradient of a ported model agree wit
   const ParityCase parity = load_case(name);
   double loss = 0, perplexity = 0;
   long long tokens = 0;
-  REQUIRE(std::sscanf(summary_of(ended).c_str(), "loss: %lf perplexity: %lf tokens: %lld", &loss, &perplexity, &tokens) == 3);
+  REQUIRE(std::sscanf(summary_of(ended).c_str(), "loss: %lf perplexity: %lf tokens: %lld", &loss, &perplexity,
+                      &tokens) == 3);
   CHECK(loss == Approx(parity.expected.at("loss").get<double>()).epsilon(1e-5));
   CHECK(perplexity == Approx(std::exp(loss)));
   CHECK(tokens == parity.expected.at("valid_tokens").get<long long>());
@@ -106,7 +109,8 @@ TEST_CASE("train: thirty replayed steps of a ported model are PyTorch's in metri
 TEST_CASE("train: bf16 parameters follow PyTorch's bf16 run in metrics.jsonl") {
   if (test_data().empty()) return skip("no reference data");
   const int ranks = GENERATE(1, 2);
-  const auto expected = nlohmann::json::parse(std::ifstream(parity_folder("qwen3-tiny") / "golden-bf16.json")).at("training");
+  const auto expected =
+      nlohmann::json::parse(std::ifstream(parity_folder("qwen3-tiny") / "golden-bf16.json")).at("training");
   const nlohmann::json training = load_case("qwen3-tiny").expected.at("training");
   const auto records = replay(ranks, "qwen3-tiny", training, {"--parallel.param_dtype", "bf16"});
   CHECK(records.at(0).at("loss").get<double>() == Approx(expected.at("loss").at(0).get<double>()).epsilon(5e-3));
@@ -117,8 +121,9 @@ TEST_CASE("train: bf16 parameters follow PyTorch's bf16 run in metrics.jsonl") {
 TEST_CASE("evaluate: bf16 is as near to PyTorch's bf16 as bf16 allows") {
   if (test_data().empty()) return skip("no reference data");
   const auto expected = nlohmann::json::parse(std::ifstream(parity_folder("qwen3-tiny") / "golden-bf16.json"));
-  const Ended ended = run({trainyard({"evaluate", "--model", parity_folder("qwen3-tiny").string(), "--tokens",
-                                      (parity_folder("qwen3-tiny") / "golden.safetensors").string(), "--param-dtype", "bf16"})});
+  const Ended ended =
+      run({trainyard({"evaluate", "--model", parity_folder("qwen3-tiny").string(), "--tokens",
+                      (parity_folder("qwen3-tiny") / "golden.safetensors").string(), "--param-dtype", "bf16"})});
   INFO(ended.all());
   REQUIRE(ended.code == 0);
   double loss = 0;

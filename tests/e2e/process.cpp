@@ -5,8 +5,8 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,8 +26,9 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 bool places_a_rank(const std::string& name) {
-  static const std::vector<std::string> prefixes{"RANK=",  "LOCAL_RANK=", "WORLD_SIZE=", "LOCAL_WORLD_SIZE=", "GROUP_RANK=",
-                                                 "MASTER_", "PET_",       "OMPI_",       "PMIX_",             "TRAINYARD_"};
+  static const std::vector<std::string> prefixes{
+      "RANK=", "LOCAL_RANK=", "WORLD_SIZE=", "LOCAL_WORLD_SIZE=", "GROUP_RANK=", "MASTER_",
+      "PET_",  "OMPI_",       "PMIX_",       "TRAINYARD_"};
   return std::ranges::any_of(prefixes, [&](const std::string& prefix) { return name.starts_with(prefix); });
 }
 
@@ -52,11 +53,15 @@ std::string text_of(const fs::path& file) {
   return text.str();
 }
 
-int code_of(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
+int code_of(int status) {
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
 
 }  // namespace
 
-std::string Ended::all() const { return fmt::format("exit code {}{}\n── stdout\n{}\n── stderr\n{}", code, timed_out ? ", TIMED OUT" : "", out, err); }
+std::string Ended::all() const {
+  return fmt::format("exit code {}{}\n── stdout\n{}\n── stderr\n{}", code, timed_out ? ", TIMED OUT" : "", out, err);
+}
 
 Process::Process(const Command& command) : deadline_(Clock::now() + command.patience) {
   std::vector<std::string> words = command.words, environment = environment_of(command);
@@ -73,7 +78,7 @@ Process::Process(const Command& command) : deadline_(Clock::now() + command.pati
     ::execvpe(argv[0], argv.data(), envp.data());
     ::_exit(127);
   }
-  ::setpgid(pid_, pid_);  // whoever comes first
+  ::setpgid(pid_, pid_);                                                    // whoever comes first
   pidfd_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));  // the header of glibc 2.36 is for C only
 }
 
@@ -83,8 +88,12 @@ Process::~Process() {
   ::waitpid(pid_, nullptr, 0);
 }
 
-std::string Process::out() const { return text_of(folder_ / "out"); }
-std::string Process::err() const { return text_of(folder_ / "err"); }
+std::string Process::out() const {
+  return text_of(folder_ / "out");
+}
+std::string Process::err() const {
+  return text_of(folder_ / "err");
+}
 
 bool Process::has_ended(milliseconds patience) const {
   pollfd entry{.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
@@ -100,7 +109,9 @@ bool Process::says(const std::string& text) const {
   return false;
 }
 
-void Process::signal(int number) const { ::kill(pid_, number); }
+void Process::signal(int number) const {
+  ::kill(pid_, number);
+}
 
 std::vector<pid_t> Process::children() const {
   std::istringstream text(text_of(fmt::format("/proc/{}/task/{}/children", pid_, pid_)));
@@ -122,9 +133,13 @@ Ended Process::wait() {
   return ended;
 }
 
-Ended run(const Command& command) { return Process(command).wait(); }
+Ended run(const Command& command) {
+  return Process(command).wait();
+}
 
-Words trainyard(Words arguments) { return Words{TRAINYARD_PROGRAM} + arguments; }
+Words trainyard(Words arguments) {
+  return Words{TRAINYARD_PROGRAM} + arguments;
+}
 
 Words on_ranks(int ranks, Words arguments) {
   if (ranks == 1) return trainyard(std::move(arguments));
@@ -137,8 +152,12 @@ Words operator+(Words a, const Words& b) {
 }
 
 std::map<std::string, std::string> rank_environment(int rank, int world, int port) {
-  return {{"RANK", std::to_string(rank)},       {"WORLD_SIZE", std::to_string(world)},       {"LOCAL_RANK", std::to_string(rank)},
-          {"MASTER_ADDR", "127.0.0.1"},         {"LOCAL_WORLD_SIZE", std::to_string(world)}, {"MASTER_PORT", std::to_string(port)}};
+  return {{"RANK", std::to_string(rank)},
+          {"WORLD_SIZE", std::to_string(world)},
+          {"LOCAL_RANK", std::to_string(rank)},
+          {"MASTER_ADDR", "127.0.0.1"},
+          {"LOCAL_WORLD_SIZE", std::to_string(world)},
+          {"MASTER_PORT", std::to_string(port)}};
 }
 
 int free_port() {
@@ -147,7 +166,8 @@ int free_port() {
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof address;
-  if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 || ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
+  if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+      ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
     throw std::system_error(errno, std::system_category(), "a free port");
   return ntohs(address.sin_port);
 }

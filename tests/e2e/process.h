@@ -18,7 +18,8 @@ using Words = std::vector<std::string>;
 
 struct Command {
   Words words;  ///< program and arguments
-  std::map<std::string, std::string> environment{};  ///< beside the test's own, which is freed of all that places a rank
+  std::map<std::string, std::string>
+      environment{};                   ///< beside the test's own, which is freed of all that places a rank
   std::chrono::seconds patience{240};  ///< then it is killed and `timed_out`: a loaded machine is no failure, a hang is
 };
 

@@ -11,9 +11,12 @@ using namespace trainyard;
 
 std::unique_ptr<tokenizer::Tokenizer> read(uint8_t kind, std::string_view content) {
   switch (kind % 4) {
-    case 0: return tokenizer::read_hugging_face(content, "tokenizer.json", {});
-    case 1: return tokenizer::read_tiktoken(content, "tokenizer.model", {});
-    case 2: return tokenizer::read_sentencepiece(content, "spiece.model", {});
+    case 0:
+      return tokenizer::read_hugging_face(content, "tokenizer.json", {});
+    case 1:
+      return tokenizer::read_tiktoken(content, "tokenizer.model", {});
+    case 2:
+      return tokenizer::read_sentencepiece(content, "spiece.model", {});
     default: {
       const size_t cut = content.find('\0');  // vocab.json, a zero, merges.txt
       const std::string_view merges = cut == std::string_view::npos ? std::string_view() : content.substr(cut + 1);

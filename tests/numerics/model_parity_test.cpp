@@ -33,7 +33,8 @@ TEST_CASE("models: logits, loss and every gradient agree with PyTorch", "[parity
   double worst = 0;
   for (int64_t i = 0; i < logits.count(); ++i) {
     const auto at = static_cast<size_t>(i);
-    worst = std::max(worst, std::abs(static_cast<double>(logits.values<float>()[at]) - static_cast<double>(expected_logits.values<float>()[at])));
+    worst = std::max(worst, std::abs(static_cast<double>(logits.values<float>()[at]) -
+                                     static_cast<double>(expected_logits.values<float>()[at])));
   }
   CHECK(worst < 1e-4);
 
@@ -45,7 +46,8 @@ TEST_CASE("models: logits, loss and every gradient agree with PyTorch", "[parity
   CHECK(sums.loss_sum / static_cast<double>(valid) == Approx(parity.expected.at("loss").get<double>()).epsilon(1e-5));
   for (nn::Parameter* const parameter : model->parameters()) {
     CAPTURE(parameter->name());
-    CHECK(relative_l2(std::as_const(parameter->gradient()).values<float>(), std::as_const(parity.golden).read("grad." + parameter->name()).values<float>()) < 1e-4);
+    CHECK(relative_l2(std::as_const(parameter->gradient()).values<float>(),
+                      std::as_const(parity.golden).read("grad." + parameter->name()).values<float>()) < 1e-4);
   }
 }
 

@@ -8,18 +8,21 @@
 namespace trainyard::test {
 
 models::Tokens ParityCase::batch() const {
-  return {golden.read("input_ids"), golden.read("targets"), golden.has("position_ids") ? golden.read("position_ids") : Tensor()};
+  return {golden.read("input_ids"), golden.read("targets"),
+          golden.has("position_ids") ? golden.read("position_ids") : Tensor()};
 }
 
 const std::vector<std::string>& decoder_cases() {
-  static const std::vector<std::string> names{"qwen3-tiny", "qwen3-untied", "llama3-tiny", "llama2-tiny", "qwen3-odd", "llama-packed"};
+  static const std::vector<std::string> names{"qwen3-tiny",  "qwen3-untied", "llama3-tiny",
+                                              "llama2-tiny", "qwen3-odd",    "llama-packed"};
   return names;
 }
 
 ParityCase load_case(const std::string& name) {
   const auto folder = test_data() / "parity" / name;
-  return {name, models::parse_config(read_file(folder / "config.json"), folder / "config.json"), SafetensorsFile(folder / "model.safetensors"),
-          SafetensorsFile(folder / "golden.safetensors"), nlohmann::json::parse(read_file(folder / "golden.json"))};
+  return {name, models::parse_config(read_file(folder / "config.json"), folder / "config.json"),
+          SafetensorsFile(folder / "model.safetensors"), SafetensorsFile(folder / "golden.safetensors"),
+          nlohmann::json::parse(read_file(folder / "golden.json"))};
 }
 
 double relative_l2(std::span<const float> a, std::span<const float> b) {

@@ -25,7 +25,9 @@ struct Setting {
   int64_t accumulation_steps = 1;
 };
 
-double peak_lr(const ParityCase& parity) { return parity.expected.at("training").at("lr").at(4).get<double>(); }
+double peak_lr(const ParityCase& parity) {
+  return parity.expected.at("training").at("lr").at(4).get<double>();
+}
 
 Trajectory trajectory_of(comm::Communicator& world, const Setting& setting) {
   const ParityCase parity = load_case(setting.name);
@@ -33,11 +35,14 @@ Trajectory trajectory_of(comm::Communicator& world, const Setting& setting) {
   train::fill_from_hugging_face(*sharded.engine, test_data() / "parity" / setting.name);
   config::Optimizer settings{.lr = peak_lr(parity), .warmup_steps = 5, .min_lr_ratio = 0.1};
   optim::AdamW optimizer(*sharded.engine, settings);
-  const auto loader = data::token_batches(test_data() / "parity" / setting.name / "golden.safetensors",
-                                          {.place = {world.rank(), world.world()}, .accumulation_steps = setting.accumulation_steps});
+  const auto loader =
+      data::token_batches(test_data() / "parity" / setting.name / "golden.safetensors",
+                          {.place = {world.rank(), world.world()}, .accumulation_steps = setting.accumulation_steps});
   Trajectory seen;
   train::Trainer trainer({world, *sharded.model, *sharded.engine, optimizer, *loader},
-                         {.total_steps = 30, .accumulation_steps = setting.accumulation_steps, .schedule = optim::schedule_of(settings, 30)},
+                         {.total_steps = 30,
+                          .accumulation_steps = setting.accumulation_steps,
+                          .schedule = optim::schedule_of(settings, 30)},
                          {.asked_to_stop = [] { return false; },
                           .on_step =
                               [&](const train::StepResult& step) {
@@ -53,7 +58,9 @@ Trajectory trajectory_of(comm::Communicator& world, const Setting& setting) {
 }
 
 Trajectory run(const Setting& setting) {
-  return run_ranks(setting.mesh.replicate * setting.mesh.shard, [&](comm::Communicator& world) { return trajectory_of(world, setting); }).front();
+  return run_ranks(setting.mesh.replicate * setting.mesh.shard,
+                   [&](comm::Communicator& world) { return trajectory_of(world, setting); })
+      .front();
 }
 
 void check_near(const std::vector<double>& seen, const nlohmann::json& expected, double relative) {
@@ -101,7 +108,8 @@ TEST_CASE("training: bfloat16 parameters follow PyTorch's bfloat16 run", "[parit
   if (test_data().empty()) return skip("no reference data");
   const int world = GENERATE(1, 2, 3);
   const Trajectory seen = run({"qwen3-tiny", {1, world}, {.param_dtype = DType::BFloat16}});
-  const auto expected = nlohmann::json::parse(std::ifstream(test_data() / "parity/qwen3-tiny/golden-bf16.json")).at("training");
+  const auto expected =
+      nlohmann::json::parse(std::ifstream(test_data() / "parity/qwen3-tiny/golden-bf16.json")).at("training");
   CHECK(seen.loss.front() == Approx(expected.at("loss").at(0).get<double>()).epsilon(5e-3));
   check_near(seen.loss, expected.at("loss"), 3e-2);
   check_near(seen.grad_norm, expected.at("grad_norm"), 1e-1);

@@ -11,11 +11,15 @@ namespace trainyard::test {
 using comm::Work;
 
 FaultyCommunicator::FaultyCommunicator(std::unique_ptr<comm::Communicator> inner, Fault fault)
-    : inner_(std::move(inner)), fault_(fault), rank_(inner_->rank()), world_(inner_->world()),
+    : inner_(std::move(inner)),
+      fault_(fault),
+      rank_(inner_->rank()),
+      world_(inner_->world()),
       timeout_(inner_->timeout()) {}
 
 comm::Communicator& FaultyCommunicator::present() {
-  if (!inner_) throw PeerError(fmt::format("rank {} was lost at call {}, as the test wanted", rank_, fault_.lose_at_call));
+  if (!inner_)
+    throw PeerError(fmt::format("rank {} was lost at call {}, as the test wanted", rank_, fault_.lose_at_call));
   return *inner_;
 }
 

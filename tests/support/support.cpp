@@ -9,7 +9,9 @@
 namespace trainyard::test {
 namespace fs = std::filesystem;
 
-void skip(const std::string& reason) { std::cout << "SKIPPED: " << reason << std::endl; }
+void skip(const std::string& reason) {
+  std::cout << "SKIPPED: " << reason << std::endl;
+}
 
 fs::path test_data() {
   if (const char* const override_path = std::getenv("TRAINYARD_TEST_DATA")) return override_path;

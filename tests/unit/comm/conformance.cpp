@@ -23,15 +23,28 @@ template <typename T>
 T value_of(int rank, int64_t index) {
   return T(static_cast<float>(formula(rank, index)));
 }
-template <> double value_of(int rank, int64_t index) { return formula(rank, index); }
-template <> int32_t value_of(int rank, int64_t index) { return static_cast<int32_t>(formula(rank, index)); }
-template <> int64_t value_of(int rank, int64_t index) { return static_cast<int64_t>(formula(rank, index)); }
+template <>
+double value_of(int rank, int64_t index) {
+  return formula(rank, index);
+}
+template <>
+int32_t value_of(int rank, int64_t index) {
+  return static_cast<int32_t>(formula(rank, index));
+}
+template <>
+int64_t value_of(int rank, int64_t index) {
+  return static_cast<int64_t>(formula(rank, index));
+}
 
-template <typename T> T folded(ReduceOp op, T a, T b) {
+template <typename T>
+T folded(ReduceOp op, T a, T b) {
   switch (op) {
-    case ReduceOp::Sum: return a + b;
-    case ReduceOp::Max: return a > b ? a : b;
-    case ReduceOp::Min: return a < b ? a : b;
+    case ReduceOp::Sum:
+      return a + b;
+    case ReduceOp::Max:
+      return a > b ? a : b;
+    case ReduceOp::Min:
+      return a < b ? a : b;
   }
   return a;
 }
@@ -84,7 +97,8 @@ class Checker {
     }
     for (int i = 19; i >= 0; --i) works[i].wait();  // the last first: nothing depends on who waits
     for (int i = 0; i < 20; ++i)
-      expect<float>("all_gather under way", wholes[i], [&](int64_t k) { return value_of<float>(static_cast<int>(k / (rows * 2)), k % (rows * 2) + i); });
+      expect<float>("all_gather under way", wholes[i],
+                    [&](int64_t k) { return value_of<float>(static_cast<int>(k / (rows * 2)), k % (rows * 2) + i); });
   }
 
   void split_in_two() {
@@ -96,7 +110,8 @@ class Checker {
     half->all_reduce(values).wait();
     int64_t expected = 0;
     for (int rank = comm_.rank() % 2; rank < comm_.world(); rank += 2) expected += rank;
-    if (values.data<int64_t>()[0] != expected) problems.push_back(fmt::format("split: sum {}", values.data<int64_t>()[0]));
+    if (values.data<int64_t>()[0] != expected)
+      problems.push_back(fmt::format("split: sum {}", values.data<int64_t>()[0]));
     half->close(std::chrono::steady_clock::now() + std::chrono::seconds(30));
   }
 
@@ -138,11 +153,13 @@ class Checker {
     for (int64_t i = 0; i < seen.count(); ++i) {
       const T wanted = expected(i), got = seen.data<T>()[i];
       if (std::memcmp(&wanted, &got, sizeof wanted) == 0) continue;
-      const auto w = static_cast<double>(static_cast<Wide<T>>(wanted)), g = static_cast<double>(static_cast<Wide<T>>(got));
+      const auto w = static_cast<double>(static_cast<Wide<T>>(wanted)),
+                 g = static_cast<double>(static_cast<Wide<T>>(got));
       // Another order of at most 8 terms of at most 4200: a few units of the last place of the largest.
       if (!exact && std::abs(w - g) <= 0.02 * (std::is_same_v<T, BFloat16> ? 2000 : 1)) continue;
-      return problems.push_back(fmt::format("rank {} of {}: {} {} {}: element {} is {}, not {}", comm_.rank(), comm_.world(), what,
-                                            name_of(seen.dtype()), to_string(seen.shape()), i, g, w));
+      return problems.push_back(fmt::format("rank {} of {}: {} {} {}: element {} is {}, not {}", comm_.rank(),
+                                            comm_.world(), what, name_of(seen.dtype()), to_string(seen.shape()), i, g,
+                                            w));
     }
   }
   template <typename T>
@@ -165,14 +182,17 @@ class Checker {
     auto part = in_place ? whole.rows(rows * comm_.rank(), rows) : Tensor::zeros({rows, 2}, DTypeOf<T>::value);
     comm_.reduce_scatter(whole, part, "reduced").wait();
     const int64_t first = rows * 2 * comm_.rank();
-    expect<T>("reduce_scatter", part, [&](int64_t i) { return reduced<T>(ReduceOp::Sum, comm_.world(), first + i); }, promises_.rank_order);
+    expect<T>(
+        "reduce_scatter", part, [&](int64_t i) { return reduced<T>(ReduceOp::Sum, comm_.world(), first + i); },
+        promises_.rank_order);
   }
 
   template <typename T>
   void all_reduce(int64_t rows, ReduceOp op) {
     auto values = filled<T>(rows, comm_.rank(), 0);
     comm_.all_reduce(values, op, "reduced").wait();
-    expect<T>("all_reduce", values, [&](int64_t i) { return reduced<T>(op, comm_.world(), i); }, promises_.rank_order);
+    expect<T>(
+        "all_reduce", values, [&](int64_t i) { return reduced<T>(op, comm_.world(), i); }, promises_.rank_order);
   }
 
   template <typename T>
@@ -188,7 +208,8 @@ class Checker {
     auto input = filled<T>(rows * comm_.world(), comm_.rank(), 0);
     auto output = Tensor::zeros({rows * comm_.world(), 2}, DTypeOf<T>::value);
     comm_.all_to_all(input, output, "dealt").wait();
-    expect<T>("all_to_all", output, [&](int64_t i) { return value_of<T>(static_cast<int>(i / each), each * comm_.rank() + i % each); });
+    expect<T>("all_to_all", output,
+              [&](int64_t i) { return value_of<T>(static_cast<int>(i / each), each * comm_.rank() + i % each); });
   }
 
   template <typename Issue>

@@ -21,8 +21,13 @@ std::vector<std::string> joined(const std::vector<std::vector<std::string>>& ran
 std::vector<std::string> check_gloo(int world, bool shared_memory) {
   rendezvous::MemoryStore store;
   return joined(test::run_threads(world, [&](int rank) {
-    const auto comm = connect({.rank = rank, .world = world, .host = "pod-" + std::to_string(rank), .store = &store,
-                               .timeout = 60s, .address = "127.0.0.1", .shared_memory = shared_memory});
+    const auto comm = connect({.rank = rank,
+                               .world = world,
+                               .host = "pod-" + std::to_string(rank),
+                               .store = &store,
+                               .timeout = 60s,
+                               .address = "127.0.0.1",
+                               .shared_memory = shared_memory});
     auto problems = conformance::check_all(*comm, {.rank_order = true});
     comm->close(std::chrono::steady_clock::now() + 30s);
     return problems;

@@ -30,20 +30,28 @@ TEST_CASE("in_process: a rank that does not come is named after the time-out", "
   auto communicators = make_in_process(2, 20ms);
   auto part = Tensor::zeros({1}, DType::Float32), whole = Tensor::zeros({2}, DType::Float32);
   const Work work = communicators[0]->all_gather(part, whole, "layers.17");
-  CHECK_THROWS_WITH(work.wait(), "rank 0: all_gather of layers.17 waited 20 ms for rank 1; see that pod's log, or raise comm.timeout");
-  CHECK_THROWS_WITH(communicators[0]->barrier(), "rank 0: all_gather of layers.17 waited 20 ms for rank 1; see that pod's log, or raise comm.timeout");
+  CHECK_THROWS_WITH(
+      work.wait(),
+      "rank 0: all_gather of layers.17 waited 20 ms for rank 1; see that pod's log, or raise comm.timeout");
+  CHECK_THROWS_WITH(
+      communicators[0]->barrier(),
+      "rank 0: all_gather of layers.17 waited 20 ms for rank 1; see that pod's log, or raise comm.timeout");
 }
 
 TEST_CASE("in_process: ranks that issue different collectives are told so", "[comm]") {
-  CHECK_THROWS_WITH(test::run_ranks(2, [](Communicator& comm) {
-    auto values = Tensor::zeros({comm.rank() + 1}, DType::Float32);
-    comm.all_reduce(values, ReduceOp::Sum, "loss").wait();
-  }), Catch::Contains("ranks issue different collectives") && Catch::Contains("4 bytes") && Catch::Contains("8 bytes"));
+  CHECK_THROWS_WITH(
+      test::run_ranks(2,
+                      [](Communicator& comm) {
+                        auto values = Tensor::zeros({comm.rank() + 1}, DType::Float32);
+                        comm.all_reduce(values, ReduceOp::Sum, "loss").wait();
+                      }),
+      Catch::Contains("ranks issue different collectives") && Catch::Contains("4 bytes") && Catch::Contains("8 bytes"));
 }
 
 TEST_CASE("a faulty communicator: its rank is lost at the call that was said, and the others name it", "[comm]") {
   auto communicators = make_in_process(2, 60s);
-  communicators[1] = std::make_unique<test::FaultyCommunicator>(std::move(communicators[1]), test::Fault{.lose_at_call = 2});
+  communicators[1] =
+      std::make_unique<test::FaultyCommunicator>(std::move(communicators[1]), test::Fault{.lose_at_call = 2});
   const auto seen = test::run_threads(2, [&](int rank) {
     std::vector<std::string> errors;
     auto part = Tensor::zeros({1}, DType::Float32), whole = Tensor::zeros({2}, DType::Float32);

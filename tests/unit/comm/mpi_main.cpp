@@ -14,8 +14,12 @@ int main() {
     const auto runtime = MpiRuntime::start();
     const std::string greeting = runtime->broadcast(runtime->rank() == 0 ? "store at 127.0.0.1:29500" : "");
     if (greeting != "store at 127.0.0.1:29500") throw std::runtime_error("broadcast gave '" + greeting + "'");
-    const auto comm = connect({.transport = Transport::Mpi, .rank = runtime->rank(), .world = runtime->world(),
-                               .host = "pod-" + std::to_string(runtime->rank()), .timeout = std::chrono::seconds(60), .mpi = runtime});
+    const auto comm = connect({.transport = Transport::Mpi,
+                               .rank = runtime->rank(),
+                               .world = runtime->world(),
+                               .host = "pod-" + std::to_string(runtime->rank()),
+                               .timeout = std::chrono::seconds(60),
+                               .mpi = runtime});
     // MPI chooses the order of the sum by itself.
     const auto problems = conformance::check_all(*comm, {.rank_order = false});
     for (const auto& problem : problems) fmt::print(stderr, "{}\n", problem);

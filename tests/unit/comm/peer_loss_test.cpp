@@ -74,8 +74,8 @@ Seen lose_rank_2(const std::string& channel, int signal, std::chrono::millisecon
   rendezvous::StoreServer server({.host = "127.0.0.1"});
   std::vector<std::unique_ptr<Peer>> peers;
   for (int rank = 0; rank < 3; ++rank)
-    peers.push_back(std::make_unique<Peer>(std::vector<std::string>{std::to_string(rank), "3", std::to_string(server.port()),
-                                                                    channel, std::to_string(timeout.count())}));
+    peers.push_back(std::make_unique<Peer>(std::vector<std::string>{
+        std::to_string(rank), "3", std::to_string(server.port()), channel, std::to_string(timeout.count())}));
   for (const auto& peer : peers) REQUIRE(peer->line() == "ready");
   const auto lost = Clock::now();
   peers[2]->signal(signal);
@@ -102,7 +102,9 @@ TEST_CASE("gloo: a rank that is stopped is named after the time-out", "[comm]") 
   const auto seen = lose_rank_2(channel, SIGSTOP, 2s);
   // Whoever gives up first says so to the other.
   const std::string both = seen.errors[0] + seen.errors[1];
-  CHECK_THAT(both, Catch::Contains("all_gather of layers.17 waited 2 s for rank 2 (pod-2); see that pod's log, or raise comm.timeout"));
+  CHECK_THAT(both,
+             Catch::Contains(
+                 "all_gather of layers.17 waited 2 s for rank 2 (pod-2); see that pod's log, or raise comm.timeout"));
   for (const auto& error : seen.errors) CHECK_THAT(error, Catch::Contains("rank 2 (pod-2)"));
 }
 

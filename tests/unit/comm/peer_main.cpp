@@ -17,9 +17,14 @@ int main(int argc, char** argv) {
   const bool shared_memory = std::string(argv[4]) == "shared";
   try {
     rendezvous::StoreClient store({.master = {.host = "127.0.0.1", .port = static_cast<uint16_t>(std::stoi(argv[3]))},
-                                   .credentials = {}, .timeout = std::chrono::seconds(30)});
-    const auto comm = comm::connect({.rank = rank, .world = world, .host = fmt::format("pod-{}", rank), .store = &store,
-                                     .timeout = std::chrono::milliseconds(std::stoi(argv[5])), .address = "127.0.0.1",
+                                   .credentials = {},
+                                   .timeout = std::chrono::seconds(30)});
+    const auto comm = comm::connect({.rank = rank,
+                                     .world = world,
+                                     .host = fmt::format("pod-{}", rank),
+                                     .store = &store,
+                                     .timeout = std::chrono::milliseconds(std::stoi(argv[5])),
+                                     .address = "127.0.0.1",
                                      .shared_memory = shared_memory});
     constexpr int64_t kRows = int64_t{4} << 20;  // 16 MB a rank: most of the time is spent in the middle of one
     auto part = Tensor::zeros({kRows}, DType::Float32), whole = Tensor::zeros({kRows * world}, DType::Float32);

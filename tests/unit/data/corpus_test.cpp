@@ -1,7 +1,7 @@
-#include <catch2/catch.hpp>
 #include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <catch2/catch.hpp>
 
 #include <fcntl.h>
 
@@ -99,7 +99,8 @@ TEST_CASE("corpus: what the user has to mend is named with file and place", "[da
   fails("latin1.txt", "caf\xE9 au lait", ": no UTF-8 at byte 3 (0xe9)");
   fails("latin1.jsonl", "{\"text\": \"a\"}\n{\"text\": \"caf\xE9\"}\n", ":2: no UTF-8 at byte 13");
   fails("broken.jsonl", "{\"text\": \"a\"}\n{\"text\": ", ":2: ");
-  fails("typo.jsonl", "{\"texts\": \"a\", \"id\": 1}", ":1: no field 'text', did you mean 'texts'?; the line has id, texts");
+  fails("typo.jsonl", "{\"texts\": \"a\", \"id\": 1}",
+        ":1: no field 'text', did you mean 'texts'?; the line has id, texts");
   fails("number.jsonl", "{\"text\": 5}", ":1: the field 'text' must be a string, is number");
   fails("list.jsonl", "[1]", ":1: must be a JSON object");
   CHECK_THROWS_WITH(open_bytes(folder / "none.txt"), Catch::Contains("none.txt: no such file"));
@@ -156,7 +157,8 @@ TEST_CASE("corpus: ids of large vocabularies keep their four bytes", "[data]") {
   if (test::test_data().empty()) return test::skip("no reference data");
   const test::TemporaryFolder folder;
   const auto qwen = tokenizer::load_tokenizer(test::test_data() / "qwen2_tokenizer");
-  const std::string text = read_file(test::test_data() / "wikitext-2/wiki.test.txt", size_t{10} << 20).substr(0, 200'000);
+  const std::string text =
+      read_file(test::test_data() / "wikitext-2/wiki.test.txt", size_t{10} << 20).substr(0, 200'000);
   write(folder / "a.txt", text);
   const TokenArray tokens = open_corpus({.path = folder / "a.txt"}, *qwen);
   auto expected = qwen->encode(text);

@@ -27,7 +27,8 @@ std::vector<int32_t> global_order(std::vector<std::unique_ptr<Loader>>& ranks, i
     std::vector<Batch> batches;
     for (const auto& rank : ranks) batches.push_back(rank->next());
     for (int64_t row = 0; row < batches[0].input_ids.size(0); ++row)
-      for (const Batch& batch : batches) order.push_back(batch.input_ids.values<int32_t>()[static_cast<size_t>(row * batch.input_ids.size(1))]);
+      for (const Batch& batch : batches)
+        order.push_back(batch.input_ids.values<int32_t>()[static_cast<size_t>(row * batch.input_ids.size(1))]);
   }
   return order;
 }
@@ -99,7 +100,8 @@ TEST_CASE("packing: a state of other data is refused by name", "[data]") {
   const auto saved = packed_loader(counting(100), options(0, 1))->state();
   auto other = options(0, 1);
   other.seed = 12;
-  CHECK_THROWS_WITH(packed_loader(counting(100), other)->load_state(saved), Catch::Contains("corpus.txt: seed is 12 and was 11"));
+  CHECK_THROWS_WITH(packed_loader(counting(100), other)->load_state(saved),
+                    Catch::Contains("corpus.txt: seed is 12 and was 11"));
   CHECK_THROWS_AS(packed_loader(counting(100), other)->load_state(nlohmann::json::object()), InputError);
   auto broken = saved;
   broken["sequences_seen"] = -1;
@@ -107,14 +109,16 @@ TEST_CASE("packing: a state of other data is refused by name", "[data]") {
 }
 
 TEST_CASE("packing: a corpus shorter than one sequence is refused, one that just fits is not", "[data]") {
-  CHECK_THROWS_WITH(packed_loader(counting(4), options(0, 1)), Catch::Contains("corpus.txt: 4 tokens, but one sequence takes 5"));
+  CHECK_THROWS_WITH(packed_loader(counting(4), options(0, 1)),
+                    Catch::Contains("corpus.txt: 4 tokens, but one sequence takes 5"));
   CHECK_THROWS_AS(packed_loader(counting(0), options(0, 1)), InputError);
   CHECK(packed_loader(counting(5), options(0, 1))->sequences_per_epoch() == 1);
 }
 
 TEST_CASE("check_ids: names corpus, place, id and the end of the vocabulary", "[data]") {
   CHECK_NOTHROW(check_ids(counting(10'000), 10'000));
-  CHECK_THROWS_WITH(check_ids(counting(10'000), 9'000), Catch::Contains("corpus.txt: token 9000 has id 9000") && Catch::Contains("ends at 8999"));
+  CHECK_THROWS_WITH(check_ids(counting(10'000), 9'000),
+                    Catch::Contains("corpus.txt: token 9000 has id 9000") && Catch::Contains("ends at 8999"));
 }
 
 }  // namespace trainyard::data

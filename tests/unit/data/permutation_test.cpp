@@ -34,7 +34,8 @@ TEST_CASE("permutation: neighbours land all over", "[data]") {
     const auto a = static_cast<double>(permutation(i)), b = static_cast<double>(permutation(i + 1));
     distance += a < b ? b - a : a - b;
   }
-  CHECK(distance / (kSize - 1) == Approx(kSize / 3.0).epsilon(0.03));  // the mean distance of two random points of a line
+  CHECK(distance / (kSize - 1) ==
+        Approx(kSize / 3.0).epsilon(0.03));  // the mean distance of two random points of a line
 }
 
 TEST_CASE("permutation: terabytes take no memory", "[data]") {

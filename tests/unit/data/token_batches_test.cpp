@@ -25,7 +25,9 @@ fs::path write(const fs::path& path, const std::vector<Named>& tensors) {
   return path;
 }
 
-Tensor ints(std::vector<int32_t> values, Shape shape) { return Tensor::from(std::span<const int32_t>(values), std::move(shape)); }
+Tensor ints(std::vector<int32_t> values, Shape shape) {
+  return Tensor::from(std::span<const int32_t>(values), std::move(shape));
+}
 
 std::vector<int32_t> values(const Tensor& tensor) {
   const auto span = tensor.values<int32_t>();
@@ -36,7 +38,8 @@ std::vector<int32_t> values(const Tensor& tensor) {
 
 TEST_CASE("token batches: targets and positions of every parity case and step are the reference's", "[data]") {
   if (test::test_data().empty()) return test::skip("no reference data");
-  const std::string name = GENERATE("qwen3-tiny", "qwen3-untied", "qwen3-odd", "llama3-tiny", "llama2-tiny", "llama-packed");
+  const std::string name =
+      GENERATE("qwen3-tiny", "qwen3-untied", "qwen3-odd", "llama3-tiny", "llama2-tiny", "llama-packed");
   const fs::path file = test::test_data() / "parity" / name / "golden.safetensors";
   const SafetensorsFile golden(file);
   const auto run = token_batches(file, {});
@@ -47,8 +50,10 @@ TEST_CASE("token batches: targets and positions of every parity case and step ar
     CHECK(values(batch.input_ids) == values(golden.read_rows("train.input_ids", step, 1)));
     CHECK(values(batch.targets) == values(golden.read_rows("train.targets", step, 1)));
     CHECK(batch.position_ids.defined() == golden.has("train.position_ids"));
-    if (batch.position_ids.defined()) CHECK(values(batch.position_ids) == values(golden.read_rows("train.position_ids", step, 1)));
-    CHECK(batch.valid_tokens == std::ranges::count_if(values(batch.targets), [](int32_t id) { return id != kIgnored; }));
+    if (batch.position_ids.defined())
+      CHECK(values(batch.position_ids) == values(golden.read_rows("train.position_ids", step, 1)));
+    CHECK(batch.valid_tokens ==
+          std::ranges::count_if(values(batch.targets), [](int32_t id) { return id != kIgnored; }));
   }
   CHECK_THROWS_WITH(run->next(), Catch::Contains("has 30 steps, and step 31"));
   CHECK(values(token_batches(file, {.prefer = Prefer::SingleBatch})->next().targets) == values(golden.read("targets")));
@@ -56,10 +61,12 @@ TEST_CASE("token batches: targets and positions of every parity case and step ar
 
 TEST_CASE("token batches: rows are dealt round robin and pieces are consecutive; a rank may have none", "[data]") {
   const test::TemporaryFolder folder;
-  const fs::path file = write(folder / "a.safetensors", {{"input_ids", ints({0, 1, 10, 11, 20, 21, 30, 31, 40, 41}, {5, 2})}});
+  const fs::path file =
+      write(folder / "a.safetensors", {{"input_ids", ints({0, 1, 10, 11, 20, 21, 30, 31, 40, 41}, {5, 2})}});
   const auto first_ids = [](const Batch& batch) {
     std::vector<int32_t> ids;
-    for (int64_t row = 0; row < batch.input_ids.size(0); ++row) ids.push_back(batch.input_ids.rows(row, 1).values<int32_t>()[0]);
+    for (int64_t row = 0; row < batch.input_ids.size(0); ++row)
+      ids.push_back(batch.input_ids.rows(row, 1).values<int32_t>()[0]);
     return ids;
   };
   CHECK(first_ids(token_batches(file, {.place = {0, 2}})->next()) == std::vector<int32_t>{0, 20, 40});
@@ -79,7 +86,8 @@ TEST_CASE("token batches: rows are dealt round robin and pieces are consecutive;
 TEST_CASE("token batches: one batch serves for ever, int64 as well, and labels default to the ids", "[data]") {
   const test::TemporaryFolder folder;
   const std::vector<int64_t> ids{1, 2, 3, 4};
-  const auto loader = token_batches(write(folder / "a.safetensors", {{"input_ids", Tensor::from(std::span<const int64_t>(ids), {1, 4})}}), {});
+  const auto loader = token_batches(
+      write(folder / "a.safetensors", {{"input_ids", Tensor::from(std::span<const int64_t>(ids), {1, 4})}}), {});
   CHECK_FALSE(loader->steps_available());
   for (int step = 0; step < 3; ++step) {
     const Batch batch = loader->next();
@@ -91,7 +99,8 @@ TEST_CASE("token batches: one batch serves for ever, int64 as well, and labels d
 
 TEST_CASE("token batches: a run goes on at the step where it stopped, at any world size", "[data]") {
   const test::TemporaryFolder folder;
-  const fs::path file = write(folder / "a.safetensors", {{"train.input_ids", ints({0, 1, 2, 3, 4, 5, 6, 7}, {4, 1, 2})}});
+  const fs::path file =
+      write(folder / "a.safetensors", {{"train.input_ids", ints({0, 1, 2, 3, 4, 5, 6, 7}, {4, 1, 2})}});
   const auto before = token_batches(file, {});
   before->next();
   before->next();
@@ -122,7 +131,8 @@ TEST_CASE("token batches: what is wrong in the file is named with tensor, row an
   fails({{"input_ids", ints({1, -1, 3}, {1, 3})}}, "row 0, token 1: -1 is not a token id");
   fails({{"input_ids", good}, {"labels", ints({1, 2, 3, 4, 9, 6}, {2, 3})}}, "labels: row 1, token 1: 9 is not", 8);
   fails({{"input_ids", good}, {"labels", ints({1, 2, 3, 4, -5, 6}, {2, 3})}}, "labels: row 1, token 1: -5 is not");
-  fails({{"input_ids", good}, {"position_ids", ints({0, 1, 2, 0, 2, 3}, {2, 3})}}, "position_ids: row 1, token 1: 2 is not 1");
+  fails({{"input_ids", good}, {"position_ids", ints({0, 1, 2, 0, 2, 3}, {2, 3})}},
+        "position_ids: row 1, token 1: 2 is not 1");
   CHECK_THROWS_AS(token_batches(folder / "none", {}), InputError);
 }
 

@@ -14,11 +14,13 @@ namespace {
 using nlohmann::json;
 
 json small() {
-  return {{"model_type", "llama"}, {"vocab_size", 100}, {"hidden_size", 64}, {"intermediate_size", 96},
-          {"num_hidden_layers", 2}, {"num_attention_heads", 4}};
+  return {{"model_type", "llama"},   {"vocab_size", 100},      {"hidden_size", 64},
+          {"intermediate_size", 96}, {"num_hidden_layers", 2}, {"num_attention_heads", 4}};
 }
 
-ModelConfig parse(const json& document) { return parse_config(document.dump(), "config.json"); }
+ModelConfig parse(const json& document) {
+  return parse_config(document.dump(), "config.json");
+}
 
 int64_t built_parameters(const ModelConfig& config) {
   const auto model = build(config);
@@ -48,11 +50,17 @@ TEST_CASE("parse_config: published models have their published sizes", "[models]
 }
 
 TEST_CASE("preset: every size of the table, in any spelling", "[models]") {
-  const auto [name, parameters] = GENERATE(table<const char*, int64_t>({
-      {"qwen3-0.6b", 596049920}, {"Qwen3-1.7B", 1720574976}, {"qwen3-4b", 4022468096}, {"Llama-3.2-1B", 1235814400},
-      {"llama3.2-3b", 3212749824}, {"Llama-3.1-8B", 8030261248}, {"llama2-7b", 6738415616}, {"qwen3-tiny", 853376}}));
+  const auto [name, parameters] = GENERATE(table<const char*, int64_t>({{"qwen3-0.6b", 596049920},
+                                                                        {"Qwen3-1.7B", 1720574976},
+                                                                        {"qwen3-4b", 4022468096},
+                                                                        {"Llama-3.2-1B", 1235814400},
+                                                                        {"llama3.2-3b", 3212749824},
+                                                                        {"Llama-3.1-8B", 8030261248},
+                                                                        {"llama2-7b", 6738415616},
+                                                                        {"qwen3-tiny", 853376}}));
   CHECK(parameter_count(preset(name)) == parameters);
-  CHECK_THROWS_WITH(preset("qwen3-0.6c"), Catch::Contains("did you mean 'qwen3-0.6b'") && Catch::Contains("llama2-13b"));
+  CHECK_THROWS_WITH(preset("qwen3-0.6c"),
+                    Catch::Contains("did you mean 'qwen3-0.6b'") && Catch::Contains("llama2-13b"));
 }
 
 TEST_CASE("parse_config: absent fields have their defaults", "[models]") {

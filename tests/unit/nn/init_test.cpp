@@ -27,14 +27,17 @@ TEST_CASE("initial_rows: any split of the rows gives the same model", "[nn]") {
 }
 
 TEST_CASE("initial_rows: normal with the parameter's deviation, and other for another name or seed", "[nn]") {
-  const autograd::Parameter parameter("layer.weight", {300, 301}, {.deviation = 0.5F}), other("layer.other", {300, 301}, {.deviation = 0.5F});
+  const autograd::Parameter parameter("layer.weight", {300, 301}, {.deviation = 0.5F}),
+      other("layer.other", {300, 301}, {.deviation = 0.5F});
   const auto values = rows_of(parameter, 7, 0, 300);
   double sum = 0, squares = 0;
-  for (const float value : values) sum += static_cast<double>(value), squares += static_cast<double>(value) * static_cast<double>(value);
+  for (const float value : values)
+    sum += static_cast<double>(value), squares += static_cast<double>(value) * static_cast<double>(value);
   const auto count = static_cast<double>(values.size());
   CHECK(std::abs(sum / count) < 0.5 * 4 / std::sqrt(count));  // four standard errors
   CHECK(std::sqrt(squares / count) == Approx(0.5).epsilon(0.01));
-  CHECK(static_cast<double>(std::ranges::count_if(values, [](float v) { return std::abs(v) < 0.5F; })) / count == Approx(0.6827).epsilon(0.01));
+  CHECK(static_cast<double>(std::ranges::count_if(values, [](float v) { return std::abs(v) < 0.5F; })) / count ==
+        Approx(0.6827).epsilon(0.01));
   CHECK(values != rows_of(parameter, 8, 0, 300));
   CHECK(values != rows_of(other, 7, 0, 300));
 }

@@ -9,7 +9,12 @@
 namespace trainyard::optim {
 
 TEST_CASE("Schedule: warm-up, stable phase and decay by formula", "[optim]") {
-  Schedule schedule{.peak = 2.0, .warmup_steps = 4, .stable_steps = 3, .total_steps = 17, .decay = config::Decay::Cosine, .min_ratio = 0.1};
+  Schedule schedule{.peak = 2.0,
+                    .warmup_steps = 4,
+                    .stable_steps = 3,
+                    .total_steps = 17,
+                    .decay = config::Decay::Cosine,
+                    .min_ratio = 0.1};
   CHECK(schedule.at(0) == 0.5);
   CHECK(schedule.at(3) == 2.0);
   CHECK(schedule.at(4) == 2.0);
@@ -30,8 +35,10 @@ TEST_CASE("Schedule: warm-up, stable phase and decay by formula", "[optim]") {
 
 TEST_CASE("Schedule: without warm-up or room for decay", "[optim]") {
   CHECK(Schedule{.peak = 1, .total_steps = 10, .decay = config::Decay::Linear}.at(0) == 1.0);
-  CHECK(Schedule{.peak = 1, .warmup_steps = 10, .total_steps = 10, .decay = config::Decay::Linear, .min_ratio = 0.5}.at(9) == 1.0);
-  CHECK(Schedule{.peak = 1, .warmup_steps = 10, .total_steps = 10, .decay = config::Decay::Linear, .min_ratio = 0.5}.at(10) == 0.5);
+  CHECK(Schedule{.peak = 1, .warmup_steps = 10, .total_steps = 10, .decay = config::Decay::Linear, .min_ratio = 0.5}.at(
+            9) == 1.0);
+  CHECK(Schedule{.peak = 1, .warmup_steps = 10, .total_steps = 10, .decay = config::Decay::Linear, .min_ratio = 0.5}.at(
+            10) == 0.5);
 }
 
 TEST_CASE("clip_factor: as PyTorch, never above one, and 0 is no limit", "[optim]") {

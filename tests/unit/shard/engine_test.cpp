@@ -13,8 +13,16 @@ namespace trainyard::shard {
 namespace {
 
 models::ModelConfig odd_model() {  // nothing here divides by 2, 3 or 4
-  return {.family = models::Family::Qwen3, .vocab_size = 37, .hidden_size = 13, .intermediate_size = 19, .layers = 3, .heads = 3,
-          .kv_heads = 1, .head_dim = 6, .max_positions = 64, .tied_head = true};
+  return {.family = models::Family::Qwen3,
+          .vocab_size = 37,
+          .hidden_size = 13,
+          .intermediate_size = 19,
+          .layers = 3,
+          .heads = 3,
+          .kv_heads = 1,
+          .head_dim = 6,
+          .max_positions = 64,
+          .tied_head = true};
 }
 
 models::Tokens rows_of(int64_t rows, int rank, int world) {
@@ -53,7 +61,9 @@ Seen step_of(comm::Communicator& comm, Shape3 size, const Setting& setting) {
   Engine engine(mesh, setting.policy);
   for (nn::Module* const block : model->blocks()) block->set_recompute(setting.recompute), engine.fully_shard(*block);
   engine.fully_shard(*model);
-  engine.fill([](const autograd::Parameter& p, Rows rows, std::span<float> out) { nn::initial_rows(p, 3, rows.begin, rows.count, out); });
+  engine.fill([](const autograd::Parameter& p, Rows rows, std::span<float> out) {
+    nn::initial_rows(p, 3, rows.begin, rows.count, out);
+  });
   for (int pass = 0; pass < 2; ++pass) {  // the second one knows the order and prefetches
     seen.events.clear();
     seen.loss_sum = 0;
@@ -63,7 +73,10 @@ Seen step_of(comm::Communicator& comm, Shape3 size, const Setting& setting) {
       nn::Tape tape;
       engine.begin_micro_batch(micro + 1 == setting.micro_batches);
       // Micro-batch m of a rank is every micro_batches-th of its rows.
-      seen.loss_sum += model->loss(rows_of(8, comm.rank() + micro * comm.world(), comm.world() * setting.micro_batches), 1.0F / 88, &tape).loss_sum;
+      seen.loss_sum += model
+                           ->loss(rows_of(8, comm.rank() + micro * comm.world(), comm.world() * setting.micro_batches),
+                                  1.0F / 88, &tape)
+                           .loss_sum;
       tape.backward();
     }
     engine.finish_backward();
@@ -77,7 +90,8 @@ Seen step_of(comm::Communicator& comm, Shape3 size, const Setting& setting) {
 }
 
 std::vector<Seen> run_step(Shape3 size, const Setting& setting) {
-  return test::run_ranks(size.replicate * size.shard, [&](comm::Communicator& comm) { return step_of(comm, size, setting); });
+  return test::run_ranks(size.replicate * size.shard,
+                         [&](comm::Communicator& comm) { return step_of(comm, size, setting); });
 }
 
 /// The gradients of all ranks of the first shard group, put together.
@@ -113,19 +127,23 @@ void check_equals_one_rank(const std::vector<Seen>& ranks, int shard) {
 std::string story(const std::vector<Event>& events, Event::Kind kind) {
   std::string story;
   for (const Event& event : events)
-    if (event.kind == kind) story += (story.empty() ? "" : " ") + (event.group == "root" ? "r" : event.group.substr(event.group.rfind('.') + 1));
+    if (event.kind == kind)
+      story +=
+          (story.empty() ? "" : " ") + (event.group == "root" ? "r" : event.group.substr(event.group.rfind('.') + 1));
   return story;
 }
 
 }  // namespace
 
 TEST_CASE("Engine: any mesh, reshard and accumulation gives the loss and gradients of one rank", "[shard]") {
-  const auto size = GENERATE(values<Shape3>({{1, 1}, {1, 2}, {1, 3}, {1, 4}, {1, 8}, {2, 1}, {3, 1}, {2, 2}, {2, 3}, {4, 2}}));
+  const auto size =
+      GENERATE(values<Shape3>({{1, 1}, {1, 2}, {1, 3}, {1, 4}, {1, 8}, {2, 1}, {3, 1}, {2, 2}, {2, 3}, {4, 2}}));
   const auto reshard = GENERATE(Reshard::AfterForward, Reshard::AfterBackward);
   const int micro_batches = GENERATE(1, 2);
   const bool sync_every = GENERATE(false, true);
   CAPTURE(size.replicate, size.shard, reshard, micro_batches, sync_every);
-  check_equals_one_rank(run_step(size, {{.reshard = reshard, .sync_every_micro_batch = sync_every}, micro_batches}), size.shard);
+  check_equals_one_rank(run_step(size, {{.reshard = reshard, .sync_every_micro_batch = sync_every}, micro_batches}),
+                        size.shard);
 }
 
 TEST_CASE("Engine: prefetch, recomputation and ranks without rows change no bit", "[shard]") {
@@ -154,13 +172,15 @@ TEST_CASE("Engine: groups are gathered one ahead, forward and backward, and the 
   CHECK(story(events, Event::Kind::Reshard) == "0 1 2 2 1 0 r");
   // One ahead: block 1 is asked for before block 0 is used.
   const auto at = [&](Event::Kind kind, const std::string& group) {
-    return std::ranges::find_if(events, [&](const Event& e) { return e.kind == kind && e.group == group; }) - events.begin();
+    return std::ranges::find_if(events, [&](const Event& e) { return e.kind == kind && e.group == group; }) -
+           events.begin();
   };
   CHECK(at(Event::Kind::Gather, "model.layers.1") < at(Event::Kind::Use, "model.layers.0"));
 }
 
 TEST_CASE("Engine: SHARD_GRAD_OP gathers once, NO_SHARD never", "[shard]") {
-  CHECK(story(run_step({1, 2}, {{.reshard = Reshard::AfterBackward}}).front().events, Event::Kind::Gather) == "r 0 1 2");
+  CHECK(story(run_step({1, 2}, {{.reshard = Reshard::AfterBackward}}).front().events, Event::Kind::Gather) ==
+        "r 0 1 2");
   for (const Event& event : run_step({2, 1}, {}).front().events) CHECK(event.gathered_bytes == 0);
 }
 

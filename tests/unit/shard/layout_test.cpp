@@ -29,7 +29,8 @@ TEST_CASE("chunk_of: as torch.chunk splits, the last ranks short or empty", "[sh
       {0, 2, {{0, 0}, {0, 0}}},
       {6, 1, {{0, 6}}},
   }));
-  for (int rank = 0; rank < row.world; ++rank) CHECK(chunk_of(row.rows, row.world, rank) == row.expected[static_cast<size_t>(rank)]);
+  for (int rank = 0; rank < row.world; ++rank)
+    CHECK(chunk_of(row.rows, row.world, rank) == row.expected[static_cast<size_t>(rank)]);
 }
 
 TEST_CASE("copy_in and copy_out: whole parameters go to padded shards and come back", "[shard]") {

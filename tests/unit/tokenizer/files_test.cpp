@@ -16,13 +16,18 @@ namespace fs = std::filesystem;
 using Ids = std::vector<int32_t>;
 
 /// A tokenizer.json around `model`, `pre_tokenizer` and `normalizer`.
-std::string tokenizer_json(const std::string& model, const std::string& pre = R"({"type": "ByteLevel", "add_prefix_space": false})", const std::string& normalizer = "null") {
+std::string tokenizer_json(const std::string& model,
+                           const std::string& pre = R"({"type": "ByteLevel", "add_prefix_space": false})",
+                           const std::string& normalizer = "null") {
   return R"({"normalizer": )" + normalizer + R"(, "pre_tokenizer": )" + pre + R"(, "model": )" + model + "}";
 }
 
-std::unique_ptr<Tokenizer> read_json(const std::string& content) { return read_hugging_face(content, "tokenizer.json", {}); }
+std::unique_ptr<Tokenizer> read_json(const std::string& content) {
+  return read_hugging_face(content, "tokenizer.json", {});
+}
 
-constexpr const char* kAbc = R"({"type": "BPE", "vocab": {"a": 0, "b": 1, "c": 2, "ab": 3, "abc": 4, "bc": 5, "Ġ": 6, "1": 7, "2": 8}, "merges": ["b c", "a b", "ab c"]})";
+constexpr const char* kAbc =
+    R"({"type": "BPE", "vocab": {"a": 0, "b": 1, "c": 2, "ab": 3, "abc": 4, "bc": 5, "Ġ": 6, "1": 7, "2": 8}, "merges": ["b c", "a b", "ab c"]})";
 
 }  // namespace
 
@@ -55,9 +60,11 @@ TEST_CASE("tokenizer.json: normalisers and pre-tokenizers are carried out in ord
   const std::string bytes = R"({"type": "ByteLevel", "add_prefix_space": true, "use_regex": false})";
   CHECK(read_json(tokenizer_json(kAbc, bytes))->encode("ab") == Ids{6, 3});
   CHECK(read_json(tokenizer_json(kAbc, bytes))->encode(" ab") == Ids{6, 3});
-  const std::string digits = R"({"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": true}, )" + bytes + "]}";
+  const std::string digits =
+      R"({"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": true}, )" + bytes + "]}";
   CHECK(read_json(tokenizer_json(kAbc, digits))->encode("12") == Ids{6, 7, 8});
-  const std::string split = R"({"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"String": "b"}, "behavior": "BEHAVIOR"},
+  const std::string split =
+      R"({"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"String": "b"}, "behavior": "BEHAVIOR"},
       {"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}]})";
   const auto with = [&](const std::string& behavior) {
     std::string pre = split;
@@ -82,14 +89,19 @@ TEST_CASE("tokenizer.json: what cannot be used is named by its field", "[tokeniz
       {tokenizer_json(R"({"type": "BPE", "vocab": {"a": -1}})"), "model.vocab: token 'a': must be a token id from 0"},
       {tokenizer_json(R"({"type": "BPE", "vocab": {"a": 99999999999}})"), "must be a token id from 0"},
       {tokenizer_json(R"({"type": "BPE", "vocab": {"a": 1, "b": 1}})"), "id 1 already belongs to 'a'"},
-      {tokenizer_json(R"({"type": "BPE", "vocab": {"a": 1}, "merges": ["a b"]})"), "model.merges[0]: 'b' is not in the vocabulary"},
-      {tokenizer_json(R"({"type": "BPE", "vocab": {"a": 1}, "merges": ["a a"]})"), "model.merges[0]: 'aa' is not in the vocabulary"},
+      {tokenizer_json(R"({"type": "BPE", "vocab": {"a": 1}, "merges": ["a b"]})"),
+       "model.merges[0]: 'b' is not in the vocabulary"},
+      {tokenizer_json(R"({"type": "BPE", "vocab": {"a": 1}, "merges": ["a a"]})"),
+       "model.merges[0]: 'aa' is not in the vocabulary"},
       {tokenizer_json(R"({"type": "BPE", "vocab": {"a": 1}, "merges": ["a"]})"), "model.merges[0]: must be two tokens"},
       {tokenizer_json(R"({"type": "BPE", "vocab": {}, "byte_fallback": true})"), "byte fallback does not go with"},
       {tokenizer_json(R"({"type": "BPE", "vocab": {}, "dropout": 0.1})"), "model.dropout"},
       {tokenizer_json(kAbc, R"({"type": "Metaspace"})"), "pre_tokenizer.type: must be ByteLevel, Split"},
-      {tokenizer_json(kAbc, R"({"type": "Split", "pattern": {"Regex": "(["}, "behavior": "Isolated"})"), "no ByteLevel step"},
-      {tokenizer_json(kAbc, R"({"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"Regex": "(["}, "behavior": "Isolated"}, {"type": "ByteLevel"}]})"),
+      {tokenizer_json(kAbc, R"({"type": "Split", "pattern": {"Regex": "(["}, "behavior": "Isolated"})"),
+       "no ByteLevel step"},
+      {tokenizer_json(
+           kAbc,
+           R"({"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"Regex": "(["}, "behavior": "Isolated"}, {"type": "ByteLevel"}]})"),
        "split pattern '(['"},
       {tokenizer_json(kAbc, R"({"type": "ByteLevel"})", R"({"type": "Lowercase"})"), "normalizer.type: must be NFC"},
   }));
@@ -99,16 +111,20 @@ TEST_CASE("tokenizer.json: what cannot be used is named by its field", "[tokeniz
 }
 
 TEST_CASE("vocab.json and merges.txt: the class decides the split pattern, else GPT-2's", "[tokenizer]") {
-  const NamedContent vocab{R"({"1": 0, "2": 1, "12": 2, "<|endoftext|>": 3})", "vocab.json"}, merges{"#version: 0.2\n1 2\r\n\n", "merges.txt"};
+  const NamedContent vocab{R"({"1": 0, "2": 1, "12": 2, "<|endoftext|>": 3})", "vocab.json"},
+      merges{"#version: 0.2\n1 2\r\n\n", "merges.txt"};
   const auto gpt2 = read_vocab_and_merges(vocab, merges, {});
   CHECK(gpt2->encode("12") == Ids{2});
   CHECK(gpt2->eos_id() == 3);
   SpecialTokens qwen;
   qwen.tokenizer_class = "Qwen2Tokenizer";
   CHECK(read_vocab_and_merges(vocab, merges, qwen)->encode("12") == Ids{0, 1});
-  CHECK_THROWS_WITH(read_vocab_and_merges(vocab, {"#version: 0.2\n1 2\n1 3\n", "merges.txt"}, {}), Catch::Contains("merges.txt:3: '3' is not in the vocabulary"));
-  CHECK_THROWS_WITH(read_vocab_and_merges(vocab, {"1 2 3\n", "merges.txt"}, {}), Catch::Contains("merges.txt:1: must be two tokens"));
-  CHECK_THROWS_WITH(read_vocab_and_merges(vocab, {"\xFF", "merges.txt"}, {}), Catch::Contains("merges.txt: no UTF-8 at byte 0"));
+  CHECK_THROWS_WITH(read_vocab_and_merges(vocab, {"#version: 0.2\n1 2\n1 3\n", "merges.txt"}, {}),
+                    Catch::Contains("merges.txt:3: '3' is not in the vocabulary"));
+  CHECK_THROWS_WITH(read_vocab_and_merges(vocab, {"1 2 3\n", "merges.txt"}, {}),
+                    Catch::Contains("merges.txt:1: must be two tokens"));
+  CHECK_THROWS_WITH(read_vocab_and_merges(vocab, {"\xFF", "merges.txt"}, {}),
+                    Catch::Contains("merges.txt: no UTF-8 at byte 0"));
 }
 
 TEST_CASE("tiktoken: a damaged file is named with its line", "[tokenizer]") {
@@ -125,10 +141,12 @@ TEST_CASE("SentencePiece: a damaged model is refused before the library trusts i
   const std::string model = read_file(test::test_data() / "t5_tokenizer/spiece.model");
   const auto read = [](std::string_view content) { return read_sentencepiece(content, "spiece.model", {}); };
   CHECK_NOTHROW(read(model));
-  CHECK_THROWS_WITH(read(model.substr(0, 1003)), Catch::Contains("spiece.model") && Catch::Contains("no whole SentencePiece model"));
+  CHECK_THROWS_WITH(read(model.substr(0, 1003)),
+                    Catch::Contains("spiece.model") && Catch::Contains("no whole SentencePiece model"));
   CHECK_THROWS_AS(read("\n"), InputError);
   CHECK_THROWS_AS(read("\n\x05hello"), InputError);
-  const size_t charsmap = model.find("nmt_nfkc") + 8;  // then a tag, a length of three bytes, the map: size, trie, strings
+  const size_t charsmap =
+      model.find("nmt_nfkc") + 8;  // then a tag, a length of three bytes, the map: size, trie, strings
   for (const size_t at : {size_t{0}, size_t{4}, size_t{9}}) {
     std::string damaged = model;
     for (size_t i = 0; i < 4; ++i) damaged[charsmap + at + i] = static_cast<char>(0xFF);
@@ -142,8 +160,10 @@ TEST_CASE("load_tokenizer: the kind is in the content, not in the name", "[token
   const auto data = test::test_data();
   CHECK(load_tokenizer(data / "llama3_tokenizer/tokenizer.model")->vocab_size() == 128256);
   CHECK(load_tokenizer(data / "llama2_tokenizer/tokenizer.model")->vocab_size() == 32000);
-  CHECK(load_tokenizer(data / "qwen2_tokenizer/merges.txt")->fingerprint() == load_tokenizer(data / "qwen2_tokenizer/vocab.json")->fingerprint());
-  CHECK(load_tokenizer(data / "qwen2_tokenizer")->fingerprint() != load_tokenizer(data / "llama3_tokenizer")->fingerprint());
+  CHECK(load_tokenizer(data / "qwen2_tokenizer/merges.txt")->fingerprint() ==
+        load_tokenizer(data / "qwen2_tokenizer/vocab.json")->fingerprint());
+  CHECK(load_tokenizer(data / "qwen2_tokenizer")->fingerprint() !=
+        load_tokenizer(data / "llama3_tokenizer")->fingerprint());
   CHECK(load_tokenizer(data / "t5_tokenizer/spiece.model")->vocab_size() == 32100);
 }
 
@@ -160,15 +180,18 @@ TEST_CASE("load_tokenizer: what is not there or not known is said", "[tokenizer]
   CHECK_THROWS_WITH(load_tokenizer(folder.path()), Catch::Contains("merges.txt: missing"));
   write_file_atomically(folder / "tokenizer.json", tokenizer_json(kAbc));
   write_file_atomically(folder / "tokenizer_config.json", R"({"added_tokens_decoder": {"x": {"content": "y"}}})");
-  CHECK_THROWS_WITH(load_tokenizer(folder.path()), Catch::Contains("added_tokens_decoder.x: the key must be a token id"));
+  CHECK_THROWS_WITH(load_tokenizer(folder.path()),
+                    Catch::Contains("added_tokens_decoder.x: the key must be a token id"));
 }
 
 TEST_CASE("special tokens: the document's end is taken where the configured token ends a turn", "[tokenizer]") {
   const test::TemporaryFolder folder;
   write_file_atomically(folder / "tokenizer.json", tokenizer_json(kAbc));
   const auto eos_with = [&](const std::string& eos) {
-    write_file_atomically(folder / "tokenizer_config.json",
-                          R"({"added_tokens_decoder": {"9": {"content": "<|im_end|>"}, "10": {"content": "<|endoftext|>"}, "11": {"content": "<end>"}}, "eos_token": )" + eos + "}");
+    write_file_atomically(
+        folder / "tokenizer_config.json",
+        R"({"added_tokens_decoder": {"9": {"content": "<|im_end|>"}, "10": {"content": "<|endoftext|>"}, "11": {"content": "<end>"}}, "eos_token": )" +
+            eos + "}");
     return load_tokenizer(folder.path())->eos_id();
   };
   CHECK(eos_with(R"("<|im_end|>")") == 10);

@@ -18,7 +18,8 @@ struct Golden {
 
 Golden load(const std::string& name) {
   const auto data = test::test_data();
-  return {load_tokenizer(data / (name + "_tokenizer")), json::parse(read_file(data / "tokenizer-golden" / (name + ".json")))};
+  return {load_tokenizer(data / (name + "_tokenizer")),
+          json::parse(read_file(data / "tokenizer-golden" / (name + ".json")))};
 }
 
 }  // namespace
@@ -34,24 +35,27 @@ TEST_CASE("goldens: ids and decoded text of every string are the reference's", "
     CHECK(ids == expected["ids"].get<std::vector<int32_t>>());
     CHECK(golden.tokenizer->decode(ids) == expected["decoded"].get<std::string>());
     if (expected.contains("special_ids"))
-      CHECK(golden.tokenizer->decode(expected["special_ids"].get<std::vector<int32_t>>()) == expected["special_decoded"].get<std::string>());
+      CHECK(golden.tokenizer->decode(expected["special_ids"].get<std::vector<int32_t>>()) ==
+            expected["special_decoded"].get<std::string>());
   }
 }
 
 TEST_CASE("goldens: special tokens have their ids, and documents end with the right one", "[tokenizer]") {
   if (test::test_data().empty()) return test::skip("no reference data");
-  const auto [name, eos, vocab] = GENERATE(table<std::string, std::string, int64_t>({{"qwen2", "<|endoftext|>", 151646},
-                                                                                   {"llama3", "<|end_of_text|>", 128256},
-                                                                                   {"llama2", "</s>", 32000},
-                                                                                   {"t5", "</s>", 32100},
-                                                                                   {"torchtitan", "<|end_of_text|>", 2020}}));
+  const auto [name, eos, vocab] =
+      GENERATE(table<std::string, std::string, int64_t>({{"qwen2", "<|endoftext|>", 151646},
+                                                         {"llama3", "<|end_of_text|>", 128256},
+                                                         {"llama2", "</s>", 32000},
+                                                         {"t5", "</s>", 32100},
+                                                         {"torchtitan", "<|end_of_text|>", 2020}}));
   const Golden golden = load(name);
   INFO(name);
   CHECK(golden.tokenizer->vocab_size() == vocab);
   CHECK(golden.tokenizer->eos_id() == golden.expected["special_tokens"][eos].get<int32_t>());
   for (const auto& [text, id] : golden.expected["special_tokens"].items()) {
     const std::array ids{id.get<int32_t>()};
-    if (name == "qwen2" || name == "llama3" || name == "torchtitan" || text.starts_with("<extra_id_")) CHECK(golden.tokenizer->decode(ids) == text);
+    if (name == "qwen2" || name == "llama3" || name == "torchtitan" || text.starts_with("<extra_id_"))
+      CHECK(golden.tokenizer->decode(ids) == text);
   }
 }
 

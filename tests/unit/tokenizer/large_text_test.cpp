@@ -15,7 +15,8 @@ using nlohmann::json;
 
 std::string sha256(const std::vector<int32_t>& ids) {
   unsigned char digest[SHA256_DIGEST_LENGTH];
-  SHA256(reinterpret_cast<const unsigned char*>(ids.data()), ids.size() * sizeof(int32_t), digest);  // this machine is little-endian
+  SHA256(reinterpret_cast<const unsigned char*>(ids.data()), ids.size() * sizeof(int32_t),
+         digest);  // this machine is little-endian
   std::string hex;
   for (const unsigned char byte : digest) hex += fmt::format("{:02x}", byte);
   return hex;
@@ -28,7 +29,8 @@ struct Golden {
 
 Golden load(const std::string& name) {
   const auto data = test::test_data();
-  return {load_tokenizer(data / (name + "_tokenizer")), json::parse(read_file(data / "tokenizer-golden" / (name + ".json")))};
+  return {load_tokenizer(data / (name + "_tokenizer")),
+          json::parse(read_file(data / "tokenizer-golden" / (name + ".json")))};
 }
 
 }  // namespace

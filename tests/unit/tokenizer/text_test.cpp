@@ -30,16 +30,16 @@ TEST_CASE("utf8: the first wrong byte is found, and well-formed text passes", "[
       {"", std::nullopt},
       {"plain ASCII, longer than eight bytes", std::nullopt},
       {"\xC2\x80\xDF\xBF\xE0\xA0\x80\xED\x9F\xBF\xEF\xBF\xBF\xF0\x90\x80\x80\xF4\x8F\xBF\xBF", std::nullopt},
-      {"12345678\x80", 8},           // a tail without a lead
-      {"ab\xC3", 2},                 // cut off
+      {"12345678\x80", 8},  // a tail without a lead
+      {"ab\xC3", 2},        // cut off
       {"ab\xE2\x82", 2},
       {"ab\xF0\x9F\x98", 2},
-      {"\xC0\x80", 0},               // longer than need be
+      {"\xC0\x80", 0},  // longer than need be
       {"\xC1\xBF", 0},
       {"\xE0\x9F\xBF", 0},
       {"\xF0\x8F\xBF\xBF", 0},
-      {"\xED\xA0\x80", 0},           // a surrogate
-      {"\xF4\x90\x80\x80", 0},       // above U+10FFFF
+      {"\xED\xA0\x80", 0},      // a surrogate
+      {"\xF4\x90\x80\x80", 0},  // above U+10FFFF
       {"\xF5\x80\x80\x80", 0},
       {"ok\xE2\x82\xACok\xFF", 7},
   }));
@@ -49,7 +49,8 @@ TEST_CASE("utf8: the first wrong byte is found, and well-formed text passes", "[
 
 TEST_CASE("utf8: encode refuses bytes that are none, by offset; the kind bytes takes all", "[tokenizer]") {
   const auto bytes = load_tokenizer("bytes");
-  CHECK(bytes->encode("\xFF" "a") == std::vector<int32_t>{255, 97});
+  CHECK(bytes->encode("\xFF"
+                      "a") == std::vector<int32_t>{255, 97});
   CHECK(bytes->decode(std::vector<int32_t>{104, 105, 256}) == "hi<|endoftext|>");
   CHECK(bytes->eos_id() == 256);
   CHECK_THROWS_WITH(bytes->decode(std::vector<int32_t>{1, 257}), Catch::Contains("id 257 at position 1"));
@@ -70,7 +71,9 @@ TEST_CASE("byte level: every byte is one character and comes back", "[tokenizer]
   std::string all;
   for (int byte = 0; byte < 256; ++byte) all += static_cast<char>(byte);
   CHECK(from_byte_level(to_byte_level(all)) == all);
-  CHECK(to_byte_level(" A\n") == "\xC4\xA0" "A\xC4\x8A");
+  CHECK(to_byte_level(" A\n") ==
+        "\xC4\xA0"
+        "A\xC4\x8A");
   CHECK_FALSE(from_byte_level(" "));
   CHECK_FALSE(from_byte_level("\xE2\x96\x81"));
 }
@@ -82,8 +85,13 @@ TEST_CASE("splitter: digits, contractions and white space fall as the published 
   CHECK(pieces(kLlama3Pattern, "he'stop HE'S") == Pieces{"he", "'s", "top", " HE", "'S"});
   CHECK(pieces(kLlama3Pattern, "it'\xC5\xBF") == Pieces{"it", "'\xC5\xBF"});  // U+017F, a form of s
   CHECK(pieces(kLlama3Pattern, "a   b") == Pieces{"a", "  ", " b"});
-  CHECK(pieces(kLlama3Pattern, "a\xE1\xA0\x8E" "b") == Pieces{"a", "\xE1\xA0\x8E" "b"});            // U+180E is no white space
-  CHECK(pieces(kLlama3Pattern, "a\xE3\x80\x80\xC2\xA0") == Pieces{"a", "\xE3\x80\x80\xC2\xA0"});   // U+3000 and U+00A0 are
+  CHECK(pieces(kLlama3Pattern,
+               "a\xE1\xA0\x8E"
+               "b") == Pieces{"a",
+                              "\xE1\xA0\x8E"
+                              "b"});  // U+180E is no white space
+  CHECK(pieces(kLlama3Pattern, "a\xE3\x80\x80\xC2\xA0") ==
+        Pieces{"a", "\xE3\x80\x80\xC2\xA0"});  // U+3000 and U+00A0 are
   CHECK(pieces(kLlama3Pattern, "!\n\n x") == Pieces{"!\n\n", " x"});
 }
 
@@ -102,8 +110,14 @@ TEST_CASE("splitter: a pattern that explodes is an error, not a hang", "[tokeniz
 TEST_CASE("normalize: canonical forms, with marks that join the ASCII letter before them", "[tokenizer]") {
   CHECK(normalize("cafe\xCC\x81!", {Normalization::Nfc}) == "caf\xC3\xA9!");
   CHECK(normalize("caf\xC3\xA9", {Normalization::Nfd}) == "cafe\xCC\x81");
-  CHECK(normalize("e\xCC\x81" "e\xCC\x81", {Normalization::Nfc}) == "\xC3\xA9\xC3\xA9");
-  CHECK(normalize("\xCC\x81" "a", {Normalization::Nfc}) == "\xCC\x81" "a");
+  CHECK(normalize("e\xCC\x81"
+                  "e\xCC\x81",
+                  {Normalization::Nfc}) == "\xC3\xA9\xC3\xA9");
+  CHECK(normalize("\xCC\x81"
+                  "a",
+                  {Normalization::Nfc}) ==
+        "\xCC\x81"
+        "a");
   CHECK(normalize(std::string("a\0b", 3), {Normalization::Nfc}) == std::string("a\0b", 3));
   CHECK(normalize("\xEF\xAC\x81", {Normalization::Nfkc}) == "fi");
   CHECK(normalize("\xEF\xAC\x81", {Normalization::Nfc}) == "\xEF\xAC\x81");

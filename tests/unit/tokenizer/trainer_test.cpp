@@ -22,7 +22,8 @@ std::vector<std::pair<int32_t, int32_t>> merges_by_definition(Words words, int m
     std::map<std::pair<int32_t, int32_t>, int64_t> counts;
     for (const auto& [word, times] : words)
       for (size_t i = 0; i + 1 < word.size(); ++i) counts[{word[i], word[i + 1]}] += times;
-    const auto best = std::ranges::max_element(counts, [](const auto& a, const auto& b) { return a.second < b.second; });  // the first of equals
+    const auto best = std::ranges::max_element(
+        counts, [](const auto& a, const auto& b) { return a.second < b.second; });  // the first of equals
     if (best == counts.end() || best->second < 2) break;
     found.push_back(best->first);
     Words joined;
@@ -45,7 +46,8 @@ std::string some_text(int words) {
   std::string text;
   uint32_t state = 1;
   for (int i = 0; i < words; ++i) {
-    for (int letter = 0; letter < 6; ++letter) text += static_cast<char>('a' + ((state = state * 1664525 + 1013904223) >> 28) % 5);
+    for (int letter = 0; letter < 6; ++letter)
+      text += static_cast<char>('a' + ((state = state * 1664525 + 1013904223) >> 28) % 5);
     text += ' ';
   }
   return text;

@@ -14,8 +14,15 @@ namespace {
 /// What every rank says when `spoil` has put something bad into one rank's shards.
 std::vector<std::string> said(const std::function<void(shard::Engine&, int rank)>& spoil) {
   return test::run_ranks(3, [&](comm::Communicator& world) -> std::string {
-    ShardedModel sharded = shard_model({.family = models::Family::Llama, .vocab_size = 10, .hidden_size = 6, .intermediate_size = 6, .layers = 1,
-                                        .heads = 1, .kv_heads = 1, .head_dim = 6}, world, {1, 3}, {});
+    ShardedModel sharded = shard_model({.family = models::Family::Llama,
+                                        .vocab_size = 10,
+                                        .hidden_size = 6,
+                                        .intermediate_size = 6,
+                                        .layers = 1,
+                                        .heads = 1,
+                                        .kv_heads = 1,
+                                        .head_dim = 6},
+                                       world, {1, 3}, {});
     fill_random(*sharded.engine, 1);
     nn::Tape tape;
     const Tensor ids = Tensor::zeros({1, 4}, DType::Int32);
@@ -40,14 +47,18 @@ TEST_CASE("throw_not_finite: all ranks name the step and the first bad tensor of
     bad.values<float>()[0] = std::numeric_limits<float>::infinity();
   });
   for (const std::string& text : gradient) {
-    CHECK_THAT(text, Catch::Contains("step 12: loss nan") && Catch::Contains("the first bad tensor is the gradient of model.layers.0.self_attn.v_proj.weight"));
+    CHECK_THAT(text,
+               Catch::Contains("step 12: loss nan") &&
+                   Catch::Contains("the first bad tensor is the gradient of model.layers.0.self_attn.v_proj.weight"));
   }
   const auto parameter = said([](shard::Engine& engine, int rank) {
     Tensor value = engine.shards()[rank == 2 ? 1 : 4].value;
     if (rank > 0) value.values<float>()[0] = std::numeric_limits<float>::quiet_NaN();
   });
-  for (const std::string& text : parameter) CHECK_THAT(text, Catch::Contains("the first bad tensor is model.layers.0.self_attn.q_proj.weight"));
-  for (const std::string& text : said([](shard::Engine&, int) {})) CHECK_THAT(text, Catch::Contains("it came about in the loss"));
+  for (const std::string& text : parameter)
+    CHECK_THAT(text, Catch::Contains("the first bad tensor is model.layers.0.self_attn.q_proj.weight"));
+  for (const std::string& text : said([](shard::Engine&, int) {}))
+    CHECK_THAT(text, Catch::Contains("it came about in the loss"));
 }
 
 }  // namespace trainyard::train

@@ -10,7 +10,9 @@
 namespace trainyard::train {
 namespace {
 
-Tensor logits_of(std::vector<float> values) { return Tensor::from<float>(values, {static_cast<int64_t>(values.size())}); }
+Tensor logits_of(std::vector<float> values) {
+  return Tensor::from<float>(values, {static_cast<int64_t>(values.size())});
+}
 
 std::vector<double> frequencies(const Tensor& logits, double temperature, double top_p) {
   std::mt19937_64 random(1);
@@ -20,8 +22,16 @@ std::vector<double> frequencies(const Tensor& logits, double temperature, double
 }
 
 std::unique_ptr<models::LanguageModel> small_model() {
-  auto model = models::build({.family = models::Family::Qwen3, .vocab_size = 19, .hidden_size = 8, .intermediate_size = 12, .layers = 2,
-                              .heads = 2, .kv_heads = 1, .head_dim = 4, .max_positions = 16, .tied_head = true});
+  auto model = models::build({.family = models::Family::Qwen3,
+                              .vocab_size = 19,
+                              .hidden_size = 8,
+                              .intermediate_size = 12,
+                              .layers = 2,
+                              .heads = 2,
+                              .kv_heads = 1,
+                              .head_dim = 4,
+                              .max_positions = 16,
+                              .tied_head = true});
   nn::place_whole(*model);
   for (nn::Parameter* const parameter : model->parameters()) {
     Tensor value = parameter->value();
