@@ -122,7 +122,7 @@ TEST_CASE("a bad file is refused in one line with its place and what would be ri
       {"- training\n", "train.yaml:1: a configuration is a mapping of sections, such as training:"},
       {"hello\n", "train.yaml:1: a configuration is a mapping of sections, such as training:"},
       {"? [a]\n: 5\n", "train.yaml:1: a name is expected here"},
-      {"training: {steps: 5}\n---\ndata: {}\n", "train.yaml:3: a second document begins here; one file holds one"},
+      {"training: {steps: 5}\n---\ndata: {}\n", "train.yaml:2: a second document begins here; one file holds one"},
       {"training:\n  steps: 5\n epochs: 6\n", "train.yaml:3:2: malformed YAML: end of map not found"},
       {"training: {steps: 5\n", "train.yaml:2:1: malformed YAML: end of map flow not found"},
       {"data:\n  field: \"\"\n", "train.yaml:2: data.field is ''; it must be a text that is not empty"},
