@@ -1,6 +1,7 @@
 #include "data/loader_state.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 
