@@ -11,7 +11,7 @@
 namespace trainyard::checkpoint {
 namespace {
 
-constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
+constexpr uint64_t kHashedAtOnce = uint64_t{1} << 20;
 
 }  // namespace
 
@@ -43,7 +43,7 @@ std::string checksum_of(std::string_view text) {
 
 std::string checksum_of_file(const std::filesystem::path& path) {
   const FileSource source(path);
-  std::vector<std::byte> piece(std::min(kPieceBytes, source.size()));
+  std::vector<std::byte> piece(std::min(kHashedAtOnce, source.size()));
   Checksum checksum;
   for (uint64_t at = 0; at < source.size(); at += piece.size()) {
     const std::span<std::byte> part(piece.data(), std::min<uint64_t>(piece.size(), source.size() - at));

@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr const char* kLeft = "left";
+constexpr const char* kLeftCount = "left";
 constexpr const char* kAllLeft = "left/all";
 
 std::string host_name() {
@@ -174,7 +174,7 @@ void Membership::leave(milliseconds patience) {
   if (!heartbeat_) return;
   try {
     heartbeat_->leave();
-    if (store_->add(kLeft, 1) == place_.world) store_->set(kAllLeft, "");
+    if (store_->add(kLeftCount, 1) == place_.world) store_->set(kAllLeft, "");
     if (server_) static_cast<void>(store_->wait(kAllLeft, patience));
   } catch (const std::exception& error) {
     spdlog::debug("rendezvous: at the end of rank {}: {}", place_.rank, error.what());

@@ -70,9 +70,6 @@ Words operator+(Words a, const Words& b);
 
 /// What place two processes have in a world that nobody launched for them.
 std::map<std::string, std::string> rank_environment(int rank, int world, int port);
-/// A port of the loopback that nobody held a moment ago.
-int free_port();
-
 /// The lines of a text.
 std::vector<std::string> lines_of(const std::string& text);
 

@@ -1,10 +1,16 @@
 #include "support/support.h"
 
+#include <netinet/in.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <iostream>
 #include <stdexcept>
+#include <system_error>
+
+#include "base/files.h"
 
 namespace trainyard::test {
 namespace fs = std::filesystem;
@@ -17,6 +23,18 @@ fs::path test_data() {
   if (const char* const override_path = std::getenv("TRAINYARD_TEST_DATA")) return override_path;
   const fs::path beside = fs::path(TRAINYARD_SOURCE_DIR) / "../shared/data";
   return fs::exists(beside) ? fs::canonical(beside) : fs::path();
+}
+
+uint16_t free_port() {
+  const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+      ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
+    throw std::system_error(errno, std::system_category(), "a free port");
+  return ntohs(address.sin_port);
 }
 
 TemporaryFolder::TemporaryFolder() {

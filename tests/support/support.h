@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -11,6 +12,9 @@ void skip(const std::string& reason);
 /// The shared reference data (TRAINYARD_TEST_DATA, else ../shared/data beside the checkout); empty where there is none.
 /// `if (test_data().empty()) return skip("no reference data");`
 std::filesystem::path test_data();
+
+/// A port of the loopback that nobody held a moment ago.
+uint16_t free_port();
 
 /// A new empty folder, removed with all it holds at the end of the scope.
 class TemporaryFolder {

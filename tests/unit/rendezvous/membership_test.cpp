@@ -13,6 +13,7 @@
 #include "rendezvous/sockets.h"
 #include "rendezvous/stop.h"
 #include "rendezvous/store_client.h"
+#include "support/support.h"
 
 namespace trainyard::rendezvous {
 namespace {
@@ -41,10 +42,6 @@ JoinSettings join_settings(std::chrono::milliseconds timeout = 30s) {
   settings.config_text = "train.yaml";
   settings.heartbeat = kFastBeats;
   return settings;
-}
-
-uint16_t free_port() {
-  return local_address(listen_on("127.0.0.1", 0).get()).port();
 }
 
 /// What a rank saw: "joined" and what follows, or its exit code and error.
@@ -82,7 +79,7 @@ std::vector<std::string> join_all(const std::vector<std::pair<Place, JoinSetting
 
 TEST_CASE("join: all ranks meet and know one another, at any world size", "[rendezvous]") {
   const int world = GENERATE(1, 2, 3, 8);
-  const uint16_t port = free_port();
+  const uint16_t port = test::free_port();
   std::vector<std::pair<Place, JoinSettings>> ranks;
   for (int rank = world - 1; rank >= 0; --rank) ranks.emplace_back(place_of_rank(rank, world, port), join_settings());
   std::string expected = "joined:";
@@ -121,7 +118,7 @@ TEST_CASE("join: rank 0 takes over the port that its launcher holds for it", "[r
 }
 
 TEST_CASE("join: ranks that do not come are named after the time-out, on every rank alike", "[rendezvous]") {
-  const uint16_t port = free_port();
+  const uint16_t port = test::free_port();
   const auto results =
       join_all({{place_of_rank(0, 4, port), join_settings(400ms)}, {place_of_rank(1, 4, port), join_settings(10s)}});
   for (const std::string& result : results)
@@ -129,7 +126,7 @@ TEST_CASE("join: ranks that do not come are named after the time-out, on every r
 }
 
 TEST_CASE("join: two ranks with one number are an input error on all, naming both", "[rendezvous]") {
-  const uint16_t port = free_port();
+  const uint16_t port = test::free_port();
   const auto results = join_all({{place_of_rank(0, 3, port), join_settings()},
                                  {place_of_rank(1, 3, port), join_settings()},
                                  {place_of_rank(1, 3, port), join_settings()}});
@@ -140,14 +137,14 @@ TEST_CASE("join: two ranks with one number are an input error on all, naming bot
 }
 
 TEST_CASE("join: a second rank 0 on the same port is an input error that names the port", "[rendezvous]") {
-  const uint16_t port = free_port();
+  const uint16_t port = test::free_port();
   const UniqueFd other = listen_on("127.0.0.1", port);
   CHECK_THAT(join_and_leave(place_of_rank(0, 2, port), join_settings()),
              Catch::StartsWith(fmt::format("2: cannot listen on port {}", port)));
 }
 
 TEST_CASE("join: world sizes that differ are an input error showing both", "[rendezvous]") {
-  const uint16_t port = free_port();
+  const uint16_t port = test::free_port();
   const auto results =
       join_all({{place_of_rank(0, 4, port), join_settings()}, {place_of_rank(1, 3, port), join_settings()}});
   for (const std::string& result : results) {
@@ -157,7 +154,7 @@ TEST_CASE("join: world sizes that differ are an input error showing both", "[ren
 }
 
 TEST_CASE("join: configurations that differ are an input error naming the ranks", "[rendezvous]") {
-  const uint16_t port = free_port();
+  const uint16_t port = test::free_port();
   JoinSettings other = join_settings();
   other.config = "other hash";
   other.config_text = "other.yaml";
@@ -179,7 +176,7 @@ TEST_CASE("join: ends where asked to stop, while others are missing", "[rendezvo
   std::atomic<bool> stop = false;
   JoinSettings settings = join_settings(600s);
   settings.interrupted = [&] { return stop.exchange(true); };
-  CHECK_THAT(join_and_leave(place_of_rank(0, 2, free_port()), settings), Catch::StartsWith("143: asked to stop"));
+  CHECK_THAT(join_and_leave(place_of_rank(0, 2, test::free_port()), settings), Catch::StartsWith("143: asked to stop"));
 }
 
 TEST_CASE("join: a number whose process has died before all met is free again; afterwards it is not", "[rendezvous]") {
@@ -228,7 +225,7 @@ TEST_CASE("BeatCount: who has not beaten for a while is silent, who has left is 
 }
 
 TEST_CASE("Membership: a rank whose connection ends without a farewell is named by any other", "[rendezvous]") {
-  const uint16_t port = free_port();
+  const uint16_t port = test::free_port();
   auto zero = std::async(std::launch::async, [&] { return join(place_of_rank(0, 3, port), join_settings()); });
   auto one = std::async(std::launch::async, [&] { return join(place_of_rank(1, 3, port), join_settings()); });
   auto two = std::make_unique<Membership>(join(place_of_rank(2, 3, port), join_settings()));
@@ -247,7 +244,7 @@ TEST_CASE("Membership: a rank whose connection ends without a farewell is named 
 }
 
 TEST_CASE("Membership: a rank that is connected but does not beat is named as silent", "[rendezvous]") {
-  const uint16_t port = free_port();
+  const uint16_t port = test::free_port();
   JoinSettings asleep = join_settings();
   asleep.heartbeat.interval = 600s;
   auto zero = std::async(std::launch::async, [&] { return join(place_of_rank(0, 2, port), join_settings()); });
@@ -265,7 +262,7 @@ TEST_CASE("Membership: a rank that is connected but does not beat is named as si
 }
 
 TEST_CASE("Membership: the master's loss is named, and ends in good time", "[rendezvous]") {
-  const uint16_t port = free_port();
+  const uint16_t port = test::free_port();
   auto zero = std::make_unique<std::future<Membership>>(
       std::async(std::launch::async, [&] { return join(place_of_rank(0, 2, port), join_settings()); }));
   Membership other = join(place_of_rank(1, 2, port), join_settings());

@@ -56,11 +56,6 @@ std::string read_to_end(int socket) {
   }
 }
 
-/// A port that nobody listens on.
-uint16_t free_port() {
-  return local_address(listen_on("127.0.0.1", 0).get()).port();
-}
-
 std::string error_of(const std::function<void()>& act) {
   try {
     act();
@@ -152,7 +147,7 @@ TEST_CASE("StoreClient: over IPv6, and over IPv4 to the same dual-stack port", "
 }
 
 TEST_CASE("StoreClient: waits for a master that starts later", "[rendezvous]") {
-  const uint16_t port = free_port();
+  const uint16_t port = test::free_port();
   auto value = std::async(std::launch::async, [&] { return StoreClient(client_settings(port)).wait("k", 30s); });
   CHECK(value.wait_for(150ms) == std::future_status::timeout);  // it has been refused at least once
   ServerSettings settings = server_settings();
@@ -163,7 +158,7 @@ TEST_CASE("StoreClient: waits for a master that starts later", "[rendezvous]") {
 }
 
 TEST_CASE("StoreClient: gives up after its time-out, naming host, port and the last reason", "[rendezvous]") {
-  const uint16_t port = free_port();
+  const uint16_t port = test::free_port();
   ClientSettings settings = client_settings(port);
   settings.timeout = 200ms;
   CHECK_THROWS_AS(StoreClient(settings), PeerError);
@@ -176,7 +171,7 @@ TEST_CASE("StoreClient: gives up after its time-out, naming host, port and the l
 }
 
 TEST_CASE("StoreClient: stops waiting for the master when asked to", "[rendezvous]") {
-  ClientSettings settings = client_settings(free_port());
+  ClientSettings settings = client_settings(test::free_port());
   std::atomic<int> asked = 0;
   settings.interrupted = [&] { return ++asked > 2; };
   CHECK_THROWS_AS(StoreClient(settings), TerminatedError);
