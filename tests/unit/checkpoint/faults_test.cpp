@@ -294,7 +294,7 @@ TEST_CASE("checkpoint: the log tells of saving, size and speed", "[checkpoint]")
   save_steps(folder.path(), 1, {50});
   log_loaded(Checkpoint(folder / "step-50"), 0.25);
   CHECK_THAT(log.text(), Contains("Saving checkpoint step 50") &&
-                             Contains("Saved checkpoint " + (folder / "step-50").string() + " in 0.0") &&
+                             Contains("Saved checkpoint " + (folder / "step-50").string() + " in ") &&
                              Contains("KiB/s") && Contains("Loaded checkpoint from step 50"));
 }
 
