@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "launch/termination_log.h"
 #include "tensor/memory.h"
+#include "train/environment.h"
 
 namespace trainyard::cli {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 void print_help() {
   fmt::print("trainyard: sharded training of transformer language models\n\nusage: trainyard COMMAND [ARGUMENTS]\n\n");
   for (const Command& command : commands()) fmt::print("  {:<12} {}\n", command.name, command.summary);
-  fmt::print("\ntrainyard COMMAND --help tells more.\n");
+  fmt::print("\ntrainyard COMMAND --help tells more; --version and --env tell what this is and where it runs.\n");
 }
 
 const Command& find_command(const std::string& name) {
@@ -40,6 +41,10 @@ int run(const Arguments& arguments) {
   }
   if (arguments[0] == "--version") {
     fmt::print("trainyard {}\n", TRAINYARD_VERSION);
+    return 0;
+  }
+  if (arguments[0] == "--env") {
+    fmt::print("{}", metrics::format_table("environment", train::environment_rows()));
     return 0;
   }
   return find_command(arguments[0]).run(Arguments(arguments.begin() + 1, arguments.end()));

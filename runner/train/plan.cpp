@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "train/environment.h"
 
 namespace trainyard::train {
 namespace {
@@ -45,19 +46,23 @@ std::vector<metrics::TableRow> plan_rows(const config::Config& config, const mod
                                          const shard::Engine& engine, const data::Loader& loader, int64_t total_steps) {
   const int64_t tokens_per_step = loader.sequences_per_step() * loader.sequence_length();
   const DType dtype = config.parallel.param_dtype == config::Precision::BFloat16 ? DType::BFloat16 : DType::Float32;
-  std::vector<metrics::TableRow> rows{
-      {"model", fmt::format("{}, {} layers, hidden {}, {}", models::name_of(model.family), model.layers,
-                            model.hidden_size, counted(models::parameter_count(model), "parameters"))},
-      {"ranks", mesh_text(engine.mesh())},
-      {"sharding groups", fmt::format("{}: one a block, one for the rest", engine.groups().size())},
-      {"memory a rank", fmt::format("{} of state, at most {} of gathered parameters, and activations",
-                                    human_bytes(state_bytes(engine)), human_bytes(gathered_bytes(engine, dtype)))},
-      {"tokens", fmt::format("{} a step, {} in {} steps ({:.2f} passes over the data)", with_thousands(tokens_per_step),
-                             with_thousands(tokens_per_step * total_steps), with_thousands(total_steps),
-                             static_cast<double>(total_steps * loader.sequences_per_step()) /
-                                 static_cast<double>(loader.sequences_per_epoch()))},
-      {"metrics", config.metrics.dir + "/metrics.jsonl"},
-  };
+  std::vector<metrics::TableRow> rows = environment_rows();
+  rows.insert(
+      rows.end(),
+      {
+          {"model", fmt::format("{}, {} layers, hidden {}, {}", models::name_of(model.family), model.layers,
+                                model.hidden_size, counted(models::parameter_count(model), "parameters"))},
+          {"ranks", mesh_text(engine.mesh())},
+          {"sharding groups", fmt::format("{}: one a block, one for the rest", engine.groups().size())},
+          {"memory a rank", fmt::format("{} of state, at most {} of gathered parameters, and activations",
+                                        human_bytes(state_bytes(engine)), human_bytes(gathered_bytes(engine, dtype)))},
+          {"tokens",
+           fmt::format("{} a step, {} in {} steps ({:.2f} passes over the data)", with_thousands(tokens_per_step),
+                       with_thousands(tokens_per_step * total_steps), with_thousands(total_steps),
+                       static_cast<double>(total_steps * loader.sequences_per_step()) /
+                           static_cast<double>(loader.sequences_per_epoch()))},
+          {"metrics", config.metrics.dir + "/metrics.jsonl"},
+      });
   if (config.checkpoint.enabled) rows.push_back({"checkpoints", config.checkpoint.dir});
   return rows;
 }

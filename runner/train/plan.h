@@ -11,7 +11,8 @@
 
 namespace trainyard::train {
 
-/// What a run is going to do, for people to read before the first step: model, memory a rank, data, where things go.
+/// What a run is going to do, for people to read before the first step: what runs and where, model, memory a rank,
+/// data, where things go.
 std::vector<metrics::TableRow> plan_rows(const config::Config& config, const models::ModelConfig& model,
                                          const shard::Engine& engine, const data::Loader& loader, int64_t total_steps);
 

@@ -1,0 +1,41 @@
+#include "train/environment.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "ops/cpu_info.h"
+
+namespace trainyard::train {
+namespace {
+
+#ifdef __clang__
+constexpr const char* kCompiler = "clang " __clang_version__;
+#else
+constexpr const char* kCompiler = "g++ " __VERSION__;
+#endif
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown host";
+}
+
+/// The cores that this process may use: taskset and cpusets count, a quota of CPU time does not.
+int cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+}  // namespace
+
+std::vector<metrics::TableRow> environment_rows() {
+  const int count = cores();
+  return {{"program", fmt::format("trainyard {}, {}", TRAINYARD_VERSION, kCompiler)},
+          {"kernels", ops::describe_cpu_kernels() + "; this build has neither CUDA nor NCCL"},
+          {"host", fmt::format("{}, {} {}", host_name(), count, count == 1 ? "core" : "cores")}};
+}
+
+}  // namespace trainyard::train
