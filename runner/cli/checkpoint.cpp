@@ -10,6 +10,7 @@
 #include "checkpoint/hugging_face.h"
 #include "checkpoint/reader.h"
 #include "cli/command.h"
+#include "cli/parse.h"
 
 namespace trainyard::cli {
 namespace {
@@ -103,12 +104,7 @@ int run_checkpoint(const Arguments& arguments) {
       ->capture_default_str();
   exporting->add_option("--max-shard-size", max_shard_size, "Largest file of weights: 5GB, 500MB, 4GiB")
       ->capture_default_str();
-  try {
-    app.parse(Arguments(arguments.rbegin(), arguments.rend()));  // CLI11 takes a vector from its end
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help
-    throw InputError(fmt::format("checkpoint: {}; trainyard checkpoint --help tells more", error.what()));
-  }
+  if (const auto code = parse(app, arguments)) return *code;
   if (inspecting->parsed()) return inspect(folder);
   if (verifying->parsed()) return verify(folder);
   options.output = output;

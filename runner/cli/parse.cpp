@@ -1,12 +1,28 @@
 #include "cli/parse.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace trainyard::cli {
 
+void refuse_unknown_subcommand(const CLI::App& app, const Arguments& arguments) {
+  if (arguments.empty() || arguments[0].starts_with('-')) return;
+  std::vector<std::string> known;
+  for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; }))
+    known.push_back(each->get_name());
+  if (known.empty() || std::ranges::find(known, arguments[0]) != known.end()) return;
+  const auto near = nearest(arguments[0], known);
+  throw InputError(fmt::format("{}: unknown command '{}'{}; known are {}", app.get_name(), arguments[0],
+                               near ? fmt::format(", did you mean '{}'?", *near) : "", fmt::join(known, ", ")));
+}
+
 std::optional<int> parse(CLI::App& app, const Arguments& arguments) {
+  refuse_unknown_subcommand(app, arguments);
   try {
     app.parse(Arguments(arguments.rbegin(), arguments.rend()));  // CLI11 takes a vector from its end
   } catch (const CLI::ParseError& error) {

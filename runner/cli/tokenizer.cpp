@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/parse.h"
 #include "data/documents.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/trainer.h"
@@ -151,6 +152,7 @@ int run_tokenizer(const Arguments& arguments) {
   training->add_option("--output", options.output, "The folder to write tokenizer.json and tokenizer_config.json to")
       ->required()
       ->type_name("DIR");
+  refuse_unknown_subcommand(app, arguments);
   try {
     app.parse(Arguments(arguments.rbegin(), arguments.rend()));  // CLI11 takes them from the back
   } catch (const CLI::CallForHelp&) {

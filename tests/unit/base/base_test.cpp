@@ -23,6 +23,7 @@ TEST_CASE("nearest: finds a near word and nothing where none is near", "[base]")
   const std::vector<std::string> known{"steps", "epochs", "batch_size"};
   CHECK(nearest("step", known) == "steps");
   CHECK(nearest("batchsize", known) == "batch_size");
+  CHECK(nearest("setps", known) == "steps");
   CHECK_FALSE(nearest("zzz", known).has_value());
 }
 
