@@ -50,10 +50,20 @@ rendezvous::JoinSettings join_settings(const SessionSettings& settings, const re
   return join;
 }
 
+/// `auto` is mpi where mpirun started this rank.
+bool is_over_mpi(const rendezvous::Place& place, const config::Comm& comm) {
+  if (comm.backend == config::Backend::InProcess)
+    throw InputError(
+        fmt::format("comm.backend is in_process, which joins threads, but {} processes were started; use "
+                    "auto, gloo or mpi",
+                    place.world));
+  return comm.backend == config::Backend::Mpi || (comm.backend == config::Backend::Auto && place.under_mpirun);
+}
+
 comm::Settings comm_settings(const config::Comm& comm, const rendezvous::Membership& membership,
                              std::shared_ptr<comm::MpiRuntime> mpi) {
   comm::Settings settings;
-  settings.transport = comm.backend == config::Backend::Mpi ? comm::Transport::Mpi : comm::Transport::Gloo;
+  settings.transport = mpi ? comm::Transport::Mpi : comm::Transport::Gloo;
   settings.rank = membership.rank();
   settings.world = membership.world();
   settings.host = membership.self().host;
@@ -74,7 +84,7 @@ void run_as_rank(const rendezvous::Place& place, const SessionSettings& settings
   const rendezvous::SignalWatch signals;
   if (place.world == 1) return run_alone(place, settings.comm, signals, body);
   std::shared_ptr<comm::MpiRuntime> mpi;
-  if (settings.comm.backend == config::Backend::Mpi) mpi = comm::MpiRuntime::start();
+  if (is_over_mpi(place, settings.comm)) mpi = comm::MpiRuntime::start();
   rendezvous::JoinSettings join = join_settings(settings, signals);
   if (mpi && !place.master) join.share_from_rank_0 = [&mpi](const std::string& text) { return mpi->broadcast(text); };
   rendezvous::Membership membership = rendezvous::join(place, join);

@@ -68,7 +68,9 @@ bool can_redraw(bool is_terminal, const char* term, const char* no_color) {
 }
 
 ProgressDisplay::Mode ProgressDisplay::mode_of(std::FILE* output) {
-  const bool redraw = can_redraw(::isatty(::fileno(output)) == 1, std::getenv("TERM"), std::getenv("NO_COLOR"));
+  // mpirun gives a rank a terminal of its own making, also where its own output is a pipe.
+  const bool is_terminal = ::isatty(::fileno(output)) == 1 && !std::getenv("OMPI_COMM_WORLD_RANK");
+  const bool redraw = can_redraw(is_terminal, std::getenv("TERM"), std::getenv("NO_COLOR"));
   return redraw ? Mode::Bar : Mode::Lines;
 }
 

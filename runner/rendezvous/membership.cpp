@@ -75,7 +75,11 @@ void let_others_hear(Store& store, int world) {
 
 /// Where there is no master but another way to talk (MPI), rank 0 tells its address.
 void share_master(Place& place, const StoreServer* server, const InterfaceRule& rule, const JoinSettings& settings) {
-  if (!settings.share_from_rank_0) throw InputError("MASTER_ADDR is not set, so the ranks cannot meet");
+  if (!settings.share_from_rank_0) {
+    throw InputError(
+        "MASTER_ADDR is not set, so the ranks cannot meet; set MASTER_ADDR and MASTER_PORT, or use comm.backend mpi "
+        "under mpirun");
+  }
   std::string told;
   if (server) {
     const Reach reach = place.local_world == place.world ? Reach::OneHost : Reach::ManyHosts;
