@@ -31,7 +31,7 @@ ShardedModel load(const Evaluation& evaluation, const World& world) {
   if (evaluation.checkpoint.empty()) {
     config.model.init_from = evaluation.model.string();
     ShardedModel sharded = shard_model(model_config_of(config.model), world.comm, mesh, policy_of(config));
-    fill_from_hugging_face(*sharded.engine, evaluation.model);
+    fill_from_hugging_face(sharded, evaluation.model);
     return sharded;
   }
   checkpoint::Agreement agreement(world.store, "evaluate", world.comm.rank(), world.comm.world(), world.comm.timeout());

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/error.h"
 #include "ops/norm.h"
@@ -21,6 +22,11 @@ size_t first_bad(const std::vector<shard::ParameterShard>& shards) {
   return 2 * shards.size();
 }
 
+/// The sign of a NaN means nothing, and "-nan" reads as if it did.
+double without_sign(double value) {
+  return std::isnan(value) ? std::abs(value) : value;
+}
+
 }  // namespace
 
 void throw_not_finite(comm::Communicator& world, const shard::Engine& engine, int64_t step, double loss,
@@ -35,7 +41,7 @@ void throw_not_finite(comm::Communicator& world, const shard::Engine& engine, in
   throw NotFiniteError(
       fmt::format("step {}: loss {}, gradient norm {}: {}; a lower optimizer.lr or a longer warm-up may help, "
                   "and the last checkpoint is from before this step",
-                  step, loss, grad_norm, bad));
+                  step, without_sign(loss), without_sign(grad_norm), bad));
 }
 
 }  // namespace trainyard::train

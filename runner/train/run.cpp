@@ -45,12 +45,14 @@ class Run {
   void fill_fresh();
   Outcome train();
   void save(const Progress& progress);
+  [[nodiscard]] std::string saved() const;
   void sample(const char* title);
   void say(const std::string& line);
 
   const config::Loaded& loaded_;
   const config::Config& config_;
   const World& world_;
+  bool is_saved_ = true;  ///< what the last save came to
   models::ModelConfig model_config_;
   std::unique_ptr<tokenizer::Tokenizer> tokenizer_;
   std::unique_ptr<data::Loader> loader_;
@@ -105,10 +107,19 @@ void Run::go() {
   }
   if (progress_.step == 0) sample("sample before training");
   if (train() == Outcome::Stopped)
-    throw TerminatedError(fmt::format("asked to stop: ended after step {} of {}{}", progress_.step, total_steps_,
-                                      saver_ ? ", checkpoint saved in " + config_.checkpoint.dir : ""));
+    throw TerminatedError(
+        fmt::format("asked to stop: ended after step {} of {}{}", progress_.step, total_steps_, saved()));
   sample("sample after training");
+  // A restart goes on from the older checkpoint; success would tell that the trained model is there.
+  if (!is_saved_)
+    throw InputError(fmt::format("all {} steps are done{}; make room there and start again", total_steps_, saved()));
   say(fmt::format("Training completed! {} steps, {} tokens.", total_steps_, with_thousands(progress_.tokens)));
+}
+
+std::string Run::saved() const {
+  if (!saver_) return "";
+  return fmt::format(", {} in {}", is_saved_ ? "checkpoint saved" : "but the last checkpoint could not be saved",
+                     config_.checkpoint.dir);
 }
 
 void Run::resume_or_fill() {
@@ -130,7 +141,7 @@ void Run::fill_fresh() {
   if (config_.model.init_from.empty()) {
     fill_random(*sharded_.engine, config_.model.seed);
   } else {
-    fill_from_hugging_face(*sharded_.engine, config_.model.init_from);
+    fill_from_hugging_face(sharded_, config_.model.init_from);
   }
 }
 
@@ -167,8 +178,7 @@ void Run::save(const Progress& progress) {
   const auto start = steady_clock::now();
   if (report_) report_->pause();
   const Parts parts{world_.comm, *sharded_.model, *sharded_.engine, optimizer_, *loader_};
-  static_cast<void>(
-      saver_->save(snapshot_of(parts, progress, description_)));  // a failure is logged, and training goes on
+  is_saved_ = saver_->save(snapshot_of(parts, progress, description_)).saved;  // if not it is logged: training goes on
   if (report_) report_->exclude(steady_clock::now() - start);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "checkpoint/hugging_face.h"
 #include "nn/init.h"
 
@@ -25,9 +26,26 @@ void fill_random(shard::Engine& engine, uint64_t seed) {
   });
 }
 
-void fill_from_hugging_face(shard::Engine& engine, const std::filesystem::path& folder) {
+namespace {
+
+/// Part of a model would train without a word. What no layer is (a stored copy of a tied head) may be left over.
+void refuse_more_layers(const checkpoint::HuggingFaceWeights& weights, size_t layers) {
+  constexpr std::string_view kLayers = "model.layers.";
+  for (const std::string& name : weights.names()) {
+    if (!name.starts_with(kLayers)) continue;
+    const auto layer = parse_int(name.substr(kLayers.size(), name.find('.', kLayers.size()) - kLayers.size()));
+    if (layer && *layer >= static_cast<int64_t>(layers))
+      throw InputError(fmt::format("{}: holds {}, but config.json has num_hidden_layers {}",
+                                   weights.path_of(name).string(), name, layers));
+  }
+}
+
+}  // namespace
+
+void fill_from_hugging_face(const ShardedModel& sharded, const std::filesystem::path& folder) {
   const checkpoint::HuggingFaceWeights weights(folder);
-  engine.fill([&](const autograd::Parameter& parameter, shard::Rows rows, std::span<float> out) {
+  refuse_more_layers(weights, sharded.model->blocks().size());
+  sharded.engine->fill([&](const autograd::Parameter& parameter, shard::Rows rows, std::span<float> out) {
     if (weights.shape(parameter.name()) != parameter.shape())
       throw InputError(fmt::format("{}: {} is {}, but config.json makes it {}",
                                    weights.path_of(parameter.name()).string(), parameter.name(),

@@ -28,8 +28,8 @@ ShardedModel shard_model(const models::ModelConfig& config, comm::Communicator& 
 /// Random weights, the same at any number of ranks.
 void fill_random(shard::Engine& engine, uint64_t seed);
 
-/// The weights of a Hugging Face folder, each rank its rows. Throws InputError where a tensor is missing or its shape
-/// is not what config.json says (both shapes are named).
-void fill_from_hugging_face(shard::Engine& engine, const std::filesystem::path& folder);
+/// The weights of a Hugging Face folder, each rank its rows. Throws InputError where a tensor is missing, its shape
+/// is not what config.json says (both shapes are named), or the folder holds more layers than config.json says.
+void fill_from_hugging_face(const ShardedModel& sharded, const std::filesystem::path& folder);
 
 }  // namespace trainyard::train
