@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "checkpoint/checksum.h"
 #include "comm/in_process.h"
@@ -18,6 +20,7 @@ namespace trainyard::cli {
 namespace {
 
 constexpr std::chrono::seconds kFarewell{10};
+constexpr std::chrono::seconds kShortestReply{5};  // a busy host is no lost one
 
 using Body = std::function<void(const train::World&)>;
 
@@ -42,6 +45,8 @@ void run_alone(const rendezvous::Place& place, const config::Comm& comm, const r
 rendezvous::JoinSettings join_settings(const SessionSettings& settings, const rendezvous::SignalWatch& signals) {
   rendezvous::JoinSettings join;
   join.timeout = settings.rendezvous_timeout;
+  // A master that stands still is lost as any peer is. Its store is asked for the last words, too.
+  join.reply_timeout = std::clamp<std::chrono::milliseconds>(settings.comm.timeout, kShortestReply, join.reply_timeout);
   join.environment = rendezvous::process_environment();
   join.token = rendezvous::job_token(join.environment);
   join.config = settings.config_hash;

@@ -14,7 +14,7 @@ struct SessionSettings {
   config::Comm comm;
   std::chrono::milliseconds rendezvous_timeout = config::Rendezvous{}.timeout;
   std::string config_hash;  ///< must be the same on all ranks
-  std::string config_text;  ///< a few words about it, for the message when it is not
+  std::string config_text;  ///< what it says, a line a setting: for the message when it is not
 };
 
 /// What the environment makes of this process (docs/launching.md): as a rank it joins its world, calls `body` there and

@@ -1,7 +1,9 @@
 #include "rendezvous/join.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -48,6 +50,18 @@ std::string who(const Member& member) {
   return fmt::format("rank {} ({}, process {})", member.rank, member.host, member.process);
 }
 
+/// What `text` says, a line a setting, that `other` does not: on one line, and no more than a reader takes in.
+std::string lines_of_its_own(const std::string& text, const std::string& other) {
+  constexpr size_t kNamed = 4;
+  const std::vector<std::string> others = split(other, '\n');
+  std::vector<std::string> own;
+  for (std::string& line : split(text, '\n'))
+    if (std::ranges::find(others, line) == others.end()) own.push_back(std::move(line));
+  const size_t more = own.size() - std::min(own.size(), kNamed);
+  own.resize(own.size() - more);
+  return fmt::format("{}{}", fmt::join(own, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
 /// The verdict as it stands, after this rank proposed one.
 Json propose(Store& store, const Json& verdict) {
   return Json::parse(store.compare_and_set(kVerdict, std::nullopt, text_of(verdict)));
@@ -81,7 +95,8 @@ void compare_terms(Store& store, const Member& self) {
   if (first.config != self.config) {
     fail(store, "input_error",
          fmt::format("the configuration differs between ranks: {} on {}, but {} on {}; every rank must get the same",
-                     first.config_text, who(first), self.config_text, who(self)));
+                     lines_of_its_own(first.config_text, self.config_text), who(first),
+                     lines_of_its_own(self.config_text, first.config_text), who(self)));
   }
 }
 

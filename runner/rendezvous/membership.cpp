@@ -136,6 +136,7 @@ Membership join(const Place& wanted, const JoinSettings& settings) {
   client.master = store_for(place, server.get(), own);
   client.credentials = {settings.token, place.generation};
   client.timeout = settings.timeout;
+  client.reply_timeout = settings.reply_timeout;
   client.refusal_grace = settings.refusal_grace;
   client.interrupted = settings.interrupted;
   if (rule.is_given()) client.source = by_rule.host();

@@ -21,16 +21,17 @@ struct Member {
   int64_t process = 0;      ///< pid
   std::string address;      ///< numeric, by which its peers reach it
   std::string config;       ///< hash of its configuration
-  std::string config_text;  ///< a few words about it, for the message when hashes differ
+  std::string config_text;  ///< what it says, a line a setting: for the message when hashes differ
   std::string life;         ///< random: another process, even of one host and pid in two containers, has another
 };
 
 struct JoinSettings {
   std::chrono::milliseconds timeout = std::chrono::minutes(30);        ///< rendezvous.timeout: until all are there
   std::chrono::milliseconds refusal_grace = std::chrono::seconds(30);  ///< ClientSettings::refusal_grace
+  std::chrono::milliseconds reply_timeout = std::chrono::seconds(60);  ///< ClientSettings::reply_timeout
   std::string token;                                                   ///< job_token()
   std::string config;                                                  ///< hash; all ranks must have the same
-  std::string config_text;            ///< "train.yaml, steps 100": said when hashes differ
+  std::string config_text;            ///< "training.steps = 100", a line a setting: those that differ are said
   Environment environment;            ///< for the interface rule and an inherited listener
   std::function<bool()> interrupted;  ///< SIGTERM while waiting ends it with TerminatedError
   Heartbeat::Settings heartbeat;

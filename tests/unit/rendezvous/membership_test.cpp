@@ -157,11 +157,23 @@ TEST_CASE("join: configurations that differ are an input error naming the ranks"
   const uint16_t port = test::free_port();
   JoinSettings other = join_settings();
   other.config = "other hash";
-  other.config_text = "other.yaml";
+  other.config_text = "other.yaml\nsteps = 3";
   const auto results = join_all({{place_of_rank(0, 2, port), join_settings()}, {place_of_rank(1, 2, port), other}});
   for (const std::string& result : results) {
     CHECK_THAT(result, Catch::StartsWith("2: the configuration differs between ranks: ") &&
-                           Catch::Contains("train.yaml on rank 0 (") && Catch::Contains("other.yaml on rank 1 ("));
+                           Catch::Contains("train.yaml on rank 0 (") && Catch::Contains("other.yaml, steps = 3 on rank 1 ("));
+  }
+}
+
+TEST_CASE("join: of configurations that differ only the settings that do are named, on one line", "[rendezvous]") {
+  const uint16_t port = test::free_port();
+  JoinSettings one = join_settings(), other = join_settings();
+  one.config_text = "seed = 1\nsteps = 2\nlr = 1\n";
+  other.config = "other hash";
+  other.config_text = "seed = 1\nsteps = 3\nlr = 1\n";
+  for (const std::string& result : join_all({{place_of_rank(0, 2, port), one}, {place_of_rank(1, 2, port), other}})) {
+    CHECK_THAT(result, Catch::Contains(": steps = 2 on rank 0 (") || Catch::Contains("but steps = 2 on rank 0 ("));
+    CHECK_THAT(result, Catch::Contains("steps = 3 on rank 1 (") && !Catch::Contains("seed") && !Catch::Contains("\n"));
   }
 }
 
