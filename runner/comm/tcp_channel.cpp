@@ -4,6 +4,7 @@
 #include <gloo/transport/pair.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstring>
 #include <exception>
 
@@ -15,6 +16,7 @@ constexpr size_t kInbound = 4;
 constexpr uint64_t kDataSlot = 1, kNoticeSlot = 2;
 // A payload up to this size goes with its header: one system call less counts for more than the copy.
 constexpr size_t kWithHeader = size_t{16} << 10;
+constexpr std::chrono::milliseconds kRepeat{200};
 constexpr std::chrono::milliseconds kForever = std::chrono::hours(24 * 365);
 
 }  // namespace
@@ -60,6 +62,12 @@ void TcpChannel::wait_for_chunks(const std::stop_token& stop) {
     }
     bell_.ring();
   }
+  std::mutex mutex;
+  std::condition_variable_any stopped;
+  for (std::unique_lock lock(mutex); !stop.stop_requested();) {
+    abort();  // see wait_until_sent()
+    stopped.wait_for(lock, stop, kRepeat, [] { return false; });
+  }
 }
 
 void TcpChannel::send(const MessageHeader& header, std::span<const std::byte> payload) {
@@ -80,13 +88,20 @@ void TcpChannel::send(const MessageHeader& header, std::span<const std::byte> pa
   }
 }
 
+/// Of a connection that breaks gloo may forget a send, which is then never finished nor failed: so the thread ends the
+/// wait for it, again and again. A send that the peer has received was finished before the end of the connection was
+/// seen; that an aborted wait hides it is why a second one follows.
+void TcpChannel::wait_until_sent(gloo::transport::UnboundBuffer& buffer, std::chrono::milliseconds limit) const {
+  if (buffer.waitSend(nullptr, limit)) return;
+  if (!is_lost_) throw ChannelLost("this rank aborted");
+  if (!buffer.waitSend(nullptr, limit)) throw ChannelLost(kClosed);
+}
+
 bool TcpChannel::flush(std::chrono::milliseconds limit) {
   const auto begun = std::chrono::steady_clock::now();
   try {
-    for (; first_unsent_ > 0; --first_unsent_)
-      if (!first_buffer_->waitSend(nullptr, limit)) throw ChannelLost("this rank aborted");
-    for (; chunks_unsent_ > 0; --chunks_unsent_)
-      if (!payload_buffer_->waitSend(nullptr, limit)) throw ChannelLost("this rank aborted");
+    for (; first_unsent_ > 0; --first_unsent_) wait_until_sent(*first_buffer_, limit);
+    for (; chunks_unsent_ > 0; --chunks_unsent_) wait_until_sent(*payload_buffer_, limit);
   } catch (const gloo::Exception&) {
     if (std::chrono::steady_clock::now() - begun >= limit) return false;
     throw ChannelLost(kClosed);

@@ -45,6 +45,7 @@ class TcpChannel final : public Channel {
     Buffer buffer;
   };
   void wait_for_chunks(const std::stop_token& stop);
+  void wait_until_sent(gloo::transport::UnboundBuffer& buffer, std::chrono::milliseconds limit) const;
   bool arrived();
   void next_chunk();
 
