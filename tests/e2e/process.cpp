@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -156,6 +158,17 @@ std::map<std::string, std::string> rank_environment(int rank, int world, int por
           {"MASTER_ADDR", "127.0.0.1"},
           {"LOCAL_WORLD_SIZE", std::to_string(world)},
           {"MASTER_PORT", std::to_string(port)}};
+}
+
+Listener::Listener() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  if (::bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 || ::listen(socket_.get(), 8) != 0 ||
+      ::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
+    throw std::system_error(errno, std::system_category(), "a listening socket");
+  port_ = ntohs(address.sin_port);
 }
 
 std::vector<std::string> lines_of(const std::string& text) {

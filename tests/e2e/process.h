@@ -70,6 +70,17 @@ Words operator+(Words a, const Words& b);
 
 /// What place two processes have in a world that nobody launched for them.
 std::map<std::string, std::string> rank_environment(int rank, int world, int port);
+/// Holds a port of the loopback while it lives, and answers nobody.
+class Listener {
+ public:
+  Listener();
+  [[nodiscard]] int port() const { return port_; }
+
+ private:
+  UniqueFd socket_;
+  int port_ = 0;
+};
+
 /// The lines of a text.
 std::vector<std::string> lines_of(const std::string& text);
 

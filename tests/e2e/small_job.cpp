@@ -50,6 +50,9 @@ Words SmallJob::train(int steps, Words more) const {
          more;
 }
 
+nlohmann::json SmallJob::config() const {
+  return nlohmann::json::parse(kConfig);
+}
 std::vector<nlohmann::json> SmallJob::metrics() const {
   return json_lines(folder_ / "metrics.jsonl");
 }

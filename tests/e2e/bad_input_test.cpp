@@ -1,0 +1,189 @@
+// What the user can mend ends with code 2 and one line that says where, what, and what would be right; nothing is
+// saved.
+#include <catch2/catch.hpp>
+
+#include <fmt/format.h>
+
+#include <functional>
+
+#include "failure.h"
+#include "token_file.h"
+
+namespace trainyard::test {
+namespace {
+
+struct BadInput {
+  const char* situation;
+  std::function<Words(const SmallJob&)> arrange;  ///< writes what it needs into the folder; the settings it adds
+  Words says;
+};
+
+/// A row whose fault is a file of this name and text, given by this setting.
+BadInput bad_file(const char* situation, std::string setting, std::string name, std::string text, Words says) {
+  return {situation,
+          [=](const SmallJob& job) {
+            write_text(job.folder() / name, text);
+            return Words{setting, (job.folder() / name).string()};
+          },
+          std::move(says)};
+}
+
+BadInput bad_flags(const char* situation, Words flags, Words says) {
+  return {situation, [=](const SmallJob&) { return flags; }, std::move(says)};
+}
+
+std::vector<BadInput> bad_configurations() {
+  return {
+      bad_flags("a configuration that is not there", {"--config", "/nowhere/run.yaml"},
+                {"/nowhere/run.yaml", "No such file"}),
+      bad_file("malformed YAML", "--config", "run.yaml", "training:\n  steps: [1\n", {"run.yaml:3", "malformed YAML"}),
+      bad_file("a wrong type in a file", "--config", "run.yaml", "optimizer:\n  eps: small\n",
+               {"run.yaml:2", "optimizer.eps is 'small'", "must be a number"}),
+      bad_file("a value out of range in a file", "--config", "run.yaml", "optimizer:\n  min_lr_ratio: 2\n",
+               {"run.yaml:2", "optimizer.min_lr_ratio is '2'", "at most 1"}),
+      bad_file("an unknown key in a file", "--config", "run.yaml", "training:\n  epochs: 1\n  clip_grad_nrom: 1\n",
+               {"run.yaml:3", "training.clip_grad_nrom", "did you mean training.clip_grad_norm?"}),
+      bad_file("an unknown section in a file", "--config", "run.yaml", "trainin:\n  steps: 5\n",
+               {"run.yaml:1", "trainin", "did you mean training?"}),
+      bad_file("a key given twice", "--config", "run.yaml", "training:\n  epochs: 1\n  epochs: 2\n",
+               {"run.yaml:3", "training.epochs", "line 2"}),
+      bad_flags("a wrong type in a flag", {"--training.steps", "many"}, {"--training.steps is 'many'", "whole number"}),
+      bad_flags("a value out of range in a flag", {"--optimizer.lr=-1"}, {"--optimizer.lr is '-1'", "above 0"}),
+      bad_flags("an unknown word of an enumeration", {"--parallel.strategy", "half"},
+                {"--parallel.strategy is 'half'", "full_shard, shard_grad_op, no_shard"}),
+      bad_flags("an unknown flag", {"--training.stpes", "3"}, {"--training.stpes", "did you mean --training.steps?"}),
+      bad_flags("a flag without its value", {"--training.steps"}, {"--training.steps needs a value"}),
+      bad_flags("a word that belongs to nothing", {"further"}, {"unknown argument further"}),
+      bad_flags("two models", {"--model.preset", "qwen3-tiny"}, {"model.preset", "model.config", "keep one"}),
+      bad_flags("a backend of threads for processes", {"--comm.backend", "nccl"},
+                {"--comm.backend is nccl", "use gloo or mpi"}),
+  };
+}
+
+std::vector<BadInput> bad_models() {
+  const std::string config = SmallJob().config().dump();
+  const auto with = [&](const char* key, const nlohmann::json& value) {
+    auto changed = SmallJob().config();
+    changed[key] = value;
+    return changed.dump();
+  };
+  return {
+      bad_flags("an unknown preset", {"--model.config", "", "--model.preset", "Qwen3-0.5B"},
+                {"model.preset 'Qwen3-0.5B'", "did you mean 'qwen3-0.6b'?", "llama3.1-8b"}),
+      bad_file("an unknown family", "--model.config", "gpt2.json", with("model_type", "gpt2"),
+               {"gpt2.json", "model_type is 'gpt2'", "llama and qwen3"}),
+      bad_file("a config.json that is no JSON", "--model.config", "cut.json", config.substr(0, 40),
+               {"cut.json", "not JSON"}),
+      bad_file("a field of the wrong type", "--model.config", "text.json", with("hidden_size", "32"),
+               {"text.json", "hidden_size is \"32\"", "whole number"}),
+      bad_file("heads that do not divide", "--model.config", "heads.json", with("num_key_value_heads", 3),
+               {"heads.json", "num_key_value_heads", "3", "4"}),
+  };
+}
+
+std::vector<BadInput> bad_data() {
+  return {
+      bad_file("an empty corpus", "--data.path", "empty.txt", "", {"empty.txt", "is empty"}),
+      bad_file("bytes that are no UTF-8", "--data.path", "latin1.txt", "na\xefve\n",
+               {"latin1.txt", "no UTF-8 at byte 2 (0xef)", "convert it"}),
+      bad_file("a line of JSON without the field", "--data.path", "lines.jsonl",
+               "{\"text\": \"a\"}\n{\"txt\": \"b\"}\n", {"lines.jsonl:2", "'text'", "did you mean 'txt'?"}),
+      bad_file("a line that is no JSON", "--data.path", "lines.jsonl", "{\"text\": \"a\"}\n{\"text\n",
+               {"lines.jsonl:2"}),
+      bad_file("a corpus shorter than a sequence", "--data.path", "short.txt", "ten bytes\n",
+               {"short.txt", "11 tokens", "33", "training.sequence_length"}),
+      bad_flags("a corpus that is not there", {"--data.path", "/nowhere/a.txt"}, {"/nowhere/a.txt", "data.path"}),
+      bad_flags("a tokenizer that is not there", {"--data.tokenizer", "/nowhere"}, {"/nowhere", "no such tokenizer"}),
+      bad_file("a tokenizer that is none", "--data.tokenizer", "notes.txt", "just words\n",
+               {"notes.txt", "no tokenizer that is known"}),
+      {"a vocabulary that the model does not have",
+       [](const SmallJob& job) {
+         auto config = job.config();
+         config["vocab_size"] = 100;
+         write_text(job.folder() / "small.json", config.dump());
+         return Words{"--model.config", (job.folder() / "small.json").string()};
+       },
+       {"corpus.txt", "id 116", "ends at 99"}},
+      bad_file("an id out of range", "--data.tokens", "ids.safetensors",
+               token_file("input_ids", {2, 4}, {1, 2, 3, 4, 5, 257, 7, 8}),
+               {"ids.safetensors", "input_ids: row 1, token 1", "257", "0 to 256"}),
+      bad_file("more steps than batches", "--data.tokens", "ids.safetensors",
+               token_file("train.input_ids", {2, 1, 2}, {1, 2, 3, 4}), {"training.steps is 3", "2 batches"}),
+  };
+}
+
+std::vector<BadInput> bad_folders() {
+  const auto in_a_file = [](const char* setting) {
+    return [=](const SmallJob& job) {
+      write_text(job.folder() / "occupied", "");
+      return Words{setting, (job.folder() / "occupied" / "below").string()};
+    };
+  };
+  return {
+      {"a checkpoint folder that cannot be made",
+       in_a_file("--checkpoint.dir"),
+       {"checkpoint.dir", "occupied/below", "Not a directory", "choose another"}},
+      {"a metrics folder that cannot be made", in_a_file("--metrics.dir"), {"metrics.dir", "occupied/below"}},
+  };
+}
+
+void check_rows(const std::vector<BadInput>& rows) {
+  for (const BadInput& row : rows) {
+    INFO("situation: " << row.situation);
+    const SmallJob job;
+    Words settings = row.arrange(job);
+    const bool is_tokens = settings.front() == "--data.tokens";
+    if (is_tokens) settings = settings + Words{"--data.path", "", "--data.tokenizer", ""};
+    const Ended ended = run({trainyard(job.train(3, settings)), {}, std::chrono::seconds(60)});
+    check_failure(ended, 2, row.says);
+    CHECK(saved_in(job.checkpoints()).empty());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("bad input: a configuration that is missing, malformed or wrong") {
+  check_rows(bad_configurations());
+}
+
+TEST_CASE("bad input: a model that is unknown or does not fit together") {
+  check_rows(bad_models());
+}
+
+TEST_CASE("bad input: a corpus or tokens that cannot be trained on") {
+  check_rows(bad_data());
+}
+
+TEST_CASE("bad input: folders that cannot be written are found at the start") {
+  check_rows(bad_folders());
+}
+
+TEST_CASE("bad input: words and flags that no command has") {
+  struct Row {
+    Words arguments, says;
+  };
+  const std::vector<Row> rows{
+      {{"trian"}, {"unknown command 'trian'", "did you mean 'train'?"}},
+      {{"launch", "--nproc-per-node", "2", "trian"}, {"unknown command 'trian'", "did you mean 'train'?"}},
+      {{"launch"}, {"launch", "no command to run"}},
+      {{"launch", "--nproc-per-node", "none", "train"}, {"--nproc-per-node is 'none'", "auto, cpu, gpu"}},
+      {{"train"}, {"no model is given", "model.preset"}},
+      {{"evaluate"}, {"--tokens is required"}},
+      {{"evaluate", "--tokens", "a.safetensors"}, {"--model", "--checkpoint"}},
+      {{"generate"}, {"--prompt is required"}},
+      {{"checkpoint", "exprt"}, {"unknown command 'exprt'", "did you mean 'export'?"}},
+      {{"checkpoint", "verify", "/nowhere"}, {"/nowhere", "no such folder"}},
+      {{"tokenizer", "encdoe"}, {"unknown command 'encdoe'", "did you mean 'encode'?"}},
+      {{"config", "foo"}, {"config foo", "check, print, schema"}},
+  };
+  for (const Row& row : rows) check_failure(run({trainyard(row.arguments), {}, std::chrono::seconds(60)}), 2, row.says);
+}
+
+TEST_CASE("a loss that is no number ends with code 3 and names step and first bad tensor") {
+  const SmallJob job;
+  check_failure(run({trainyard(job.train(3, {"--optimizer.lr", "1e30"}))}), 3,
+                {"step 2", "nan", "the first bad tensor is the gradient of model.layers.0.input_layernorm.weight"});
+  CHECK(saved_in(job.checkpoints()).empty());
+}
+
+}  // namespace trainyard::test

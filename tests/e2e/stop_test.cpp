@@ -1,0 +1,207 @@
+// Stopping, resuming, and checkpoints that are damaged or do not fit on the disk.
+#include <catch2/catch.hpp>
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <memory>
+
+#include "failure.h"
+
+namespace trainyard::test {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::seconds;
+
+/// A run of `steps` that ends without fault.
+Ended completed(const Command& command) {
+  Ended ended = run(command);
+  INFO(ended.all());
+  REQUIRE(ended.code == 0);
+  return ended;
+}
+
+std::string bytes_of(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+/// Every tensor file of both checkpoints, by name: the same bytes.
+void check_same_tensors(const fs::path& a, const fs::path& b) {
+  size_t files = 0;
+  for (const auto& entry : fs::directory_iterator(a)) {
+    if (entry.path().extension() != ".safetensors") continue;
+    CAPTURE(entry.path().filename().string());
+    CHECK(bytes_of(entry.path()) == bytes_of(b / entry.path().filename()));
+    ++files;
+  }
+  CHECK(files >= 2);
+}
+
+int64_t saved_step(const SmallJob& job) {
+  const auto saved = saved_in(job.checkpoints());
+  REQUIRE(saved.size() == 2);
+  CHECK(saved[0] == "latest");
+  return std::stoll(saved[1].substr(std::string("step-").size()));
+}
+
+fs::path step_folder(const SmallJob& job, int64_t step) {
+  return job.checkpoints() / fmt::format("step-{}", step);
+}
+
+void flip_a_bit(const fs::path& file) {
+  std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+  stream.seekg(-1, std::ios::end);
+  const auto last = static_cast<char>(stream.get() ^ 1);
+  stream.seekp(-1, std::ios::end);
+  stream.put(last);
+}
+
+const Words kConstant{"--optimizer.decay", "constant"};  // so that a step does not depend on how many were asked for
+
+/// The same rows a step at any number of ranks.
+Words six_rows(int ranks) {
+  return {"--training.batch_size", std::to_string(6 / ranks)};
+}
+
+}  // namespace
+
+TEST_CASE("stop: SIGTERM on one of two ranks ends both after the same step, and the run goes on bit for bit") {
+  const SmallJob job, undisturbed;
+  const int port = free_port();
+  const Words words = trainyard(job.train(1'000'000, kConstant));
+  Process first({words, rank_environment(0, 2, port), seconds(60)});
+  Process second({words, rank_environment(1, 2, port), seconds(60)});
+  REQUIRE(first.says("step: 7 "));
+  second.signal(SIGTERM);
+  const Ended first_end = first.wait(), second_end = second.wait();
+  const int64_t step = saved_step(job);
+  const std::string last = fmt::format("ended after step {} of 1000000, checkpoint saved in ", step);
+  check_failure(first_end, 143, {last});
+  check_failure(second_end, 143, {last});
+  CHECK(job.metrics().size() == static_cast<size_t>(step));
+
+  const int steps = static_cast<int>(step) + 5;
+  const Ended resumed = completed({on_ranks(2, job.train(steps, kConstant)), {}, seconds(60)});
+  CHECK_THAT(resumed.err, Catch::Contains(fmt::format("Loaded checkpoint from step {} ", step)));
+  completed({on_ranks(2, undisturbed.train(steps, kConstant)), {}, seconds(120)});
+  CHECK(job.losses() == undisturbed.losses());
+  CHECK(column(job.metrics(), "tokens") == column(undisturbed.metrics(), "tokens"));
+  check_same_tensors(step_folder(job, steps), step_folder(undisturbed, steps));
+}
+
+TEST_CASE("stop: SIGTERM to launch ends with 143 and a checkpoint") {
+  const SmallJob job;
+  Process launch({on_ranks(2, job.train(1'000'000, kConstant)), {}, seconds(60)});
+  REQUIRE(launch.says("step: 3 "));
+  launch.signal(SIGTERM);
+  const Ended ended = launch.wait();
+  INFO(ended.all());
+  CHECK(ended.code == 143);
+  CHECK(saved_step(job) == static_cast<int64_t>(job.metrics().size()));
+}
+
+TEST_CASE("resume: a damaged newest checkpoint is named and the one before it goes on, bit for bit") {
+  const char* const damage = GENERATE("a bit", "a cut", "a lost file");
+  CAPTURE(damage);
+  const SmallJob job;
+  const Words words = job.train(9, {"--checkpoint.interval", "3", "--optimizer.warmup_steps", "2"});
+  completed({on_ranks(2, words), {}, seconds(60)});
+  const auto losses = job.losses();
+  const std::string newest = bytes_of(step_folder(job, 9) / "checkpoint.json");
+  const fs::path file = step_folder(job, 9) / "shard-00002-optim-00001-of-00001.safetensors";
+  const std::string intact = bytes_of(file);
+  if (damage == std::string("a bit")) flip_a_bit(file);
+  if (damage == std::string("a cut")) fs::resize_file(file, fs::file_size(file) / 2);
+  if (damage == std::string("a lost file")) fs::remove(file);
+
+  const Ended ended = completed({on_ranks(2, words), {}, seconds(60)});
+  CHECK_THAT(ended.err, Catch::Contains(file.filename().string()));
+  CHECK_THAT(ended.err, Catch::Contains("Loaded checkpoint from step 6 "));
+  CHECK(job.losses() == losses);
+  CHECK(bytes_of(file) == intact);
+}
+
+TEST_CASE("resume: where every checkpoint is damaged the run stops with code 2 instead of starting anew") {
+  const SmallJob job;
+  completed({trainyard(job.train(2)), {}, seconds(60)});
+  flip_a_bit(step_folder(job, 2) / "shard-00001-model-00001-of-00001.safetensors");
+  const Ended ended = run({trainyard(job.train(4)), {}, seconds(60)});
+  check_failure(ended, 2, {job.checkpoints().string(), "checkpoint.resume never"});
+  CHECK(job.metrics().size() == 2);
+}
+
+TEST_CASE("resume: two ranks' checkpoint goes on at one and at three with the same losses") {
+  const int ranks = GENERATE(1, 3);
+  CAPTURE(ranks);
+  const SmallJob job;
+  const Words interval{"--checkpoint.interval", "4"};
+  completed({on_ranks(2, job.train(8, interval + six_rows(2))), {}, seconds(60)});
+  const auto losses = job.losses();
+  fs::remove_all(step_folder(job, 8));
+  const Ended ended = completed({on_ranks(ranks, job.train(8, interval + six_rows(ranks))), {}, seconds(60)});
+  CHECK_THAT(ended.err, Catch::Contains("Loaded checkpoint from step 4 "));
+  const auto seen = job.losses();
+  REQUIRE(seen.size() == losses.size());
+  for (size_t i = 0; i < seen.size(); ++i) CHECK(seen[i] == Approx(losses[i]).epsilon(1e-5));
+}
+
+TEST_CASE("resume: a finished run started again does nothing and ends with 0") {
+  const int ranks = GENERATE(1, 2);
+  const SmallJob job;
+  completed({on_ranks(ranks, job.train(3)), {}, seconds(60)});
+  const std::string metrics = bytes_of(job.folder() / "metrics.jsonl");
+  const Ended again = completed({on_ranks(ranks, job.train(3)), {}, seconds(60)});
+  CHECK_THAT(again.out, Catch::Contains("Training already completed!"));
+  CHECK(bytes_of(job.folder() / "metrics.jsonl") == metrics);
+}
+
+namespace {
+
+/// A file system of its own that holds `bytes`; none where this process may not mount.
+class SmallDisk {
+ public:
+  explicit SmallDisk(int64_t bytes) {
+    is_mounted_ = ::geteuid() == 0 &&
+                  ::mount("none", folder_.path().c_str(), "tmpfs", 0, fmt::format("size={}", bytes).c_str()) == 0;
+  }
+  ~SmallDisk() {
+    if (is_mounted_) ::umount2(folder_.path().c_str(), MNT_DETACH);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+
+  [[nodiscard]] bool is_mounted() const { return is_mounted_; }
+  [[nodiscard]] fs::path checkpoints() const { return folder_ / "checkpoints"; }
+
+ private:
+  TemporaryFolder folder_;
+  bool is_mounted_ = false;
+};
+
+}  // namespace
+
+TEST_CASE("full disk: a save that does not fit is told of, training goes on, and the older checkpoint is intact") {
+  const int ranks = GENERATE(1, 2);
+  CAPTURE(ranks);
+  const SmallDisk disk(512 << 10);  // one checkpoint of 335 KiB, not two
+  if (!disk.is_mounted()) return skip("mounting a tmpfs needs root");
+  const SmallJob job;
+  const Words words = job.train(6, {"--checkpoint.interval", "2", "--checkpoint.dir", disk.checkpoints().string()});
+  const Ended ended = run({on_ranks(ranks, words), {}, seconds(60)});
+  INFO(ended.all());
+  CHECK(job.metrics().size() == 6);
+  CHECK_THAT(ended.err, Catch::Contains("Checkpoint of step 4 was not saved; training goes on") &&
+                            Catch::Contains("No space left on device"));
+  CHECK(saved_in(disk.checkpoints()) == std::vector<std::string>{"latest", "step-2"});
+  CHECK(run({trainyard({"checkpoint", "verify", disk.checkpoints().string()})}).code == 0);
+  // The model of the last step is nowhere: no success.
+  CHECK(ended.code == 2);
+  CHECK_THAT(ended.err, Catch::Contains("all 6 steps are done, but the last checkpoint could not be saved in "));
+}
+
+}  // namespace trainyard::test
