@@ -66,11 +66,11 @@ TEST_CASE("bad world: two ranks with one number end with code 2, as does the one
 TEST_CASE("bad world: a rank that does not come is named by all others, with code 138") {
   const SmallJob job;
   const int port = free_port();
-  const Words words = trainyard(job.train(3, {"--rendezvous.timeout", "2s"}));
+  const Words words = trainyard(job.train(3, {"--rendezvous.timeout", "4s"}));
   Process first({words, rank_environment(0, 3, port), std::chrono::seconds(60)});
   Process third({words, rank_environment(2, 3, port), std::chrono::seconds(60)});
-  check_failure(first.wait(), 138, {"rank 1 did not come within 2 s", "rendezvous.timeout"});
-  check_failure(third.wait(), 138, {"rank 1 did not come within 2 s"});
+  check_failure(first.wait(), 138, {"rank 1 did not come within 4 s", "rendezvous.timeout"});
+  check_failure(third.wait(), 138, {"rank 1 did not come within 4 s"});
   CHECK(saved_in(job.checkpoints()).empty());
 }
 
