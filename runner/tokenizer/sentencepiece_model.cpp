@@ -38,14 +38,31 @@ void parse_trainer_spec(std::string_view message, const std::string& where, Sent
         throw InputError(fmt::format("{}: unknown model type {}", where, field->value));
       model.kind = static_cast<Kind>(field->value);
     }
+    if (field->number == 24) model.treat_whitespace_as_suffix = field->value != 0;
     if (field->number == 35) model.byte_fallback = field->value != 0;
   }
 }
 
-void parse_normalizer_spec(std::string_view message, const std::string& where, SentencePieceModel& model) {
+void parse_charsmap(std::string_view message, const std::string& where, SentencePieceModel& model) {
   ProtobufReader fields(message, where);
   while (const auto field = fields.next())
     if (field->number == 2 && !field->bytes.empty()) model.charsmaps.push_back(field->bytes);
+}
+
+void parse_normalizer_spec(std::string_view message, const std::string& where, SentencePieceModel& model) {
+  parse_charsmap(message, where, model);
+  ProtobufReader fields(message, where);
+  while (const auto field = fields.next()) {
+    if (field->number == 3) model.add_dummy_prefix = field->value != 0;
+    if (field->number == 4) model.remove_extra_whitespaces = field->value != 0;
+    if (field->number == 5) model.escape_whitespaces = field->value != 0;
+  }
+}
+
+/// A space after anything but a space.
+bool reaches_into_next_word(std::string_view piece) {
+  while (piece.starts_with(kPieceSpace)) piece.remove_prefix(kPieceSpace.size());
+  return piece.find(kPieceSpace) != std::string_view::npos || piece.find(' ') != std::string_view::npos;
 }
 
 /// A character map is a size, a double-array trie (darts-clone) of that many bytes, and a block of strings, each ended
@@ -118,10 +135,17 @@ SentencePieceModel parse_sentencepiece(std::string_view content, const std::stri
         model.unknown_id = static_cast<int32_t>(model.pieces.size()) - 1;
     }
     if (field->number == 2) parse_trainer_spec(field->bytes, where, model);
-    if (field->number == 3 || field->number == 5) parse_normalizer_spec(field->bytes, where, model);
+    if (field->number == 3) parse_normalizer_spec(field->bytes, where, model);
+    if (field->number == 5) parse_charsmap(field->bytes, where, model);
   }
   for (const std::string_view map : model.charsmaps) CharsmapCheck(map, where).run();
   return model;
+}
+
+bool words_are_independent(const SentencePieceModel& model) {
+  return model.kind == Kind::Bpe && model.byte_fallback && model.charsmaps.empty() && model.add_dummy_prefix &&
+         model.escape_whitespaces && !model.remove_extra_whitespaces && !model.treat_whitespace_as_suffix &&
+         std::ranges::none_of(model.pieces, [](const auto& piece) { return reaches_into_next_word(piece.text); });
 }
 
 }  // namespace trainyard::tokenizer

@@ -22,7 +22,16 @@ struct SentencePieceModel {
   std::vector<Piece> pieces;
   int32_t unknown_id = -1;
   std::vector<std::string_view> charsmaps;  ///< of normalizer and denormalizer, where they have one
+  bool add_dummy_prefix = true, remove_extra_whitespaces = true, escape_whitespaces = true;
+  bool treat_whitespace_as_suffix = false;
 };
+
+/// How a piece writes a space: U+2581.
+inline constexpr std::string_view kPieceSpace = "\xE2\x96\x81";
+
+/// Whether a text's ids are those of its words, each with the spaces before it: of byte-pair models that change nothing
+/// in a text but its spaces, and of whose pieces none goes from a word on to the space behind it, as Llama 2's.
+bool words_are_independent(const SentencePieceModel& model);
 
 /// Reads `content` and checks what the library takes on trust: it follows the offsets in a character map without
 /// looking whether they stay inside. Throws InputError, beginning with `where`.

@@ -4,6 +4,7 @@
 #include <openssl/sha.h>
 
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "base/files.h"
 #include "support/support.h"
@@ -58,6 +59,24 @@ TEST_CASE("long words: a megabyte without a space takes about a second, not hour
     const auto ids = tokenizer->encode(text);
     CHECK((tokenizer->decode(ids) == text));
     CHECK(ids.size() < text.size());
+  }
+}
+
+TEST_CASE("Llama 2: a long text, encoded word by word, begins with the ids that its beginning has as a whole",
+          "[tokenizer]") {
+  if (test::test_data().empty()) return test::skip("no reference data");
+  const auto tokenizer = load_tokenizer(test::test_data() / "llama2_tokenizer");
+  const std::vector<std::string> parts{" ",      "  ",     "\n", "\t", "\xE2\x96\x81", "a", "the", "word", "'s",
+                                       "\u00E9", "\u4E2D", "1",  "."};
+  std::mt19937 random(7);
+  for (int round = 0; round < 50; ++round) {
+    std::string text;
+    while (text.size() < 2000) text += parts[random() % parts.size()];
+    text += 'x';
+    const auto whole = tokenizer->encode(text);
+    const auto by_words = tokenizer->encode(text + " " + std::string(8000, 'y'));
+    REQUIRE(by_words.size() > whole.size());
+    CHECK((std::vector(by_words.begin(), by_words.begin() + static_cast<ptrdiff_t>(whole.size())) == whole));
   }
 }
 
