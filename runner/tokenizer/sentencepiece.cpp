@@ -21,14 +21,13 @@ void require_ok(const sentencepiece::util::Status& status, const std::string& wh
   if (!status.ok()) throw InputError(fmt::format("{}: {}", where, status.ToString()));
 }
 
-/// Where the word that begins at `begin` ends: before a space behind it, unless only spaces follow.
+/// Where the word that begins at `begin` ends: before a line feed or a space, unless that follows another space or only
+/// spaces follow it.
 size_t end_of_word(std::string_view text, size_t begin) {
-  size_t at = text.find_first_not_of(' ', begin);
-  while (at != std::string_view::npos && (at = text.find(' ', at)) != std::string_view::npos) {
-    const size_t next = text.find_first_not_of(' ', at);
-    if (next == std::string_view::npos) break;
-    if (!text.substr(0, at).ends_with(kPieceSpace)) return at;  // as written out it is a space itself
-    at = next;
+  for (size_t at = begin + 1; (at = text.find_first_of(" \n", at)) != std::string_view::npos; ++at) {
+    const std::string_view before = text.substr(0, at);
+    if (before.ends_with(' ') || before.ends_with(kPieceSpace)) continue;  // written out, the latter is a space itself
+    if (text[at] == '\n' || text.find_first_not_of(' ', at) != std::string_view::npos) return at;
   }
   return text.size();
 }
@@ -87,20 +86,28 @@ class SentencePieceTokenizer : public Tokenizer {
     return ids;
   }
 
-  /// The library joins pairs of a whole text at a hundredth of the speed at which known words are looked up.
+  /// The library joins the pairs of a whole text far slower than known words are looked up.
   [[nodiscard]] std::vector<int32_t> encode_words(std::string_view text) const {
+    size_t end = end_of_word(text, 0);
+    std::vector<int32_t> ids = encode_whole(text.substr(0, end));
     WordCache cache;
-    std::vector<int32_t> ids;
-    ids.reserve(text.size() / 3);
-    for (size_t begin = 0; begin < text.size();) {
-      const size_t end = end_of_word(text, begin), first = begin > 0 ? begin + 1 : 0;  // the library adds one space
-      const std::string_view word = text.substr(first, end - first);
-      begin = end;
+    for (size_t begin = end; begin < text.size(); begin = end) {
+      end = end_of_word(text, begin);
+      const std::string_view word = text.substr(begin, end - begin);
       if (cache.find(word, ids)) continue;
-      const std::vector<int32_t> of_word = encode_whole(word);
+      const std::vector<int32_t> of_word = encode_inner(word);
       ids.insert(ids.end(), of_word.begin(), of_word.end());
       cache.keep(word, of_word);
     }
+    return ids;
+  }
+
+  /// Of a word that begins with a space or a line feed. The library puts a space before whatever it is given: that is
+  /// the word's own, or a token by itself, as nothing joins with a line feed.
+  [[nodiscard]] std::vector<int32_t> encode_inner(std::string_view word) const {
+    if (word.front() == ' ') return encode_whole(word.substr(1));
+    std::vector<int32_t> ids = encode_whole(word);
+    ids.erase(ids.begin());
     return ids;
   }
 

@@ -59,10 +59,10 @@ void parse_normalizer_spec(std::string_view message, const std::string& where, S
   }
 }
 
-/// A space after anything but a space.
+/// A space after anything but a space, or a line feed.
 bool reaches_into_next_word(std::string_view piece) {
   while (piece.starts_with(kPieceSpace)) piece.remove_prefix(kPieceSpace.size());
-  return piece.find(kPieceSpace) != std::string_view::npos || piece.find(' ') != std::string_view::npos;
+  return piece.find(kPieceSpace) != std::string_view::npos || piece.find_first_of(" \n") != std::string_view::npos;
 }
 
 /// A character map is a size, a double-array trie (darts-clone) of that many bytes, and a block of strings, each ended
@@ -145,6 +145,7 @@ SentencePieceModel parse_sentencepiece(std::string_view content, const std::stri
 bool words_are_independent(const SentencePieceModel& model) {
   return model.kind == Kind::Bpe && model.byte_fallback && model.charsmaps.empty() && model.add_dummy_prefix &&
          model.escape_whitespaces && !model.remove_extra_whitespaces && !model.treat_whitespace_as_suffix &&
+         std::ranges::any_of(model.pieces, [](const auto& piece) { return piece.text == kPieceSpace; }) &&
          std::ranges::none_of(model.pieces, [](const auto& piece) { return reaches_into_next_word(piece.text); });
 }
 

@@ -29,8 +29,9 @@ struct SentencePieceModel {
 /// How a piece writes a space: U+2581.
 inline constexpr std::string_view kPieceSpace = "\xE2\x96\x81";
 
-/// Whether a text's ids are those of its words, each with the spaces before it: of byte-pair models that change nothing
-/// in a text but its spaces, and of whose pieces none goes from a word on to the space behind it, as Llama 2's.
+/// Whether a text's ids are those of its words, each with the spaces or the line feed before it: of byte-pair models
+/// that change nothing in a text but its spaces, and of whose pieces none goes from a word on to what is behind it, as
+/// Llama 2's. A space alone is then a piece.
 bool words_are_independent(const SentencePieceModel& model);
 
 /// Reads `content` and checks what the library takes on trust: it follows the offsets in a character map without
