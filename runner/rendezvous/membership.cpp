@@ -63,13 +63,11 @@ Address route_of(const StoreClient& store, const std::optional<Address>& own) {
   return own && !own->is_loopback() ? *own : store.local_address();
 }
 
-/// Rank 0's end would end the store before the others have read the verdict in it.
-void let_others_hear(Store& store, int world) {
+/// Rank 0's end would end the store before the others have read the verdict in it: they hang up when they have.
+void let_others_hear(const StoreServer& server) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
-  for (int rank = 1; rank < world; ++rank) {
-    while (store.get(member_key(rank)) && std::chrono::steady_clock::now() < deadline) {
-      std::this_thread::sleep_for(milliseconds(10));
-    }
+  while (server.clients() > 1 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(milliseconds(10));
   }
 }
 
@@ -152,7 +150,7 @@ Membership join(const Place& wanted, const JoinSettings& settings) {
         meet(*store, self_of(place, settings, address.host()), {settings.timeout, left}, settings.interrupted);
     return {std::move(place), std::move(server), std::move(store), std::move(members), settings.heartbeat};
   } catch (const std::exception&) {
-    if (server) let_others_hear(*store, place.world);
+    if (server) let_others_hear(*server);
     throw;
   }
 }

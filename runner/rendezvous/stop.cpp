@@ -1,15 +1,10 @@
 #include "rendezvous/stop.h"
 
-#include <fmt/format.h>
-
+#include <atomic>
 #include <stdexcept>
-
-#include "base/text.h"
 
 namespace trainyard::rendezvous {
 namespace {
-
-constexpr const char* kLastStep = "stop/last_step";
 
 // A handler can reach nothing but what is static. Lock-free, so it may be written there.
 std::atomic<int> first_signal = 0;
@@ -43,14 +38,6 @@ SignalWatch::~SignalWatch() {
 
 int SignalWatch::received() const {
   return first_signal;
-}
-
-bool StopAgreement::is_last(int64_t step) {
-  std::optional<std::string> last = store_.get(kLastStep);
-  // Nobody can be past step + 1, as this rank has not begun it. Whoever ends step + 1 looks here before going on, and
-  // this rank begins it only after the line below: so all see it.
-  if (!last && requested_) last = store_.compare_and_set(kLastStep, std::nullopt, fmt::format("{}", step + 1));
-  return last && step >= parse_int(*last).value();
 }
 
 }  // namespace trainyard::rendezvous

@@ -98,6 +98,7 @@ void StoreServer::accept_all() {
     if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket.get(), &event) != 0) continue;
     ServerSession session(settings_.credentials, fresh_nonce());
     connections_.emplace(id, Connection{std::move(socket), std::move(session), peer.host(), event.events});
+    clients_ = connections_.size();
     strangers_.emplace(id, std::chrono::steady_clock::now() + settings_.proof_timeout);
   }
 }
@@ -176,6 +177,7 @@ void StoreServer::drop(ConnectionId id, const std::string& why) {
     spdlog::debug("rendezvous: the store dropped a client from {}: {}", found->second.peer, why);
   buffered_ -= found->second.session.buffered();
   connections_.erase(found);
+  clients_ = connections_.size();
   engine_.disconnect(id);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -36,6 +37,8 @@ class StoreServer {
   StoreServer& operator=(const StoreServer&) = delete;
 
   [[nodiscard]] uint16_t port() const { return port_; }
+  /// Clients that are connected now, strangers included. Any thread may ask.
+  [[nodiscard]] size_t clients() const { return clients_; }
 
  private:
   struct Connection {
@@ -65,6 +68,7 @@ class StoreServer {
   UniqueFd epoll_;
   UniqueFd wake_;  ///< an eventfd: the destructor ends the epoll_wait
   uint16_t port_ = 0;
+  std::atomic<size_t> clients_ = 0;  ///< connections_.size(), for other threads
 
   // Of the thread alone.
   Connections connections_;

@@ -4,12 +4,10 @@
 #include <atomic>
 #include <csignal>
 #include <future>
-#include <latch>
 
 #include "base/error.h"
 #include "rendezvous/join.h"
 #include "rendezvous/membership.h"
-#include "rendezvous/memory_store.h"
 #include "rendezvous/sockets.h"
 #include "rendezvous/stop.h"
 #include "rendezvous/store_client.h"
@@ -161,7 +159,8 @@ TEST_CASE("join: configurations that differ are an input error naming the ranks"
   const auto results = join_all({{place_of_rank(0, 2, port), join_settings()}, {place_of_rank(1, 2, port), other}});
   for (const std::string& result : results) {
     CHECK_THAT(result, Catch::StartsWith("2: the configuration differs between ranks: ") &&
-                           Catch::Contains("train.yaml on rank 0 (") && Catch::Contains("other.yaml, steps = 3 on rank 1 ("));
+                           Catch::Contains("train.yaml on rank 0 (") &&
+                           Catch::Contains("other.yaml, steps = 3 on rank 1 ("));
   }
 }
 
@@ -282,28 +281,6 @@ TEST_CASE("Membership: the master's loss is named, and ends in good time", "[ren
   master.reset();
   CHECK_THROWS_AS(other.store().wait("never", 60s), PeerError);
   CHECK_THAT(other.describe_silent(), Catch::StartsWith(fmt::format("lost the master 127.0.0.1:{}", port)));
-}
-
-TEST_CASE("StopAgreement: a request on one rank ends all at one step, whatever step each is at", "[rendezvous]") {
-  constexpr int kRanks = 4;
-  MemoryStore store;
-  const int64_t at = GENERATE(1, 5, 6);
-  const int by = GENERATE(0, 3);
-  // A step ends on no rank before it has begun on all.
-  std::vector<std::unique_ptr<std::latch>> begun;
-  for (int step = 0; step < 20; ++step) begun.push_back(std::make_unique<std::latch>(kRanks));
-  std::vector<std::future<int64_t>> last;
-  for (int rank = 0; rank < kRanks; ++rank) {
-    last.push_back(std::async(std::launch::async, [&, rank] {
-      StopAgreement agreement(store);
-      for (int64_t step = 1;; ++step) {
-        begun[step]->arrive_and_wait();
-        if (step == at && rank == by) agreement.request();
-        if (agreement.is_last(step)) return step;
-      }
-    }));
-  }
-  for (auto& step : last) CHECK(step.get() == at + 1);
 }
 
 TEST_CASE("SignalWatch: notes SIGTERM and puts the former handler back", "[rendezvous]") {
