@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Holds the #include lines of runner/ against docs/architecture.md; one line for each that breaks a rule, exit code 1.
+"""Holds the #include lines of runner/ or operator/ against docs/architecture.md; one line for each that breaks a rule,
+exit code 1.
 
-usage: floors.py RUNNER_FOLDER      check a tree
-       floors.py --self-test        break each rule in a small tree and see that it is found
+usage: floors.py FOLDER         check a program's tree
+       floors.py --self-test    break each rule in a small tree and see that it is found
 
-A folder may include itself, the floors above its line in runner/CMakeLists.txt (lowest first), and of those only what
-its own CMakeLists.txt links, directly or through PUBLIC links.
+A folder may include itself, the folders above its line in the program's CMakeLists.txt (lowest first), and of those only
+what its own CMakeLists.txt links, directly or through PUBLIC links. So neither program includes the other's code.
 """
 import re
 import sys
@@ -17,7 +18,8 @@ ACCELERATOR = re.compile(r"^(cuda|cublas|cudnn|curand|nccl|nvml|nvtx)[\w./]*\.(h
 # The device's own folders; above them a Tensor knows its device, and nobody else asks.
 MAY_INCLUDE_ACCELERATOR = {"tensor", "ops", "comm"}
 # Below models/ in order, yet not theirs: a model file knows of no parallelism.
-FORBIDDEN = {"models": {"comm", "rendezvous", "launch", "shard", "config"}, "nn": {"comm", "rendezvous", "launch", "config"},
+TARGET_PREFIX = {"runner": "trainyard_", "operator": "operator_"}
+FORBIDDEN = {"decide": {"kube"}, "models": {"comm", "rendezvous", "launch", "shard", "config"}, "nn": {"comm", "rendezvous", "launch", "config"},
              "autograd": {"comm", "rendezvous", "launch", "config"}}
 
 
@@ -25,21 +27,22 @@ def without_comments(cmake):
     return re.sub(r"#.*", "", cmake)
 
 
-def floors_of(runner):
-    return re.findall(r"add_subdirectory\((\w+)\)", without_comments((runner / "CMakeLists.txt").read_text()))
+def floors_of(program):
+    return re.findall(r"add_subdirectory\((\w+)\)", without_comments((program / "CMakeLists.txt").read_text()))
 
 
 def links_of(folder):
     """(PUBLIC, PRIVATE) floors that the folder's target links; a program's are private."""
     text = without_comments((folder / "CMakeLists.txt").read_text())
+    prefix = TARGET_PREFIX[folder.parent.name]
     links = {"PUBLIC": set(), "PRIVATE": set()}
-    for body in re.findall(r"(?:trainyard_floor|target_link_libraries)\(([^)]*)\)", text):
+    for body in re.findall(r"(?:trainyard_floor|operator_part|target_link_libraries)\(([^)]*)\)", text):
         scope = None
         for word in body.split():
             if word in links:
                 scope = word
-            elif scope and word.startswith("trainyard_"):
-                links[scope].add(word.removeprefix("trainyard_"))
+            elif scope and word.startswith(prefix):
+                links[scope].add(word.removeprefix(prefix))
     return links["PUBLIC"], links["PRIVATE"]
 
 
@@ -62,31 +65,31 @@ def broken_rule(folder, quoted, angled, order, links):
         return None
     floor = header.split("/")[0]
     if "/" not in header or floor not in order:
-        return 'a header in quotes is named from runner/ on: "floor/file.h"'
+        return 'a header in quotes is named from the top of its program on: "floor/file.h"'
     if floor == folder:
         return None
     if order.index(floor) > order.index(folder):
-        return f"upward: {floor}/ stands below {folder}/ in runner/CMakeLists.txt"
+        return f"upward: {floor}/ stands below {folder}/ in CMakeLists.txt"
     if floor in FORBIDDEN.get(folder, ()):
         return f"{folder}/ knows nothing of {floor}/"
     if floor not in reachable(folder, links):
-        return f"{folder}/CMakeLists.txt does not link trainyard_{floor}"
+        return f"{folder}/CMakeLists.txt does not link {floor}/"
     return None
 
 
-def check(runner):
-    order = floors_of(runner)
-    links = {floor: links_of(runner / floor) for floor in order}
-    problems = [f"{path.name}/: no line in runner/CMakeLists.txt" for path in sorted(runner.iterdir()) if path.is_dir() and path.name not in order]
+def check(program):
+    order = floors_of(program)
+    links = {floor: links_of(program / floor) for floor in order}
+    problems = [f"{path.name}/: no line in {program.name}/CMakeLists.txt" for path in sorted(program.iterdir()) if path.is_dir() and path.name not in order]
     for floor in order:
-        for file in sorted((runner / floor).rglob("*")):
+        for file in sorted((program / floor).rglob("*")):
             if file.suffix not in {".h", ".cpp", ".cu", ".cuh"}:
                 continue
             for number, line in enumerate(file.read_text().splitlines(), 1):
                 match = INCLUDE.match(line)
                 problem = match and broken_rule(floor, match[1], match[2], order, links)
                 if problem:
-                    problems.append(f"{file.relative_to(runner.parent)}:{number}: {line.strip()}: {problem}")
+                    problems.append(f"{file.relative_to(program.parent)}:{number}: {line.strip()}: {problem}")
     return problems
 
 
@@ -106,10 +109,10 @@ def self_test():
         "upward": ("base/b.cpp", '#include "tensor/a.h"\n', "upward"),
         "upward, indented, in a kernel": ("tensor/cuda/b.cu", '  #  include "train/a.h"\n', "upward"),
         "a model that communicates": ("models/b.cpp", '#include "comm/a.h"\n', "models/ knows nothing of comm/"),
-        "a private link of another floor": ("train/b.cpp", '#include "tensor/a.h"\n', "does not link trainyard_tensor"),
+        "a private link of another floor": ("train/b.cpp", '#include "tensor/a.h"\n', "does not link tensor/"),
         "CUDA in the loop": ("train/b.h", "#include <cuda_runtime.h>\n", "accelerator"),
         "NCCL in a model": ("models/b.h", "#include <nccl.h>\n", "accelerator"),
-        "a header without its folder": ("comm/b.cpp", '#include "a.h"\n', "named from runner/ on"),
+        "a header without its folder": ("comm/b.cpp", '#include "a.h"\n', "named from the top of its program on"),
         "a folder that nobody builds": ("extra/b.cpp", "", "no line in runner/CMakeLists.txt"),
     }
     failures = []

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/meta.h"
+
+namespace trainyard::api {
+
+inline constexpr const char* kGenerationAnnotation = "trainyard.dev/generation";
+inline constexpr const char* kGangSizeAnnotation = "trainyard.dev/gang-size";
+
+enum class ContainerState { Unknown, Waiting, Running, Terminated };
+
+struct ContainerStatus {
+  std::string name;
+  bool is_init = false;
+  ContainerState state = ContainerState::Unknown;
+  std::string reason, message;   ///< of that state
+  std::optional<int> exit_code;  ///< where it is Terminated
+  int restarts = 0;
+};
+
+struct PodCondition {
+  std::string type;
+  bool status = false;
+  std::string reason, message;
+  TimePoint transitioned;
+};
+
+/// Of a pod what decisions need: ten thousand of these stay in memory. Meta's annotations hold only those of
+/// trainyard.dev.
+struct Pod : Meta {
+  std::string phase;            ///< Pending, Running, Succeeded, Failed, Unknown; "" counts as Pending
+  std::string reason, message;  ///< of the pod itself: Evicted, NodeLost, …
+  std::string node;             ///< "" where it is not bound
+  std::optional<TimePoint> started;
+  int64_t grace_seconds = 30;  ///< deletionGracePeriodSeconds, else terminationGracePeriodSeconds
+  std::string restart_policy;
+  std::vector<PodCondition> conditions;
+  std::vector<ContainerStatus> containers;  ///< init containers first
+};
+[[nodiscard]] Pod parse_pod(const Json& object);
+
+struct Service : Meta {};
+[[nodiscard]] Service parse_service(const Json& object);
+
+/// Volcano's or scheduler-plugins'.
+struct PodGroup : Meta {
+  std::string phase;
+  Json spec;
+};
+[[nodiscard]] PodGroup parse_pod_group(const Json& object);
+
+struct Autoscaler : Meta {
+  Json spec;
+};
+[[nodiscard]] Autoscaler parse_autoscaler(const Json& object);
+
+struct Taint {
+  std::string key, value, effect;
+};
+
+struct Node : Meta {
+  bool is_ready = false;
+  TimePoint ready_since;          ///< when `is_ready` last changed
+  bool is_unschedulable = false;  ///< cordoned
+  std::vector<Taint> taints;
+  std::map<std::string, std::string> allocatable;  ///< quantities, as written: "8", "63Gi"
+  std::vector<PodCondition> bad_conditions;        ///< besides Ready, those that are True and mean trouble
+};
+[[nodiscard]] Node parse_node(const Json& object);
+
+}  // namespace trainyard::api

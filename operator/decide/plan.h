@@ -1,0 +1,99 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/job.h"
+#include "api/pod.h"
+
+// What goes into a decision and what comes out of it. Nothing here does I/O.
+namespace trainyard::decide {
+
+enum class RestartScope { Gang, Replica };
+enum class GangScheduler { None, Volcano, SchedulerPlugins };
+
+/// How this operator was started, as far as decisions go.
+struct Settings {
+  RestartScope restart_scope = RestartScope::Gang;
+  std::chrono::seconds node_lost_grace{60};
+  GangScheduler gang_scheduler = GangScheduler::None;
+  std::string gang_scheduler_name;  ///< as given: pods' schedulerName
+  std::string init_image = "alpine:3.10";
+  int init_max_tries = 100;
+  std::optional<Json> init_template;  ///< --pytorch-init-container-template-file, parsed; {{.MasterAddr}} in its texts
+  bool init_container = true;         ///< false: left out for all jobs
+  std::string progress_url;           ///< ".../progress" of this operator; "": there is none
+  std::string progress_ca;            ///< PEM; "" where the system's authorities do
+  bool watches_nodes = true;          ///< false where it may not (--namespace)
+};
+
+/// Everything a decision about one job looks at: borrowed for the call. Pods, services and the rest are those that the
+/// job controls, by its uid.
+struct Observed {
+  const api::Job& job;  ///< with defaults
+  std::vector<const api::Pod*> pods;
+  std::vector<const api::Service*> services;
+  const api::PodGroup* pod_group = nullptr;
+  const api::Autoscaler* autoscaler = nullptr;
+  std::map<std::string, const api::Node*> nodes;  ///< all; empty where Settings::watches_nodes is false
+  std::set<std::string> foreign_pods;             ///< names this job needs that another's pod has
+  std::set<std::string> foreign_services;
+  std::optional<api::Progress> progress;  ///< newer than the status has it
+  bool token_is_there = false;            ///< this operator has made sure of the job's Secret
+  bool network_policy_is_there = false;   ///< likewise
+};
+
+enum class Kind { Job, Pod, Service, Secret, NetworkPolicy, PodGroup, Autoscaler };
+
+struct Create {
+  Kind kind;
+  std::string name;
+  Json object;  ///< complete, owner reference included; a Secret's token is filled in by whoever has the key
+};
+
+struct Patch {
+  Kind kind;
+  std::string name;
+  std::string resource_version;  ///< guard: nothing is written where it has changed
+  Json merge;
+};
+
+struct Delete {
+  Kind kind;
+  std::string name;
+  std::string uid;                         ///< guard
+  std::optional<int64_t> grace_seconds{};  ///< 0: at once, for pods on a node that is lost
+  std::string event_message{};             ///< in place of "Deleted pod: N"
+};
+
+struct EventText {
+  bool is_warning = false;
+  std::string reason, message;
+  std::string once;  ///< not empty: said once for this job and this text, also across operators
+};
+
+/// All that is to be done for one job. In this order: the status, guarded by the job's resourceVersion (if that does
+/// not hold, nothing else happens), the events, `prepare`, then `writes` all at once.
+struct Plan {
+  std::optional<api::JobStatus> status;  ///< none: as it is
+  std::vector<EventText> events;
+  std::vector<Create> prepare;
+  std::vector<Create> creates;
+  std::vector<Patch> patches;
+  std::vector<Delete> deletes;
+  std::optional<TimePoint> look_again;
+
+  [[nodiscard]] bool writes_nothing() const {
+    return !status && prepare.empty() && creates.empty() && patches.empty() && deletes.empty();
+  }
+};
+
+/// Pure: equal inputs give equal plans.
+[[nodiscard]] Plan decide(const Observed& seen, const Settings& settings, TimePoint now);
+
+}  // namespace trainyard::decide
