@@ -3,14 +3,13 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <iostream>
 #include <stdexcept>
 #include <system_error>
-
-#include "base/files.h"
 
 namespace trainyard::test {
 namespace fs = std::filesystem;
@@ -26,14 +25,16 @@ fs::path test_data() {
 }
 
 uint16_t free_port() {
-  const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof address;
-  if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
-      ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
-    throw std::system_error(errno, std::system_category(), "a free port");
+  const bool is_bound = ::bind(socket, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
+                        ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+  const int error = errno;
+  ::close(socket);
+  if (!is_bound) throw std::system_error(error, std::system_category(), "a free port");
   return ntohs(address.sin_port);
 }
 
