@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "kube/base64.h"
+#include "base/base64.h"
 
 namespace trainyard::kube {
 namespace {

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "kube/base64.h"
+#include "base/base64.h"
 #include "kube/text.h"
 
 namespace trainyard::kube {

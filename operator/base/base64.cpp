@@ -1,8 +1,8 @@
-#include "kube/base64.h"
+#include "base/base64.h"
 
 #include <cstdint>
 
-namespace trainyard::kube {
+namespace trainyard {
 namespace {
 
 constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -43,4 +43,4 @@ std::string base64_encoded(std::string_view bytes) {
   return text;
 }
 
-}  // namespace trainyard::kube
+}  // namespace trainyard
