@@ -5,12 +5,32 @@ import random
 import statistics
 import struct
 import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 RANKS = 2
+PYTORCH = ROOT / "build/pytorch"  # a virtual environment
+PACKAGES = ["torch==2.11.0", "transformers==5.17.0", "safetensors", "numpy"]
+
+
+def install_pytorch():
+    done = PYTORCH / "installed"
+    if done.exists() and done.read_text() == str(PACKAGES):
+        return
+    subprocess.run([sys.executable, "-m", "venv", PYTORCH], check=True)
+    subprocess.run([PYTORCH / "bin/pip", "install", "--quiet", *PACKAGES], check=True)
+    done.write_text(str(PACKAGES))
+
+
+def run_in_pytorch(script):
+    """From here on `script` runs in the environment that has PyTorch; no effect where it does already."""
+    install_pytorch()
+    if Path(sys.prefix).resolve() != PYTORCH.resolve():
+        python = PYTORCH / "bin/python"
+        os.execv(python, [python, script, *sys.argv[1:]])
 
 
 @dataclass(frozen=True)

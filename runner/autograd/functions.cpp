@@ -1,5 +1,9 @@
 #include "autograd/functions.h"
 
+#include <initializer_list>
+#include <stdexcept>
+#include <string>
+
 #include "ops/add.h"
 #include "ops/embedding.h"
 #include "ops/matmul.h"
@@ -14,15 +18,22 @@ Tensor empty_like(const Tensor& tensor) {
   return Tensor::empty(tensor.shape(), tensor.dtype(), tensor.device());
 }
 
+/// An input without a tape could not take its gradient; one on another tape would take it too early or too late.
+void require_one_tape(const char* function, std::initializer_list<const Variable*> inputs) {
+  for (const Variable* const input : inputs)
+    if (input->tape() != (*inputs.begin())->tape())
+      throw std::invalid_argument(std::string(function) + ": its inputs are not on the same tape");
+}
+
 }  // namespace
 
 Variable add(const Variable& a, const Variable& b) {
+  require_one_tape("add", {&a, &b});
   Tensor sum = empty_like(a.value());
   ops::add(a.value(), b.value(), sum);
   const Variable y(std::move(sum), a.tape());
   if (a.tape()) {
-    a.tape()->record([da = a.gradient(), db = b.gradient(), dy = y.gradient()] {
-      const Tensor gradient = dy->take();
+    a.tape()->record(y, [da = a.gradient(), db = b.gradient()](const Tensor& gradient) {
       da->add(gradient);
       db->add(gradient);
     });
@@ -35,8 +46,7 @@ Variable linear(const Variable& x, Parameter& weight) {
   ops::matmul(x.value(), weight.value(), product, {.b = ops::Transpose::Yes});
   const Variable y(std::move(product), x.tape());
   if (x.tape()) {
-    x.tape()->record([value = x.value(), &weight, dx = x.gradient(), dy = y.gradient()] {
-      const Tensor gradient = dy->take();
+    x.tape()->record(y, [value = x.value(), &weight, dx = x.gradient()](const Tensor& gradient) {
       ops::matmul(gradient, value, weight.gradient(), {.a = ops::Transpose::Yes, .accumulate = true});
       Tensor input_gradient = empty_like(value);
       ops::matmul(gradient, weight.value(), input_gradient);
@@ -54,11 +64,11 @@ Variable rms_norm(const Variable& x, Parameter& weight, float eps) {
   ops::rms_norm(rows, weight.value(), eps, normed, inverse_rms);
   const Variable y(normed.reshape(x.value().shape()), x.tape());
   if (x.tape()) {
-    x.tape()->record([rows, inverse_rms, &weight, dx = x.gradient(), dy = y.gradient(), shape = x.value().shape()] {
+    x.tape()->record(y, [rows, inverse_rms, &weight, dx = x.gradient()](const Tensor& gradient) {
       Tensor input_gradient = empty_like(rows);
-      ops::rms_norm_backward(dy->take().reshape(rows.shape()), rows, weight.value(), inverse_rms,
+      ops::rms_norm_backward(gradient.reshape(rows.shape()), rows, weight.value(), inverse_rms,
                              {input_gradient, weight.gradient()});
-      dx->add(input_gradient.reshape(shape));
+      dx->add(input_gradient.reshape(gradient.shape()));
     });
   }
   return y;
@@ -69,19 +79,21 @@ Variable embedding(const Tensor& ids, Parameter& table, Tape* tape) {
   ops::embedding(ids, table.value(), rows);
   const Variable y(std::move(rows), tape);
   if (tape)
-    tape->record([ids, &table, dy = y.gradient()] { ops::embedding_backward(dy->take(), ids, table.gradient()); });
+    tape->record(y,
+                 [ids, &table](const Tensor& gradient) { ops::embedding_backward(gradient, ids, table.gradient()); });
   return y;
 }
 
 Variable swiglu(const Variable& gate, const Variable& up) {
+  require_one_tape("swiglu", {&gate, &up});
   Tensor gated = empty_like(gate.value());
   ops::swiglu(gate.value(), up.value(), gated);
   const Variable y(std::move(gated), gate.tape());
   if (gate.tape()) {
     gate.tape()->record(
-        [g = gate.value(), u = up.value(), dgate = gate.gradient(), dup = up.gradient(), dy = y.gradient()] {
+        y, [g = gate.value(), u = up.value(), dgate = gate.gradient(), dup = up.gradient()](const Tensor& gradient) {
           Tensor gate_gradient = empty_like(g), up_gradient = empty_like(u);
-          ops::swiglu_backward(dy->take(), g, u, gate_gradient, up_gradient);
+          ops::swiglu_backward(gradient, g, u, gate_gradient, up_gradient);
           dgate->add(std::move(gate_gradient));
           dup->add(std::move(up_gradient));
         });
@@ -94,8 +106,7 @@ Variable rope(const Variable& x, const Tensor& positions, const ops::RopeTables&
   ops::rope(x.value(), positions, tables, ops::Rotation::Forward, rotated);
   const Variable y(std::move(rotated), x.tape());
   if (x.tape()) {
-    x.tape()->record([positions, tables, dx = x.gradient(), dy = y.gradient()] {
-      Tensor gradient = dy->take();
+    x.tape()->record(y, [positions, tables, dx = x.gradient()](Tensor gradient) {
       ops::rope(gradient, positions, tables, ops::Rotation::Inverse, gradient);
       dx->add(std::move(gradient));
     });
@@ -105,15 +116,16 @@ Variable rope(const Variable& x, const Tensor& positions, const ops::RopeTables&
 
 Variable attention(const Variable& q, const Variable& k, const Variable& v, const ops::AttentionShape& shape,
                    const ops::AttentionOptions& options) {
+  require_one_tape("attention", {&q, &k, &v});
   Tensor mixed = empty_like(q.value());
   Tensor log_sum = Tensor::empty({shape.batch, shape.heads, shape.q_tokens}, DType::Float32, q.value().device());
   ops::attention(q.value(), k.value(), v.value(), shape, options, mixed, log_sum);
   const Variable y(mixed, q.tape());
   if (q.tape()) {
-    q.tape()->record([q = q.value(), k = k.value(), v = v.value(), mixed, log_sum, shape, options, dq = q.gradient(),
-                      dk = k.gradient(), dv = v.gradient(), dy = y.gradient()] {
+    q.tape()->record(y, [q = q.value(), k = k.value(), v = v.value(), mixed, log_sum, shape, options, dq = q.gradient(),
+                         dk = k.gradient(), dv = v.gradient()](const Tensor& gradient) {
       const ops::AttentionGradients gradients{empty_like(q), empty_like(k), empty_like(v)};
-      ops::attention_backward(dy->take(), {q, k, v, mixed, log_sum}, shape, options, gradients);
+      ops::attention_backward(gradient, {q, k, v, mixed, log_sum}, shape, options, gradients);
       dq->add(gradients.dq);
       dk->add(gradients.dk);
       dv->add(gradients.dv);

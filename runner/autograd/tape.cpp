@@ -1,5 +1,7 @@
 #include "autograd/tape.h"
 
+#include <stdexcept>
+
 #include "ops/add.h"
 
 namespace trainyard::autograd {
@@ -16,7 +18,16 @@ void Gradient::add(Tensor gradient) {
   }
 }
 
+void Tape::record(const Variable& y, std::function<void(Tensor)> backward) {
+  record([dy = y.gradient(), backward = std::move(backward)] {
+    if (Tensor gradient = dy->take(); gradient.defined()) backward(std::move(gradient));
+  });
+}
+
 void Tape::backward() {
+  if (std::exchange(has_gone_back_, true))
+    throw std::logic_error(
+        "Tape::backward: this tape has gone back already and kept nothing; record the forward pass anew");
   while (!steps_.empty()) {
     const std::function<void()> step = std::move(steps_.back());
     steps_.pop_back();
@@ -27,9 +38,7 @@ void Tape::backward() {
 Variable checkpoint(const Variable& x, std::function<Variable(const Variable&)> body) {
   if (!x.tape()) return body(x);
   Variable y(body(Variable(x.value())).value(), x.tape());
-  x.tape()->record([value = x.value(), dx = x.gradient(), dy = y.gradient(), body = std::move(body)] {
-    Tensor gradient = dy->take();
-    if (!gradient.defined()) return;
+  x.tape()->record(y, [value = x.value(), dx = x.gradient(), body = std::move(body)](Tensor gradient) {
     Tape again;
     const Variable input(value, &again);
     body(input).gradient()->add(std::move(gradient));

@@ -44,19 +44,24 @@ class Variable {
 /// What a forward pass did, in order; backward() undoes it from the end. A list and no graph: the order of a
 /// transformer's forward is a valid order for its backward, and a fixed order makes runs repeat bit for bit and gives
 /// the sharding engine its places between blocks.
-/// Each step is dropped when done, and with it what it kept for backward. One thread.
+/// Each step is dropped when done, and with it what it kept for backward. One thread. Outlives the variables on it.
 class Tape {
  public:
   Tape() = default;
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
+  /// A step that runs whatever happens, as hooks do.
   void record(std::function<void()> backward) { steps_.push_back(std::move(backward)); }
-  /// Runs what was recorded, last first, and leaves the tape empty.
+  /// A step that hands on the gradient of `y`. Left out where none has come: the loss does not depend on y.
+  void record(const Variable& y, std::function<void(Tensor)> backward);
+  /// Runs what was recorded, last first, and leaves the tape empty. Once: what it kept is gone then, so another call
+  /// throws std::logic_error.
   void backward();
 
  private:
   std::vector<std::function<void()>> steps_;
+  bool has_gone_back_ = false;
 };
 
 /// Computes body(x) and keeps nothing for backward but x; backward runs `body` again, recorded, and goes back through

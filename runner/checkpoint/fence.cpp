@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/file.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -31,6 +32,12 @@ std::optional<Owner> read_claim(const fs::path& folder) {
   const json text = json::parse(read_file(path, 4096), nullptr, false);
   if (!text.is_object()) return std::nullopt;  // not ours to understand; the next claim replaces it
   return Owner{text.value("job", ""), text.value("generation", int64_t{0}), text.value("life", "")};
+}
+
+bool holds_a_claim_alone(const fs::path& folder) {
+  return std::ranges::all_of(fs::directory_iterator(folder), [](const fs::directory_entry& entry) {
+    return entry.path().filename() == kClaimName || entry.path().filename() == kLockName;
+  });
 }
 
 }  // namespace
@@ -75,6 +82,13 @@ void Fence::check(const Owner& owner) const {
   throw InputError(fmt::format(
       "{}: {} has claimed the folder since this run began; its checkpoints count, not ours", folder_.string(),
       now->job == owner.job ? fmt::format("generation {} of this job", now->generation) : "another job"));
+}
+
+void Fence::withdraw(const Owner& owner) {
+  const Lock lock(folder_);
+  const auto now = read_claim(folder_);
+  if (!now || now->life != owner.life || !holds_a_claim_alone(folder_)) return;
+  for (const fs::path& each : {folder_ / kClaimName, folder_ / kLockName, folder_}) fs::remove(each);
 }
 
 }  // namespace trainyard::checkpoint

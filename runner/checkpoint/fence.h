@@ -40,6 +40,9 @@ class Fence {
   void claim(const Owner& owner);
   /// Throws InputError, saying who has claimed the folder since.
   void check(const Owner& owner) const;
+  /// Takes the claim of `owner` back where nothing but it lies in the folder, and removes the folder. Whoever is fenced
+  /// off stays so: a commit needs a claim of its own.
+  void withdraw(const Owner& owner);
 
  private:
   std::filesystem::path folder_;

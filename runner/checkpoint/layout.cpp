@@ -60,7 +60,18 @@ std::optional<StepFolder> latest(const fs::path& folder) {
   return StepFolder{*step, folder / name};
 }
 
-fs::path locate(const fs::path& path) {
+fs::path as_spelled(const fs::path& path) {
+  const fs::path bare = path.filename().empty() ? path.parent_path() : path;  // "step_50/"
+  const auto step = step_of(bare.filename().string());
+  if (!step || fs::exists(path)) return path;
+  for (const char* const separator : {"-", "_"})
+    if (const fs::path other = bare.parent_path() / fmt::format("step{}{}", separator, *step); fs::is_directory(other))
+      return other;
+  return path;
+}
+
+fs::path locate(const fs::path& given) {
+  const fs::path path = as_spelled(given);
   if (!fs::is_directory(path)) throw InputError(fmt::format("{}: no such folder of a checkpoint", path.string()));
   if (fs::exists(path / kManifestName)) return path;
   const std::vector<StepFolder> found = candidates(path);

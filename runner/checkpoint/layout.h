@@ -34,8 +34,11 @@ std::vector<StepFolder> candidates(const std::filesystem::path& folder);
 /// What `latest` names; none where it is absent or names no step folder.
 std::optional<StepFolder> latest(const std::filesystem::path& folder);
 
-/// The checkpoint that `path` is, or the one that resuming from the folder `path` would try first. Throws InputError.
-std::filesystem::path locate(const std::filesystem::path& path);
+/// `path`, or where it is a step folder that is absent, the other spelling of it that is there.
+std::filesystem::path as_spelled(const std::filesystem::path& path);
+/// The checkpoint that `given` is, in either spelling, or the one that resuming from the folder `given` would try
+/// first. Throws InputError.
+std::filesystem::path locate(const std::filesystem::path& given);
 
 /// True for names that only an unfinished or removed checkpoint has.
 bool is_temporary(std::string_view name);

@@ -75,7 +75,8 @@ std::optional<Checkpoint> find_latest(const fs::path& folder, Agreement& ranks) 
                   folder.string(), names.size(), last_damage));
 }
 
-Checkpoint open_checkpoint(const fs::path& path, Agreement& ranks) {
+Checkpoint open_checkpoint(const fs::path& given, Agreement& ranks) {
+  const fs::path path = as_spelled(given);
   if (locate(path) != path) return find_latest(path, ranks).value();
   Tried tried = try_to_open(path, ranks);
   if (!tried.checkpoint) throw InputError(fmt::format("{}: damaged: {}", path.string(), tried.damage));

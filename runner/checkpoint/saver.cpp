@@ -42,6 +42,11 @@ json sum_of_bytes(const Agreement::Said& said) {
   return {{"bytes", bytes}};
 }
 
+bool is_absent(const fs::path& folder) {
+  std::error_code ignored;  // whoever may not look will hear of it when it writes
+  return fs::status(folder, ignored).type() == fs::file_type::not_found;
+}
+
 std::string now_as_text() {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
 }
@@ -50,12 +55,21 @@ std::string now_as_text() {
 
 Saver::Saver(SaverOptions options, rendezvous::Store& store, std::shared_ptr<Disk> disk)
     : options_(std::move(options)),
+      found_folder_(!is_absent(options_.folder)),
       disk_(std::move(disk)),
       ranks_(store, "checkpoint/save", options_.rank, options_.world, options_.timeout),
       group_(find_group(options_.folder, ranks_, options_.sharing_patience)),
       fence_(options_.folder),
       owner_{options_.job, options_.generation, random_name() + random_name()} {
   claim_folder();
+}
+
+Saver::~Saver() {
+  if (found_folder_ || !leads()) return;
+  try {
+    fence_.withdraw(owner_);
+  } catch (const std::exception&) {  // then an empty folder stays
+  }
 }
 
 void Saver::claim_folder() {

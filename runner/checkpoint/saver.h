@@ -39,6 +39,10 @@ class Saver {
   /// Claims the folder, removes what crashed saves left, and finds out which ranks share it. `store` must outlive this.
   /// Throws InputError on every rank where the folder cannot be written, or a newer generation has claimed it.
   Saver(SaverOptions options, rendezvous::Store& store, std::shared_ptr<Disk> disk = real_disk());
+  /// A folder that this run made and saved nothing in goes again: a start that failed leaves no trace.
+  ~Saver();
+  Saver(const Saver&) = delete;
+  Saver& operator=(const Saver&) = delete;
 
   /// Reads the tensors until it returns. Throws PeerError where the store or rank 0 is lost; whatever else goes wrong,
   /// on whichever rank, is the result's reason.
@@ -61,6 +65,7 @@ class Saver {
                                     double seconds) const;
 
   SaverOptions options_;
+  bool found_folder_;  ///< it was there before this run
   std::shared_ptr<Disk> disk_;
   Agreement ranks_;
   FolderGroup group_;

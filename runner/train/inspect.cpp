@@ -2,27 +2,34 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/text.h"
 
 namespace trainyard::train {
 namespace {
 
-Shape local_shape(const shard::Piece& piece) {
-  Shape shape = piece.parameter->shape();
-  shape[0] = piece.local.count;
-  return shape;
+/// What each rank of `world` holds of a tensor of this shape: "[2, 5] on ranks 0-2, [1, 5] on rank 3". A split has at
+/// most three sizes, so this is short in any world.
+std::string local_shapes(Shape shape, int world) {
+  const int64_t rows = shape[0];
+  std::string text;
+  for (int first = 0, next = 0; first < world; first = next) {
+    shape[0] = shard::chunk_of(rows, world, first).count;
+    while (next < world && shard::chunk_of(rows, world, next).count == shape[0]) ++next;
+    const bool is_one = next - first == 1;
+    text += fmt::format("{}{} on {}", text.empty() ? "" : ", ", to_string(shape),
+                        is_one ? fmt::format("rank {}", first) : fmt::format("ranks {}-{}", first, next - 1));
+  }
+  return text;
 }
 
 std::string group_text(const shard::Group& group, const shard::Mesh& mesh) {
-  const bool is_split = mesh.shard().world() > 1;
+  const int world = mesh.shard().world();
   std::string text =
       fmt::format("group {}: {} parameters\n", group.label(), with_thousands(group.layout().whole_elements));
   for (const shard::Piece& piece : group.layout().pieces) {
-    text += fmt::format("  {:<48} {:>16}  local {:>16}  rows {}..{}  {}\n", piece.parameter->name(),
-                        to_string(piece.parameter->shape()), to_string(local_shape(piece)), piece.local.begin,
-                        piece.local.begin + piece.local.count, is_split ? "Shard(0)" : "Replicate()");
+    const Shape& shape = piece.parameter->shape();
+    text += fmt::format("  {:<48} {:>16}  {}\n", piece.parameter->name(), to_string(shape),
+                        world > 1 ? "Shard(0)  local " + local_shapes(shape, world) : "Replicate()");
   }
   return text;
 }
@@ -43,8 +50,7 @@ std::string inspection(const models::ModelConfig& model, const shard::Engine& en
   std::string text = fmt::format("model: {} with total parameters: {} ({:.2f} B)\n", models::name_of(model.family),
                                  with_thousands(models::parameter_count(model)),
                                  static_cast<double>(models::parameter_count(model)) / 1e9);
-  text += fmt::format("mesh: replicate {} x shard {}, this is rank {}\n", mesh.replicate().world(),
-                      mesh.shard().world(), mesh.world().rank());
+  text += fmt::format("mesh: replicate {} x shard {}\n", mesh.replicate().world(), mesh.shard().world());
   text += fmt::format("dtypes: shards and optimizer float32, parameters in use {}, reduced gradients {}\n",
                       name_of(policy.param_dtype), name_of(policy.reduce_dtype));
   text += fmt::format("a step of one micro-batch: {}\n", collectives_text(engine, policy));

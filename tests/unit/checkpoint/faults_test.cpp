@@ -224,6 +224,32 @@ TEST_CASE("checkpoint: a newer generation refuses the commits of an older one, a
   CHECK_THAT(new_one->save(snapshot_of(70, 0, 1)).reason, Contains("another job has claimed the folder"));
 }
 
+TEST_CASE("checkpoint: a folder that a run made and saved nothing in goes again, unless something else is there",
+          "[checkpoint]") {
+  const TemporaryFolder parent;
+  const fs::path folder = parent / "checkpoints";
+  rendezvous::MemoryStore store;
+  const auto start = [&] { return std::make_unique<Saver>(options_of(folder, 0, 1), store); };
+  start();
+  CHECK_FALSE(fs::exists(folder));
+  {
+    const auto older = start();
+    const auto newer = start();  // found the folder
+  }
+  CHECK(fs::exists(folder / ".generation"));
+  start();
+  CHECK(fs::exists(folder / ".generation"));
+  fs::remove_all(folder);
+  {
+    const auto saver = start();
+    std::ofstream(folder / "metrics.jsonl") << "{}";
+  }
+  CHECK(fs::exists(folder / ".generation"));
+  fs::remove_all(folder);
+  CHECK(start()->save(snapshot_of(50, 0, 1)).saved);
+  CHECK(latest_step(folder) == 50);
+}
+
 TEST_CASE("checkpoint: a rank that does not come is named, and the save is given up everywhere", "[checkpoint]") {
   const TemporaryFolder folder;
   save_steps(folder.path(), 3, {10});

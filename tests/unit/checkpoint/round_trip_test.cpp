@@ -122,6 +122,8 @@ TEST_CASE("checkpoint: loading names what does not fit", "[checkpoint]") {
   CHECK_THROWS_WITH(open_checkpoint(folder / "none", alone), Contains("no such folder"));
   CHECK(open_checkpoint(folder.path(), alone).step() == 50);
   CHECK(open_checkpoint(folder / "step-50", alone).step() == 50);
+  CHECK(open_checkpoint(folder / "step_50", alone).step() == 50);
+  CHECK(locate(folder / "step_50/") == folder / "step-50");
 }
 
 }  // namespace trainyard::checkpoint

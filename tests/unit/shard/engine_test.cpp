@@ -7,10 +7,13 @@
 
 #include "models/language_model.h"
 #include "nn/init.h"
+#include "support/faulty_communicator.h"
 #include "support/ranks.h"
 
 namespace trainyard::shard {
 namespace {
+
+using std::chrono::milliseconds;
 
 models::ModelConfig odd_model() {  // nothing here divides by 2, 3 or 4
   return {.family = models::Family::Qwen3,
@@ -153,6 +156,23 @@ TEST_CASE("Engine: prefetch, recomputation and ranks without rows change no bit"
   const auto got = run_step(size, other);
   for (size_t rank = 0; rank < got.size(); ++rank) CHECK(got[rank].gradients == plain[rank].gradients);
   check_equals_one_rank(run_step({1, 8}, {{}, 2}), 8);  // 8 rows in 16 places: half the micro-batches are empty
+}
+
+TEST_CASE("Engine: on a network slower than the computation every use waits for its gather: the same bits", "[shard]") {
+  const auto fast = run_step({1, 2}, {});
+  const auto setting =
+      GENERATE(values<Setting>({{{.prefetch = 0}}, {{.prefetch = 1}}, {{.prefetch = 3}}, {{.prefetch = 1}, 1, true}}));
+  std::vector<std::unique_ptr<comm::Communicator>> slow;
+  for (auto& communicator : comm::make_in_process(2, std::chrono::seconds(60)))
+    slow.push_back(
+        std::make_unique<test::FaultyCommunicator>(std::move(communicator), test::Fault{.delay = milliseconds(5)}));
+  const auto seen = test::run_ranks(std::move(slow), [&](comm::Communicator& comm) {
+    return step_of(comm, {1, 2}, setting);
+  });
+  for (size_t rank = 0; rank < seen.size(); ++rank) {
+    CHECK(seen[rank].loss_sum == fast[rank].loss_sum);
+    CHECK(seen[rank].gradients == fast[rank].gradients);
+  }
 }
 
 TEST_CASE("Engine: bfloat16 parameters stay near float32, and the shards are float32", "[shard]") {

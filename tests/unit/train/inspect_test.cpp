@@ -1,0 +1,55 @@
+#include "train/inspect.h"
+
+#include <catch2/catch.hpp>
+
+#include "support/ranks.h"
+#include "train/sharded_model.h"
+
+namespace trainyard::train {
+namespace {
+
+std::string inspected(MeshSize mesh, const shard::Policy& policy = {}) {
+  const models::ModelConfig config{.family = models::Family::Qwen3,
+                                   .vocab_size = 1024,
+                                   .hidden_size = 5,
+                                   .intermediate_size = 7,
+                                   .layers = 2,
+                                   .heads = 3,
+                                   .kv_heads = 1,
+                                   .head_dim = 2,
+                                   .tied_head = true};
+  return test::run_ranks(mesh.replicate * mesh.shard, [&](comm::Communicator& world) {
+    return inspection(config, *shard_model(config, world, mesh, policy).engine, policy);
+  })[0];
+}
+
+}  // namespace
+
+// The shapes are those of to_local() under PyTorch's fully_shard.
+TEST_CASE("inspection: shows what every rank holds of rows that do not divide, empty shards included", "[train]") {
+  const std::string four = inspected({1, 4});
+  for (const char* const line : {"model.embed_tokens.weight", "Shard(0)  local [256, 5] on ranks 0-3\n",
+                                 "model.norm.weight                                             [5]  Shard(0)  local "
+                                 "[2] on ranks 0-1, [1] on rank 2, [0] on rank 3\n",
+                                 "model.layers.1.self_attn.k_proj.weight                     [2, 5]  Shard(0)  local "
+                                 "[1, 5] on ranks 0-1, [0, 5] on ranks 2-3\n"})
+    CHECK_THAT(four, Catch::Contains(line));
+  CHECK_THAT(inspected({1, 3}),
+             Catch::Contains("[1024, 5]  Shard(0)  local [342, 5] on ranks 0-1, [340, 5] on rank 2\n") &&
+                 Catch::Contains("[5]  Shard(0)  local [2] on ranks 0-1, [1] on rank 2\n"));
+}
+
+TEST_CASE("inspection: shows mesh, dtypes, groups and the collectives of a step", "[train]") {
+  CHECK_THAT(inspected({1, 2}, {.param_dtype = DType::BFloat16}),
+             Catch::Contains("mesh: replicate 1 x shard 2\n") &&
+                 Catch::Contains(
+                     "dtypes: shards and optimizer float32, parameters in use bfloat16, reduced gradients float32\n") &&
+                 Catch::Contains("a step of one micro-batch: 5 all-gathers, 3 reduce-scatters\n") &&
+                 Catch::Contains("group model.layers.0: 199 parameters\n") &&
+                 Catch::Contains("group root: 5,125 parameters\n"));
+  CHECK_THAT(inspected({1, 2}, {.reshard = shard::Reshard::AfterBackward}),
+             Catch::Contains("3 all-gathers, 3 reduce-scatters\n"));
+  CHECK_THAT(inspected({2, 1}), Catch::Contains("3 all-reduces\n") && Catch::Contains("[5]  Replicate()\n"));
+}
+
+}  // namespace trainyard::train
