@@ -1,0 +1,214 @@
+"""etcd, kube-apiserver and kube-controller-manager on loopback, in a folder that goes with them."""
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from .certificates import Authority, write_kubeconfig
+from .client import ApiError, Client, load_manifests
+from .ports import free_ports
+from .process import Process, wait_until
+
+BUILD = Path(__file__).parents[1] / "kubernetes/build"
+
+# Those whose work tests rely on. Others would disturb: the pod garbage collector takes pods away that are bound to a
+# node that does not exist, and the node life cycle taints nodes that a test made up.
+CONTROLLERS = [
+    "clusterrole-aggregation-controller", "endpointslice-controller", "garbage-collector-controller",
+    "namespace-controller", "resourcequota-controller", "root-ca-certificate-publisher-controller",
+    "serviceaccount-controller",
+]
+
+
+class ControlPlane:
+    """A Kubernetes without nodes, ready when `with` has been entered, gone when it is left or its process ends.
+
+    Leave it in the thread that entered it, or keep that thread alive: the servers die with it.
+      crds         CustomResourceDefinitions that are established then: YAML files, or folders of them
+      controllers  of kube-controller-manager
+      audit        notes every request, for requests()
+      api_flags    more flags of kube-apiserver
+      logs         folder in which the servers' logs are left
+    """
+
+    def __init__(self, crds=(), controllers=CONTROLLERS, audit=False, api_flags=(), logs=None):
+        self._crds, self._controllers, self._audit = list(crds), list(controllers), audit
+        self._api_flags, self._logs = list(api_flags), logs and Path(logs)
+        self._identities = 0
+
+    def __enter__(self):
+        self._programs = Path(subprocess.run([BUILD], check=True, stdout=subprocess.PIPE, text=True).stdout.strip())
+        self.folder = Path(tempfile.mkdtemp(prefix="trainyard-kube-", dir=_roomy_memory()))
+        self._remover = _FolderRemover(self.folder)
+        self._all = []
+        try:
+            self._start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        for process in reversed(self._all):
+            process.kill()  # all that they know goes with them, so there is nothing to end in order
+        if self._logs:
+            self._logs.mkdir(parents=True, exist_ok=True)
+            for log in self.folder.glob("*.log"):
+                shutil.copy(log, self._logs)
+        self._remover.remove()
+
+    # -- identities
+
+    def client(self, kubeconfig=None):
+        return Client(kubeconfig or self.kubeconfig)
+
+    def kubeconfig_for(self, user, groups=(), days=365):
+        """The kubeconfig of a user with a client certificate."""
+        self._identities += 1
+        file = f"identity-{self._identities}"
+        certificate, key = self._authority.issue(file, user, groups, days=days)
+        return self._write_kubeconfig(file, {"client-certificate": certificate, "client-key": key})
+
+    def service_account_kubeconfig(self, namespace, name, seconds=3600):
+        """The kubeconfig of a ServiceAccount that is there, with a token that lasts so long (600 s at least)."""
+        self._identities += 1
+        path = self._admin.path("v1", "ServiceAccount", namespace, name, "token")
+        wanted = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+                  "spec": {"expirationSeconds": seconds}}
+        token = self._admin.request("POST", path, wanted)["status"]["token"]
+        return self._write_kubeconfig(f"identity-{self._identities}", {"token": token})
+
+    @property
+    def environment(self):
+        """Of a command that is to use this cluster: KUBECONFIG, and kubectl in its PATH."""
+        return {**os.environ, "KUBECONFIG": str(self.kubeconfig), "PATH": f"{self._programs}:{os.environ['PATH']}"}
+
+    # -- contents
+
+    def apply(self, path):
+        """Applies the YAML file, or all of a folder; CRDs among it are established afterwards."""
+        objects = load_manifests(path)
+        for thing in objects:
+            self._admin.apply(thing)
+        for thing in objects:
+            if thing["kind"] == "CustomResourceDefinition":
+                self._wait_until_served(thing)
+
+    def requests(self, user=None):
+        """What was asked of the API server so far, in order, as audit events (audit.k8s.io/v1); by one user, or all."""
+        with open(self.folder / "audit.jsonl") as lines:
+            events = [json.loads(line) for line in lines if line.endswith("\n")]
+        return [event for event in events if user in (None, event["user"]["username"])]
+
+    def resident_bytes(self):
+        return {process.name: process.resident_bytes() for process in self._all}
+
+    # -- start
+
+    def wait_until_ready(self, timeout=60):
+        """After api_server.start(), too."""
+        wait_until("the API server's /readyz", self._is_ready, timeout, [self.etcd, self.api_server])
+
+    def _is_ready(self):
+        try:
+            return self._admin.request("GET", "/readyz") == "ok"
+        except ApiError:  # 403 while the rules of access are not there yet, 500 while a part is not up
+            return False
+
+    def _start(self):
+        etcd_port, peer_port, self._port, manager_port = free_ports(4)
+        self._start_etcd(etcd_port, peer_port)
+        self._authority = Authority(self.folder / "certificates")
+        self.server = f"https://127.0.0.1:{self._port}"
+        self.kubeconfig = self.kubeconfig_for("admin", groups=["system:masters"])
+        self._admin = Client(self.kubeconfig)
+        signing_key, checking_key = self._authority.signing_key("service-accounts")
+        self._start_api_server(etcd_port, signing_key, checking_key)
+        self._start_controller_manager(manager_port, signing_key)
+        self.wait_until_ready()
+        for path in self._crds:
+            self.apply(path)
+        wait_until("the ServiceAccount default/default, by kube-controller-manager",
+                   lambda: self._admin.get("v1", "ServiceAccount", "default", "default"), 60, self._all)
+
+    def _start_etcd(self, port, peer_port):
+        client, peer = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{peer_port}"
+        self.etcd = self._launch(
+            "etcd", "--data-dir", self.folder / "etcd", "--unsafe-no-fsync", "--log-level", "warn",
+            "--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer,
+            "--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}",
+            "--quota-backend-bytes", 4 << 30)
+
+    def _start_api_server(self, etcd_port, signing_key, checking_key):
+        hosts = ["IP:127.0.0.1", "DNS:localhost", "DNS:kubernetes.default.svc"]
+        certificate, key = self._authority.issue("server", "kube-apiserver", hosts=hosts)
+        self.api_server = self._launch(
+            "kube-apiserver", "--etcd-servers", f"http://127.0.0.1:{etcd_port}",
+            "--bind-address", "127.0.0.1", "--secure-port", self._port,
+            # Endpoints may not have loopback addresses, so nobody is to write one for the service `kubernetes`.
+            "--advertise-address", "127.0.0.1", "--endpoint-reconciler-type", "none",
+            "--tls-cert-file", certificate, "--tls-private-key-file", key, "--client-ca-file",
+            self._authority.certificate, "--authorization-mode", "Node,RBAC", "--service-cluster-ip-range",
+            "10.96.0.0/16", "--service-account-issuer", "https://kubernetes.default.svc",
+            "--service-account-key-file", checking_key, "--service-account-signing-key-file", signing_key,
+            *self._audit_flags(), *self._api_flags)
+
+    def _audit_flags(self):
+        if not self._audit:
+            return []
+        policy = self.folder / "audit-policy.yaml"
+        policy.write_text(json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
+                                      "omitStages": ["RequestReceived"], "rules": [{"level": "Metadata"}]}))
+        return ["--audit-policy-file", policy, "--audit-log-path", self.folder / "audit.jsonl"]
+
+    def _start_controller_manager(self, port, signing_key):
+        self.controller_manager = self._launch(
+            "kube-controller-manager", "--kubeconfig",
+            self.kubeconfig_for("system:kube-controller-manager"), "--use-service-account-credentials",
+            "--bind-address", "127.0.0.1", "--secure-port", port, "--leader-elect=false",
+            "--controllers", ",".join(self._controllers), "--root-ca-file", self._authority.certificate,
+            "--service-account-private-key-file", signing_key,
+            # What a test deletes should be gone at the pace of the API server, not of the default 20 requests a second.
+            "--kube-api-qps", 2000, "--kube-api-burst", 4000)
+
+    def _launch(self, name, *flags):
+        process = Process(name, [self._programs / name, *flags], self.folder / f"{name}.log")
+        process.start()
+        self._all.append(process)
+        return process
+
+    def _wait_until_served(self, crd):
+        name = crd["metadata"]["name"]
+
+        def established():
+            conditions = self._admin.get(crd["apiVersion"], crd["kind"], name).get("status", {}).get("conditions", [])
+            return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+
+        wait_until(f"the CustomResourceDefinition {name} to be established", established, 30, [self.api_server])
+
+    def _write_kubeconfig(self, file, user):
+        return write_kubeconfig(self.folder / f"{file}.kubeconfig", self.server, self._authority.certificate, user)
+
+
+class _FolderRemover:
+    """Removes a folder when asked to, or when this process is gone, even by SIGKILL."""
+
+    def __init__(self, folder):
+        script = 'read -r _; for try in $(seq 100); do rm -rf "$1" && exit; sleep 0.1; done'
+        self._shell = subprocess.Popen(["sh", "-c", script, "sh", folder], stdin=subprocess.PIPE,
+                                       stderr=subprocess.DEVNULL, start_new_session=True)
+
+    def remove(self):
+        self._shell.stdin.close()
+        self._shell.wait()
+
+
+def _roomy_memory():
+    """/dev/shm, unless it is as small as containers have it: etcd's journal alone begins with 128 MB."""
+    try:
+        shm = os.statvfs("/dev/shm")
+    except OSError:
+        return None
+    return "/dev/shm" if shm.f_bavail * shm.f_frsize > 2 << 30 and os.access("/dev/shm", os.W_OK) else None
