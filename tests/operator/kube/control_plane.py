@@ -183,8 +183,8 @@ class ControlPlane:
         name = crd["metadata"]["name"]
 
         def established():
-            conditions = self._admin.get(crd["apiVersion"], crd["kind"], name).get("status", {}).get("conditions", [])
-            return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+            conditions = self._admin.get(crd["apiVersion"], crd["kind"], name).get("status", {}).get("conditions")
+            return any(each["type"] == "Established" and each["status"] == "True" for each in conditions or [])
 
         wait_until(f"the CustomResourceDefinition {name} to be established", established, 30, [self.api_server])
 
