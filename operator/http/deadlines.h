@@ -1,0 +1,30 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <mutex>
+#include <unordered_map>
+
+namespace trainyard::http {
+
+/// Until when each open connection must have done its next thing. The library only counts time without any byte, so a
+/// client that sends one now and then would hold its connection for ever. Any thread.
+class Deadlines {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// Adds `fd`, or moves its deadline.
+  void set(int fd, Clock::time_point deadline);
+  /// Before `fd` is closed: from here on its number may be another's.
+  void remove(int fd);
+  /// Shuts the connections down whose deadline has passed, and forgets them; the library then sees their end and closes
+  /// them. Returns how many.
+  size_t shut_down_overdue(Clock::time_point now);
+  [[nodiscard]] bool empty() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::unordered_map<int, Clock::time_point> of_;
+};
+
+}  // namespace trainyard::http
