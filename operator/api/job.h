@@ -27,7 +27,7 @@ enum class ReplicaType { Master, Worker };                       ///< in the ord
 struct ReplicaSpec {
   int replicas = 1;
   std::string restart_policy;  ///< "" where not given
-  Json pod_template;           ///< PodTemplateSpec, as it was written
+  Json pod_template;           ///< PodTemplateSpec, as it was written: an object, also where none was
 };
 
 struct SchedulingPolicy {
@@ -103,6 +103,7 @@ struct Progress {
   double loss = 0, tokens_per_second = 0;
   int64_t checkpoint_step = -1;  ///< -1: none yet
   std::vector<int> silent_ranks;
+  std::string eta;     ///< how long the rest takes at this rate, "1 h 25 min"; "" where that is not known
   TimePoint updated;   ///< when rank 0 said so
   TimePoint advanced;  ///< when `step` last grew: what a stalled job is told by
 };
@@ -125,10 +126,14 @@ struct ParseError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Throws ParseError where a field has another type than the resource gives it. Defaults are not set: set_defaults().
+/// Throws ParseError where a field of the spec has another type than the resource gives it. Of a template only that is
+/// checked which pods and services are made from. Defaults are not set: set_defaults(). The status is read tolerantly,
+/// as nobody could mend it: what an operator of another version wrote differently counts as absent.
 [[nodiscard]] Job parse_job(const Json& object);
 /// As the API has it; fields at their zero value are left out. `parse_job` reads it back.
 [[nodiscard]] Json to_json(const JobStatus& status);
+/// Of a whole PyTorchJob, tolerantly.
+[[nodiscard]] JobStatus parse_status(const Json& object);
 
 /// Sets what the contract says under "Defaulting", in memory.
 void set_defaults(Job& job);
