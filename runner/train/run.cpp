@@ -132,7 +132,7 @@ void Run::resume_or_fill() {
     found = checkpoint::open_checkpoint(config_.checkpoint.resume, agreement_);
   }
   if (!found) return fill_fresh();
-  progress_ = restore(parts, *found);
+  progress_ = restore(parts, *found, model_config_);
   if (world_.is_main())
     checkpoint::log_loaded(*found, std::chrono::duration<double>(steady_clock::now() - start).count());
 }

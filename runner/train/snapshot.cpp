@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "train/setup.h"
 
 namespace trainyard::train {
 namespace {
+
+using nlohmann::json;
 
 checkpoint::Shard shard_of(const std::string& prefix, const shard::ParameterShard& shard, const Tensor& local) {
   return {prefix + shard.parameter->name(), shard.parameter->shape(), shard.rows.begin, local};
@@ -34,6 +37,20 @@ int64_t whole_number(const checkpoint::Checkpoint& checkpoint, const char* key) 
   return found->get<int64_t>();
 }
 
+/// Shapes alone do not tell: fewer layers find all their tensors, other heads the same rows.
+void require_same_model(const checkpoint::Checkpoint& checkpoint, const models::ModelConfig& model) {
+  const json ours = json::parse(models::to_hugging_face(model));
+  const json saved = json::parse(models::to_hugging_face(model_config_of(checkpoint)));
+  for (const auto& [name, value] : ours.items()) {
+    const bool changes_numbers = name != "initializer_range" && name != "max_position_embeddings";
+    if (!changes_numbers || saved.at(name) == value) continue;
+    throw InputError(
+        fmt::format("{}: a checkpoint of another model: {} is {} there and {} in this run; choose another "
+                    "checkpoint.dir, or start anew with --checkpoint.resume never",
+                    checkpoint.path().string(), name, saved.at(name).dump(), value.dump()));
+  }
+}
+
 }  // namespace
 
 checkpoint::Snapshot snapshot_of(const Parts& parts, const Progress& progress, const Description& description) {
@@ -49,7 +66,8 @@ checkpoint::Snapshot snapshot_of(const Parts& parts, const Progress& progress, c
   return snapshot;
 }
 
-Progress restore(Parts& parts, const checkpoint::Checkpoint& checkpoint) {
+Progress restore(Parts& parts, const checkpoint::Checkpoint& checkpoint, const models::ModelConfig& model) {
+  require_same_model(checkpoint, model);
   fill_from_checkpoint(parts.engine, checkpoint);
   for (checkpoint::Shard& shard : moments_of(parts.optimizer)) checkpoint.read_into(shard);
   parts.optimizer.set_steps_done(whole_number(checkpoint, "optimizer_steps"));

@@ -7,6 +7,7 @@
 
 #include "checkpoint/reader.h"
 #include "checkpoint/snapshot.h"
+#include "models/config.h"
 #include "train/trainer.h"
 
 namespace trainyard::train {
@@ -24,7 +25,7 @@ checkpoint::Snapshot snapshot_of(const Parts& parts, const Progress& progress, c
 
 /// Puts everything back, each rank its rows, whatever world size saved it. Throws InputError where the checkpoint is of
 /// another model or other data.
-Progress restore(Parts& parts, const checkpoint::Checkpoint& checkpoint);
+Progress restore(Parts& parts, const checkpoint::Checkpoint& checkpoint, const models::ModelConfig& model);
 
 /// The parameters alone.
 void fill_from_checkpoint(shard::Engine& engine, const checkpoint::Checkpoint& checkpoint);

@@ -135,6 +135,31 @@ TEST_CASE("resume: where every checkpoint is damaged the run stops with code 2 i
   CHECK(job.metrics().size() == 2);
 }
 
+TEST_CASE("resume: a checkpoint of another model is refused by the field that differs, and stays") {
+  struct Row {
+    const char *field, *says;
+    nlohmann::json changes;
+  };
+  const std::vector<Row> rows{
+      {"a layer less", "num_hidden_layers is 2 there and 1 in this run", {{"num_hidden_layers", 1}}},
+      {"heads of another size, in the same rows",
+       "head_dim is 8 there and 16 in this run",
+       {{"num_attention_heads", 2}, {"num_key_value_heads", 1}, {"head_dim", 16}}},
+      {"other positions", "rope_theta is 10000.0 there and 500000.0", {{"rope_theta", 5e5}}}};
+  const SmallJob job;
+  completed({trainyard(job.train(2)), {}, seconds(60)});
+  for (const Row& row : rows) {
+    INFO("situation: " << row.field);
+    nlohmann::json other = job.config();
+    other.update(row.changes);
+    write_text(job.folder() / "other.json", other.dump());
+    const Words words = job.train(4, {"--model.config", (job.folder() / "other.json").string()});
+    check_failure(run({trainyard(words), {}, seconds(60)}), 2,
+                  {"step-2: a checkpoint of another model", row.says, "--checkpoint.resume never"});
+    CHECK(saved_step(job) == 2);
+  }
+}
+
 TEST_CASE("resume: two ranks' checkpoint goes on at one and at three with the same losses") {
   const int ranks = GENERATE(1, 3);
   CAPTURE(ranks);

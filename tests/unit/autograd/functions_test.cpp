@@ -85,9 +85,9 @@ struct SmallModel {
 }  // namespace
 
 TEST_CASE("autograd: a chain's gradients are its difference quotients") {
-  constexpr size_t kIn = 3, kFf = 4;
+  constexpr size_t kIn = 3, kInner = 4;
   const Tensor x0 = random_tensor({2, kIn}, DType::Float32, 1), end = random_tensor({2, kIn}, DType::Float32, 2);
-  PlacedParameter gate("gate", {kFf, kIn}, 3), up("up", {kFf, kIn}, 4), down("down", {kIn, kFf}, 5);
+  PlacedParameter gate("gate", {kInner, kIn}, 3), up("up", {kInner, kIn}, 4), down("down", {kIn, kInner}, 5);
   Tape tape;
   const Variable x(x0, &tape);
   const Variable y = linear(swiglu(linear(x, gate), linear(x, up)), down);
@@ -98,7 +98,7 @@ TEST_CASE("autograd: a chain's gradients are its difference quotients") {
     Doubles gated = linear_in_double(input, g, kIn);
     const Doubles raised = linear_in_double(input, u, kIn);
     for (size_t i = 0; i < gated.size(); ++i) gated[i] *= raised[i] / (1 + std::exp(-gated[i]));
-    return dot(linear_in_double(gated, d, kFf), in_double(end));
+    return dot(linear_in_double(gated, d, kInner), in_double(end));
   };
   const Doubles at = in_double(x0), g = in_double(gate.value()), u = in_double(up.value()), d = in_double(down.value());
   const double tolerance = 1e-5;
