@@ -2,9 +2,11 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
+#include "autograd/functions.h"
 #include "models/language_model.h"
 #include "nn/init.h"
 #include "support/faulty_communicator.h"
@@ -182,6 +184,40 @@ TEST_CASE("Engine: bfloat16 parameters stay near float32, and the shards are flo
   CHECK(bf16[0].squares + bf16[1].squares == Approx(fp32[0].squares + fp32[1].squares).epsilon(2e-2));
   CHECK(half[0].squares + half[1].squares == Approx(bf16[0].squares + bf16[1].squares).epsilon(2e-2));
   CHECK(half[0].squares != bf16[0].squares);
+}
+
+TEST_CASE("Engine: bfloat16 parameters with a float32 sum: what ranks add survives, summed in bfloat16 it does not",
+          "[shard]") {
+  struct OneProduct : nn::Module {
+    OneProduct() : Module("one"), weight(add_parameter("weight", {2, 1})) {}
+    nn::Variable operator()(const nn::Variable& x) {
+      return run(x, [this](const nn::Variable& input) { return autograd::linear(input, weight); });
+    }
+    nn::Parameter& weight;
+  };
+  // Row 0's gradient is 256 from rank 0 and 1 from rank 1: 257 has no bfloat16.
+  const auto summed = [](DType reduce_dtype) {
+    return test::run_ranks(2, [&](comm::Communicator& comm) {
+      OneProduct model;
+      const Mesh mesh(comm, 1, 2);
+      Engine engine(mesh, {.param_dtype = DType::BFloat16, .reduce_dtype = reduce_dtype});
+      engine.fully_shard(model);
+      engine.fill([](const autograd::Parameter&, Rows, std::span<float> out) { std::ranges::fill(out, 1.0F); });
+      const auto bf16 = [](const Shape& shape, float value) {
+        const std::vector<BFloat16> values(static_cast<size_t>(count_of(shape)), BFloat16(value));
+        return Tensor::from<BFloat16>(values, shape);
+      };
+      nn::Tape tape;
+      engine.begin_micro_batch(true);
+      const nn::Variable y = model(nn::Variable(bf16({1, 1}, comm.rank() == 0 ? 256 : 1), &tape));
+      y.gradient()->add(bf16({1, 2}, 1));
+      tape.backward();
+      engine.finish_backward();
+      return engine.shards().front().gradient.values<float>()[0];
+    });
+  };
+  CHECK(summed(DType::Float32) == std::vector<float>{257, 257});
+  CHECK(summed(DType::BFloat16) == std::vector<float>{256, 256});
 }
 
 TEST_CASE("Engine: groups are gathered one ahead, forward and backward, and the last block again", "[shard]") {
