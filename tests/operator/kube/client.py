@@ -129,7 +129,7 @@ class Client:
             self._connections.open = None
             connection.close()
             # The server has closed a connection that stood idle, before it read this request: ask once more.
-            if not is_new and isinstance(error, (http.client.RemoteDisconnected, ConnectionError)):
+            if not is_new and isinstance(error, (http.client.RemoteDisconnected, ConnectionError, ssl.SSLEOFError)):
                 return self._exchange(method, path, body, content_type)
             raise
 

@@ -89,12 +89,19 @@ class ControlPlane:
 
     def apply(self, path):
         """Applies the YAML file, or all of a folder; CRDs among it are established afterwards."""
+        if self._apply_objects(path):
+            # Its garbage collector looks for new kinds every 30 s only, and until then keeps what their objects owned.
+            self.controller_manager.kill()
+            self.controller_manager.start()
+
+    def _apply_objects(self, path):
         objects = load_manifests(path)
         for thing in objects:
             self._admin.apply(thing)
-        for thing in objects:
-            if thing["kind"] == "CustomResourceDefinition":
-                self._wait_until_served(thing)
+        crds = [thing for thing in objects if thing["kind"] == "CustomResourceDefinition"]
+        for crd in crds:
+            self._wait_until_served(crd)
+        return crds
 
     def requests(self, user=None):
         """What was asked of the API server so far, in order, as audit events (audit.k8s.io/v1); by one user, or all."""
@@ -107,7 +114,7 @@ class ControlPlane:
 
     # -- start
 
-    def wait_until_ready(self, timeout=60):
+    def wait_until_ready(self, timeout=120):
         """After api_server.start(), too."""
         wait_until("the API server's /readyz", self._is_ready, timeout, [self.etcd, self.api_server])
 
@@ -126,12 +133,12 @@ class ControlPlane:
         self._admin = Client(self.kubeconfig)
         signing_key, checking_key = self._authority.signing_key("service-accounts")
         self._start_api_server(etcd_port, signing_key, checking_key)
-        self._start_controller_manager(manager_port, signing_key)
         self.wait_until_ready()
         for path in self._crds:
-            self.apply(path)
+            self._apply_objects(path)
+        self._start_controller_manager(manager_port, signing_key)
         wait_until("the ServiceAccount default/default, by kube-controller-manager",
-                   lambda: self._admin.get("v1", "ServiceAccount", "default", "default"), 60, self._all)
+                   lambda: self._admin.get("v1", "ServiceAccount", "default", "default"), 120, self._all)
 
     def _start_etcd(self, port, peer_port):
         client, peer = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{peer_port}"
