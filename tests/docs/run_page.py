@@ -30,6 +30,8 @@ NOT_RUN = {
     ("README.md", "./check"): "it runs this test",
     ("training.md", "# on the first machine"): "it takes two machines",
     ("testing.md", "./check --fast"): "it runs this test",
+    ("testing.md", "tests/operator/control_plane run --crd manifests/crd -- kubectl get crds"):
+        "the tests labelled operator run it",
     ("testing.md", "tests/setup/clean_root"): "it takes a quarter of an hour and root",
     ("testing.md", "cmake --preset asan && ninja -C build/asan shard_test"): "it builds the tree again",
 }
