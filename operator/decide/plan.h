@@ -30,7 +30,11 @@ struct Settings {
   std::string progress_url;           ///< ".../progress" of this operator; "": there is none
   std::string progress_ca;            ///< PEM; "" where the system's authorities do
   bool watches_nodes = true;          ///< false where it may not (--namespace)
+  /// Conditions of a node that, where True, drive gangs off it (node-problem-detector's, --node-fault-conditions).
+  std::vector<std::string> node_faults{"GPUProblem", "KernelDeadlock", "ReadonlyFilesystem"};
 };
+
+using Nodes = std::map<std::string, const api::Node*>;  ///< by name
 
 /// Everything a decision about one job looks at: borrowed for the call. Pods, services and the rest are those that the
 /// job controls, by its uid.
@@ -40,12 +44,13 @@ struct Observed {
   std::vector<const api::Service*> services;
   const api::PodGroup* pod_group = nullptr;
   const api::Autoscaler* autoscaler = nullptr;
-  std::map<std::string, const api::Node*> nodes;  ///< all; empty where Settings::watches_nodes is false
-  std::set<std::string> foreign_pods;             ///< names this job needs that another's pod has
+  const Nodes* nodes = nullptr;        ///< all of the cluster; null where Settings::watches_nodes is false
+  std::set<std::string> foreign_pods;  ///< names this job needs that another's pod has
   std::set<std::string> foreign_services;
-  std::optional<api::Progress> progress;  ///< newer than the status has it
-  bool token_is_there = false;            ///< this operator has made sure of the job's Secret
-  bool network_policy_is_there = false;   ///< likewise
+  std::map<std::string, std::string> refused;  ///< names whose creation the API refused last, and its reason
+  std::optional<api::Progress> progress;       ///< newer than the status has it
+  bool token_is_there = false;                 ///< this operator has made sure of the job's Secret
+  bool network_policy_is_there = false;        ///< likewise
 };
 
 enum class Kind { Job, Pod, Service, Secret, NetworkPolicy, PodGroup, Autoscaler };

@@ -1,0 +1,265 @@
+#include "controller/execution.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+namespace trainyard::controller {
+namespace {
+
+using decide::Kind;
+using kube::ErrorKind;
+
+/// The reference tells of pods, services and PodGroups; the others are our own means.
+const char* event_name_of(Kind kind) {
+  switch (kind) {
+    case Kind::Pod:
+    case Kind::Job:  // a job that is over its time to live: the reference words it so
+      return "Pod";
+    case Kind::Service:
+      return "Service";
+    case Kind::PodGroup:
+      return "PodGroup";
+    case Kind::Secret:
+    case Kind::NetworkPolicy:
+    case Kind::Autoscaler:
+      break;
+  }
+  return nullptr;
+}
+
+std::string lower_case_kind(Kind kind) {
+  return kind == Kind::Service ? "service" : kind == Kind::PodGroup ? "PodGroup" : "pod";
+}
+
+bool is_nameable(Kind kind) {
+  return kind == Kind::Pod || kind == Kind::Service;
+}
+
+}  // namespace
+
+Execution::Execution(Hands hands, std::shared_ptr<const WatchedJob> job, std::shared_ptr<Memory> memory,
+                     decide::Plan plan, OnDone done)
+    : hands_(hands), job_(std::move(job)), memory_(std::move(memory)), plan_(std::move(plan)), done_(std::move(done)) {}
+
+void Execution::start() {
+  if (plan_.status) return write_status();
+  say_all();
+  run_prepare();
+}
+
+std::string Execution::path(Kind kind, const std::string& name, const char* subresource) const {
+  const kube::Resource& resource = resource_of(kind, hands_.gang_scheduler);
+  return name.empty() ? kube::collection_path(resource, job_->ns)
+                      : kube::object_path(resource, job_->ns, name, subresource);
+}
+
+// ------------------------------------------------------------------------------------------------------- the status
+
+void Execution::write_status() {
+  const Json merge = {{"metadata", {{"resourceVersion", job_->resource_version}}},
+                      {"status", merge_patch_between(api::to_json(job_->status), api::to_json(*plan_.status))}};
+  hands_.client.call(kube::merge_patch(path(Kind::Job, job_->name, "status"), merge),
+                     [self = shared_from_this()](const kube::Result<Json>& reply) { self->on_status(reply); });
+}
+
+void Execution::on_status(const kube::Result<Json>& reply) {
+  if (!reply) {
+    if (reply.error().kind == ErrorKind::NotFound) {
+      hands_.cluster.forget(Kind::Job, job_->ns, job_->name, job_->uid);
+      return done_(Outcome::Stale);
+    }
+    const bool is_stale = reply.error().kind == ErrorKind::Conflict;
+    has_failed_ = !is_stale;
+    if (!is_stale && reply.error().kind != ErrorKind::NotSent)
+      spdlog::warn("{}: its status could not be written: {}", key_of(*job_), reply.error().message);
+    begin(1, [this, is_stale] { done_(is_stale ? Outcome::Stale : Outcome::Failed); });
+    return read_back(Kind::Job, job_->name, job_->uid);
+  }
+  hands_.counters.count(job_->ns, counts_between(job_->status, *plan_.status));
+  hands_.cluster.learn(Kind::Job, reply.value());
+  say_all();
+  run_prepare();
+}
+
+void Execution::say(bool is_warning, const std::string& reason, const std::string& message, const std::string& once) {
+  hands_.events.record({api::kApiVersion, api::kKind, job_->ns, job_->name, job_->uid, job_->resource_version},
+                       {is_warning, reason, message, once});
+}
+
+void Execution::say_all() {
+  for (const decide::EventText& event : plan_.events)
+    if (event.once.empty() || memory_->is_new(event.once))
+      say(event.is_warning, event.reason, event.message, event.once);
+}
+
+// --------------------------------------------------------------------------------------------------------- the rest
+
+void Execution::begin(size_t count, std::function<void()> next) {
+  pending_ = count;
+  next_ = std::move(next);
+}
+
+void Execution::finish_one() {
+  if (--pending_ > 0) return;
+  const auto next = std::move(next_);
+  next();
+}
+
+void Execution::run_prepare() {
+  begin(plan_.prepare.size() + 1, [this] {
+    if (has_failed_) return done_(Outcome::Failed);
+    run_writes();
+  });
+  for (const decide::Create& wanted : plan_.prepare) create(wanted);
+  finish_one();
+}
+
+void Execution::run_writes() {
+  begin(plan_.creates.size() + plan_.patches.size() + plan_.deletes.size() + 1,
+        [this] { done_(has_failed_ ? Outcome::Failed : Outcome::Done); });
+  for (const decide::Delete& wanted : plan_.deletes) remove(wanted);
+  for (const decide::Create& wanted : plan_.creates) create(wanted);
+  for (const decide::Patch& wanted : plan_.patches) patch(wanted);
+  finish_one();
+}
+
+void Execution::create(const decide::Create& wanted) {
+  Json object = wanted.object;
+  if (wanted.kind == Kind::Secret)
+    object["stringData"]["token"] = job_token(hands_.key, job_->ns, job_->name, job_->uid);
+  hands_.client.call(
+      kube::create(path(wanted.kind), object),
+      [self = shared_from_this(), &wanted](const kube::Result<Json>& reply) { self->on_created(wanted, reply); });
+}
+
+void Execution::on_created(const decide::Create& wanted, const kube::Result<Json>& reply) {
+  if (reply) {
+    on_made(wanted, reply.value());
+    return finish_one();
+  }
+  switch (reply.error().kind) {
+    case ErrorKind::AlreadyExists:
+    case ErrorKind::Unknown:
+      return look_who_has(wanted);
+    case ErrorKind::NotSent:
+      has_failed_ = true;
+      return finish_one();
+    default:
+      on_refused(wanted, reply.error());
+      return finish_one();
+  }
+}
+
+void Execution::on_made(const decide::Create& wanted, const Json& object) {
+  hands_.cluster.learn(wanted.kind, object);
+  memory_->refused.erase(wanted.name);
+  if (wanted.kind == Kind::Secret) memory_->token_is_there = true;
+  if (wanted.kind == Kind::NetworkPolicy) memory_->network_policy_is_there = true;
+  if (wanted.kind == Kind::Pod) memory_->foreign_pods.erase(wanted.name);
+  if (wanted.kind == Kind::Service) memory_->foreign_services.erase(wanted.name);
+  if (!is_nameable(wanted.kind)) return;
+  say(false, fmt::format("SuccessfulCreate{}", event_name_of(wanted.kind)),
+      fmt::format("Created {}: {}", lower_case_kind(wanted.kind), wanted.name));
+}
+
+void Execution::on_refused(const decide::Create& wanted, const kube::ApiError& error) {
+  has_failed_ = true;
+  memory_->refused[wanted.name] = error.message;
+  if (const char* const name = event_name_of(wanted.kind))
+    say(true, fmt::format("FailedCreate{}", name), fmt::format("Error creating: {}", error.message),
+        fmt::format("refused {} {}", wanted.name, error.message));
+  else
+    spdlog::warn("{}: {} cannot be created: {}", key_of(*job_), wanted.name, error.message);
+}
+
+/// The name is taken, or the answer was lost: what is there tells whether it is ours.
+void Execution::look_who_has(const decide::Create& wanted) {
+  if (wanted.kind == Kind::Secret || wanted.kind == Kind::NetworkPolicy) {
+    // Their names have the job's uid in them, and Secrets may not be read. At worst it is made once more.
+    on_made(wanted, {});
+    return finish_one();
+  }
+  hands_.client.call(kube::get(path(wanted.kind, wanted.name)),
+                     [self = shared_from_this(), &wanted](const kube::Result<Json>& reply) {
+                       if (reply) {
+                         const api::Meta found = api::parse_meta(reply.value());
+                         if (found.controller && found.controller->uid == self->job_->uid) {
+                           self->on_made(wanted, reply.value());
+                         } else {
+                           self->has_failed_ = true;
+                           if (wanted.kind == Kind::Pod) self->memory_->foreign_pods.insert(wanted.name);
+                           if (wanted.kind == Kind::Service) self->memory_->foreign_services.insert(wanted.name);
+                         }
+                       } else {
+                         self->has_failed_ = true;
+                       }
+                       self->finish_one();
+                     });
+}
+
+void Execution::patch(const decide::Patch& wanted) {
+  Json merge = wanted.merge;
+  merge["metadata"]["resourceVersion"] = wanted.resource_version;
+  hands_.client.call(kube::merge_patch(path(wanted.kind, wanted.name), merge),
+                     [self = shared_from_this(), &wanted](const kube::Result<Json>& reply) {
+                       if (reply) {
+                         self->hands_.cluster.learn(wanted.kind, reply.value());
+                         return self->finish_one();
+                       }
+                       self->has_failed_ = true;
+                       self->read_back(wanted.kind, wanted.name, "");
+                     });
+}
+
+void Execution::remove(const decide::Delete& wanted) {
+  kube::DeleteOptions options;
+  options.uid = wanted.uid;
+  options.grace_seconds = wanted.grace_seconds;
+  if (wanted.kind == Kind::Job) options.propagation = "Background";
+  hands_.client.call(
+      kube::remove(path(wanted.kind, wanted.name), options),
+      [self = shared_from_this(), &wanted](const kube::Result<Json>& reply) { self->on_removed(wanted, reply); });
+}
+
+void Execution::on_removed(const decide::Delete& wanted, const kube::Result<Json>& reply) {
+  const char* const name = event_name_of(wanted.kind);
+  if (reply) {
+    // The object as it goes, or a Status where it is gone at once.
+    if (text_at(reply.value(), "/kind") == "Status") {
+      hands_.cluster.forget(wanted.kind, job_->ns, wanted.name, wanted.uid);
+    } else {
+      hands_.cluster.learn(wanted.kind, reply.value());
+    }
+    if (name)
+      say(false, fmt::format("SuccessfulDelete{}", name),
+          wanted.event_message.empty() ? fmt::format("Deleted {}: {}", lower_case_kind(wanted.kind), wanted.name)
+                                       : wanted.event_message);
+    return finish_one();
+  }
+  if (reply.error().kind == ErrorKind::NotFound) {
+    hands_.cluster.forget(wanted.kind, job_->ns, wanted.name, wanted.uid);
+    return finish_one();
+  }
+  has_failed_ = true;
+  if (reply.error().kind == ErrorKind::Conflict || reply.error().kind == ErrorKind::Unknown)
+    return read_back(wanted.kind, wanted.name, wanted.uid);
+  if (name && reply.error().kind != ErrorKind::NotSent)
+    say(true, fmt::format("FailedDelete{}", name), fmt::format("Error deleting: {}", reply.error().message),
+        fmt::format("undeleted {} {}", wanted.name, reply.error().message));
+  finish_one();
+}
+
+/// What became of an object is unknown: the next decision must see what is.
+void Execution::read_back(Kind kind, const std::string& name, const std::string& uid) {
+  hands_.client.call(kube::get(path(kind, name)),
+                     [self = shared_from_this(), kind, name, uid](const kube::Result<Json>& reply) {
+                       if (reply) {
+                         self->hands_.cluster.learn(kind, reply.value());
+                       } else if (reply.error().kind == ErrorKind::NotFound && !uid.empty()) {
+                         self->hands_.cluster.forget(kind, self->job_->ns, name, uid);
+                       }
+                       self->finish_one();
+                     });
+}
+
+}  // namespace trainyard::controller

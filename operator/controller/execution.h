@@ -1,0 +1,75 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/job_token.h"
+#include "controller/cluster.h"
+#include "controller/counters.h"
+#include "controller/memory.h"
+#include "kube/event_recorder.h"
+
+namespace trainyard::controller {
+
+/// Whoever carries plans out. Borrowed; outlive every execution.
+struct Hands {
+  kube::Client& client;
+  Cluster& cluster;
+  kube::EventRecorder& events;
+  Counters& counters;
+  const OperatorKey& key;
+  decide::GangScheduler gang_scheduler;
+};
+
+enum class Outcome {
+  Done,
+  Stale,   ///< the job had changed: nothing was done, and the newer one is known now
+  Failed,  ///< something was refused or its fate is unknown: to be looked at again after a rest
+};
+
+/// Carries out one plan: the status first, guarded, then events, what pods refer to, and the rest all at once. Whatever
+/// the API answers goes into the cluster's state, and where no answer came the object is read back, so that the next
+/// decision sees what is. Lives until `done` was called, once.
+class Execution : public std::enable_shared_from_this<Execution> {
+ public:
+  using OnDone = std::function<void(Outcome)>;
+
+  Execution(Hands hands, std::shared_ptr<const WatchedJob> job, std::shared_ptr<Memory> memory, decide::Plan plan,
+            OnDone done);
+  void start();
+
+ private:
+  void write_status();
+  void on_status(const kube::Result<Json>& reply);
+  void say_all();
+  void run_prepare();
+  void run_writes();
+  void begin(size_t count, std::function<void()> next);
+  void finish_one();
+
+  void create(const decide::Create& wanted);
+  void on_created(const decide::Create& wanted, const kube::Result<Json>& reply);
+  void on_made(const decide::Create& wanted, const Json& object);
+  void on_refused(const decide::Create& wanted, const kube::ApiError& error);
+  void look_who_has(const decide::Create& wanted);
+  void patch(const decide::Patch& wanted);
+  void remove(const decide::Delete& wanted);
+  void on_removed(const decide::Delete& wanted, const kube::Result<Json>& reply);
+  void read_back(decide::Kind kind, const std::string& name, const std::string& uid);
+
+  void say(bool is_warning, const std::string& reason, const std::string& message, const std::string& once = "");
+  [[nodiscard]] std::string path(decide::Kind kind, const std::string& name = "", const char* subresource = "") const;
+
+  Hands hands_;
+  std::shared_ptr<const WatchedJob> job_;
+  std::shared_ptr<Memory> memory_;
+  decide::Plan plan_;
+  OnDone done_;
+  bool has_failed_ = false;
+  size_t pending_ = 0;
+  std::function<void()> next_;
+};
+
+}  // namespace trainyard::controller

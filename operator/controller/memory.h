@@ -1,0 +1,32 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_set>
+
+#include "api/job.h"
+
+namespace trainyard::controller {
+
+/// What this process remembers of a job beside what the API has. It is lost with the process, and nothing goes wrong by
+/// that: at most something is tried or said once more.
+struct Memory {
+  std::string uid;  ///< of the job; another one of the same name begins with nothing
+  bool token_is_there = false, network_policy_is_there = false;
+  std::map<std::string, std::string> refused;  ///< names whose creation the API refused last, and its reason
+  std::set<std::string> foreign_pods, foreign_services;
+  std::optional<api::Progress> progress;  ///< as rank 0 told last
+  int failures = 0;                       ///< looks in a row that could not be carried out
+  std::unordered_set<size_t> said;        ///< hashes of what is said once
+
+  /// True the first time.
+  bool is_new(const std::string& text) {
+    constexpr size_t kMaxSaid = 8192;
+    if (said.size() >= kMaxSaid) said.clear();  // better twice than without bound
+    return said.insert(std::hash<std::string>()(text)).second;
+  }
+};
+
+}  // namespace trainyard::controller

@@ -1,0 +1,160 @@
+#include "controller/reconciler.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+namespace trainyard::controller {
+namespace {
+
+using namespace std::chrono_literals;
+using Steady = std::chrono::steady_clock;
+
+constexpr int kKeysATurn = 32;      // then the loop reads its sockets again
+constexpr auto kLongestRest = 60s;  // a calendar that jumps is noticed after as long
+// A job of ten thousand pods takes milliseconds to decide on, and each of its pods' changes asks for it. It rests so
+// many times as long as that took, so that one job cannot take the thread for itself.
+constexpr int kRestPerWork = 8;
+constexpr auto kSmallWork = 1ms;
+
+}  // namespace
+
+Reconciler::Reconciler(kube::Client& client, kube::EventRecorder& events, Counters& counters, const OperatorKey& key,
+                       Settings settings)
+    : client_(client),
+      events_(events),
+      counters_(counters),
+      key_(key),
+      settings_(std::move(settings)),
+      cluster_(
+          client, settings_.cluster, [this](const auto& before, const auto& after) { job_changed(before, after); },
+          [this](const std::string& changed) { add(changed); }) {}
+
+void Reconciler::start() {
+  cluster_.start();
+}
+
+void Reconciler::lead() {
+  is_leading_ = true;
+  cluster_.for_each_job([this](const WatchedJob& job) { add(key_of(job)); });
+}
+
+void Reconciler::yield() {
+  is_leading_ = false;
+}
+
+void Reconciler::job_changed(const std::shared_ptr<const WatchedJob>& before,
+                             const std::shared_ptr<const WatchedJob>& after) {
+  const std::string key = key_of(after ? *after : *before);
+  if (!after) {
+    if (is_leading_) counters_.count_deleted(before->ns);
+    memories_.erase(key);
+    queue_.forget(key);
+    return;
+  }
+  add(key);
+}
+
+void Reconciler::add(const std::string& key) {
+  queue_.add(key, Steady::now());
+  schedule_pump();
+}
+
+/// In a later turn, as what is known changes while the answer or event at hand is taken in.
+void Reconciler::schedule_pump() {
+  if (will_pump_) return;
+  will_pump_ = true;
+  client_.loop().post([this] {
+    will_pump_ = false;
+    pump();
+  });
+}
+
+void Reconciler::pump() {
+  if (!is_leading_) return;  // lead() asks for every job
+  if (!cluster_.is_synced()) {
+    client_.loop().cancel(timer_);
+    timer_ = client_.loop().after(200ms, [this] { schedule_pump(); });
+    return;
+  }
+  for (int i = 0; i < kKeysATurn; ++i) {
+    const auto key = queue_.take(Steady::now());
+    if (!key) break;
+    reconcile(*key);
+  }
+  const auto next = queue_.next_due();
+  if (!next) return;
+  if (*next <= Steady::now()) return schedule_pump();
+  client_.loop().cancel(timer_);
+  timer_ = client_.loop().after(*next - Steady::now(), [this] { schedule_pump(); });
+}
+
+std::shared_ptr<Memory> Reconciler::memory_of(const std::string& key, const std::string& uid) {
+  auto& memory = memories_[key];
+  if (!memory || memory->uid != uid) {
+    memory = std::make_shared<Memory>();
+    memory->uid = uid;
+  }
+  return memory;
+}
+
+void Reconciler::reconcile(const std::string& key) {
+  const auto began = Steady::now();
+  const std::shared_ptr<const WatchedJob> job = cluster_.job(key);
+  if (!job) {
+    queue_.done(key, began);
+    return queue_.forget(key);
+  }
+  const std::shared_ptr<Memory> memory = memory_of(key, job->uid);
+  if (!job->defect.empty()) {
+    if (memory->is_new(job->defect)) spdlog::error("{}: {}", key, job->defect);
+    return queue_.done(key, began);
+  }
+  decide::Observed seen = cluster_.observe(*job);
+  seen.foreign_pods = memory->foreign_pods;
+  seen.foreign_services = memory->foreign_services;
+  seen.refused = memory->refused;
+  seen.progress = memory->progress;
+  seen.token_is_there = memory->token_is_there;
+  seen.network_policy_is_there = memory->network_policy_is_there;
+  const TimePoint now = std::chrono::system_clock::now();
+  decide::Plan plan = decide::decide(seen, settings_.decisions, now);
+  if (plan.look_again) {
+    const auto wait = std::clamp<Steady::duration>(*plan.look_again - now, 1ms, kLongestRest);
+    queue_.add_at(key, began + wait);
+  }
+  const auto decided_in = Steady::now() - began;
+  const auto execution = std::make_shared<Execution>(
+      Hands{client_, cluster_, events_, counters_, key_, settings_.cluster.gang_scheduler}, job, memory,
+      std::move(plan), [this, key, memory, decided_in](Outcome outcome) { finish(key, memory, outcome, decided_in); });
+  execution->start();
+}
+
+void Reconciler::finish(const std::string& key, const std::shared_ptr<Memory>& memory, Outcome outcome,
+                        Steady::duration decided_in) {
+  memory->failures = outcome == Outcome::Failed ? memory->failures + 1 : 0;
+  counters_.observe_reconcile(std::chrono::duration<double>(decided_in).count(), outcome != Outcome::Failed);
+  auto rest = decided_in > kSmallWork ? kRestPerWork * decided_in : Steady::duration(0);
+  rest = std::max<Steady::duration>(rest, rest_after(memory->failures));
+  const auto now = Steady::now();
+  queue_.done(key, now + rest);
+  if (!cluster_.job(key)) {
+    queue_.forget(key);
+  } else if (outcome != Outcome::Done) {
+    queue_.add(key, now);
+  }
+  schedule_pump();
+}
+
+void Reconciler::tell_progress(const std::string& key, int64_t generation, api::Progress progress) {
+  const auto job = cluster_.job(key);
+  if (!job || generation < job->status.restarts.generation) return;
+  const std::shared_ptr<Memory> memory = memory_of(key, job->uid);
+  const auto& known = memory->progress ? memory->progress : job->status.progress;
+  progress.advanced = known && known->step == progress.step ? known->advanced : progress.updated;
+  memory->progress = std::move(progress);
+  add(key);
+}
+
+}  // namespace trainyard::controller

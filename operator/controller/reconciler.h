@@ -1,0 +1,64 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "controller/execution.h"
+#include "controller/work_queue.h"
+
+namespace trainyard::controller {
+
+/// Observe, decide, act: for each job whose turn it is. One thread, the client's loop; no two plans of one job are
+/// under way at once.
+class Reconciler {
+ public:
+  struct Settings {
+    decide::Settings decisions;
+    Cluster::Settings cluster;
+  };
+
+  Reconciler(kube::Client& client, kube::EventRecorder& events, Counters& counters, const OperatorKey& key,
+             Settings settings);
+  Reconciler(const Reconciler&) = delete;
+  Reconciler& operator=(const Reconciler&) = delete;
+
+  /// Begins to watch. Decisions wait for lead().
+  void start();
+  /// From now on, or until yield(), this process decides.
+  void lead();
+  void yield();
+
+  /// What rank 0 of a job says of its training. Taken over only where it is of the gang's present generation.
+  void tell_progress(const std::string& key, int64_t generation, api::Progress progress);
+
+  [[nodiscard]] Cluster& cluster() { return cluster_; }
+  [[nodiscard]] const Cluster& cluster() const { return cluster_; }
+  [[nodiscard]] size_t queued() const { return queue_.waiting(); }
+  [[nodiscard]] decide::Settings& decisions() { return settings_.decisions; }
+
+ private:
+  void job_changed(const std::shared_ptr<const WatchedJob>& before, const std::shared_ptr<const WatchedJob>& after);
+  void add(const std::string& key);
+  void pump();
+  void schedule_pump();
+  void reconcile(const std::string& key);
+  void finish(const std::string& key, const std::shared_ptr<Memory>& memory, Outcome outcome,
+              std::chrono::steady_clock::duration decided_in);
+  std::shared_ptr<Memory> memory_of(const std::string& key, const std::string& uid);
+
+  kube::Client& client_;
+  kube::EventRecorder& events_;
+  Counters& counters_;
+  const OperatorKey& key_;
+  Settings settings_;
+  Cluster cluster_;
+  WorkQueue queue_;
+  std::unordered_map<std::string, std::shared_ptr<Memory>> memories_;
+  bool is_leading_ = false, will_pump_ = false;
+  kube::EventLoop::TimerId timer_ = kube::EventLoop::TimerId::None;
+};
+
+}  // namespace trainyard::controller

@@ -1,0 +1,58 @@
+#include "decide/autoscaler.h"
+
+#include "decide/names.h"
+
+namespace trainyard::decide {
+namespace {
+
+Json wanted_spec(const api::Job& job) {
+  const api::ElasticPolicy& elastic = *job.spec.elastic;
+  return {{"minReplicas", elastic.min_replicas.value_or(1)},
+          {"maxReplicas", elastic.max_replicas.value_or(1)},
+          {"scaleTargetRef", {{"apiVersion", api::kApiVersion}, {"kind", api::kKind}, {"name", job.name}}},
+          {"metrics", elastic.metrics}};
+}
+
+/// What the job asks of the autoscaler, without what the API server filled in beside it.
+bool asks_for_more(const Json& is, const Json& wanted) {
+  if (wanted.is_object()) {
+    if (!is.is_object()) return true;
+    for (const auto& [key, value] : wanted.items())
+      if (!is.contains(key) || asks_for_more(is[key], value)) return true;
+    return false;
+  }
+  if (wanted.is_array()) {
+    if (!is.is_array() || is.size() != wanted.size()) return true;
+    for (size_t i = 0; i < wanted.size(); ++i)
+      if (asks_for_more(is[i], wanted[i])) return true;
+    return false;
+  }
+  return is != wanted;
+}
+
+}  // namespace
+
+void keep_autoscaler(Draft& draft) {
+  const api::Job& job = draft.job();
+  const bool is_wanted = job.spec.elastic && job.spec.elastic->metrics.is_array() && !job.spec.elastic->metrics.empty();
+  if (!is_wanted) return remove_autoscaler(draft);
+  Json spec = wanted_spec(job);
+  const api::Autoscaler* const there = draft.seen.autoscaler;
+  if (!there) {
+    draft.plan.prepare.push_back({Kind::Autoscaler,
+                                  job.name,
+                                  {{"apiVersion", "autoscaling/v2"},
+                                   {"kind", "HorizontalPodAutoscaler"},
+                                   {"metadata", owned_metadata(job, job.name)},
+                                   {"spec", std::move(spec)}}});
+  } else if (asks_for_more(there->spec, spec)) {
+    draft.plan.patches.push_back({Kind::Autoscaler, there->name, there->resource_version, {{"spec", std::move(spec)}}});
+  }
+}
+
+void remove_autoscaler(Draft& draft) {
+  const api::Autoscaler* const there = draft.seen.autoscaler;
+  if (there && !there->deleted) draft.plan.deletes.push_back({Kind::Autoscaler, there->name, there->uid});
+}
+
+}  // namespace trainyard::decide

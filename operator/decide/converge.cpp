@@ -1,0 +1,66 @@
+#include "decide/converge.h"
+
+#include "decide/failures.h"
+#include "decide/names.h"
+
+namespace trainyard::decide {
+namespace {
+
+constexpr const char* kNetworkPolicyAnnotation = "trainyard.dev/network-policy";
+
+/// A pod that must go before its name is free.
+void make_room(Draft& draft, const api::Pod& pod) {
+  if (!is_on_lost_node(pod, draft)) return draft.remove(pod);
+  // Its kubelet will not confirm. The new generation makes what may still run there harmless.
+  draft.plan.deletes.push_back({Kind::Pod, pod.name, pod.uid, 0});
+}
+
+bool is_outdated(const Draft& draft, const api::Pod& pod) {
+  return generation_of(pod, draft.status) != draft.status.restarts.generation;
+}
+
+/// A pod that hangs in Terminating on a node that is gone for good. Under replica scope no generation fences it off, so
+/// only the Node object's end counts.
+bool hangs_on_gone_node(const Draft& draft, const api::Pod& pod) {
+  return pod.deleted && draft.settings.watches_nodes && !draft.find_node(pod.node) && is_on_lost_node(pod, draft);
+}
+
+bool must_wait(Draft& draft) {
+  const auto& not_before = draft.status.restarts.not_before;
+  if (!not_before || *not_before <= draft.now) return false;
+  draft.look_again_at(*not_before);
+  return true;
+}
+
+/// What the pods refer to, before the first of them.
+void prepare(Draft& draft) {
+  const api::Job& job = draft.job();
+  if (!draft.seen.token_is_there)
+    draft.plan.prepare.push_back({Kind::Secret, token_secret_name(job), token_secret_object(job, draft.settings)});
+  const auto wanted = job.annotations.find(kNetworkPolicyAnnotation);
+  if (wanted != job.annotations.end() && wanted->second == "true" && !draft.seen.network_policy_is_there)
+    draft.plan.prepare.push_back({Kind::NetworkPolicy, network_policy_name(job), network_policy_object(job)});
+}
+
+}  // namespace
+
+void converge(Draft& draft) {
+  const bool waits = must_wait(draft);
+  const Placement placement{draft.status.restarts.generation, nodes_to_avoid(draft)};
+  for (const Replica& replica : draft.gang.replicas) {
+    const bool is_free = !replica.pod && !draft.seen.foreign_pods.contains(replica.name);
+    if (replica.pod && (is_outdated(draft, *replica.pod) || hangs_on_gone_node(draft, *replica.pod))) {
+      make_room(draft, *replica.pod);
+    } else if (is_free && !waits) {
+      draft.plan.creates.push_back(
+          {Kind::Pod, replica.name, pod_object(draft.job(), replica, draft.settings, placement)});
+    }
+    if (!replica.service && !draft.seen.foreign_services.contains(replica.name))
+      draft.plan.creates.push_back({Kind::Service, replica.name, service_object(draft.job(), replica)});
+  }
+  for (const api::Pod* pod : draft.gang.surplus_pods) make_room(draft, *pod);
+  for (const api::Service* service : draft.gang.surplus_services) draft.remove(*service);
+  if (!draft.plan.creates.empty()) prepare(draft);
+}
+
+}  // namespace trainyard::decide

@@ -1,0 +1,159 @@
+#include "decide/failures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+namespace trainyard::decide {
+namespace {
+
+// Exit codes of interfaces.md that tell of something else than the rank itself.
+constexpr int kPeerLost = 138, kTerminated = 143;
+
+/// Reasons that a kubelet or the control plane gives a pod that it ends itself.
+constexpr std::array kDisruptions = {"Evicted",  "NodeLost",    "NodeShutdown", "Terminated",
+                                     "Shutdown", "Preempting",  "NodeAffinity", "UnexpectedAdmissionError",
+                                     "OutOfcpu", "OutOfmemory", "OutOfpods",    "PodDeleted"};
+
+const api::PodCondition* disruption_target(const api::Pod& pod) {
+  for (const api::PodCondition& one : pod.conditions)
+    if (one.type == "DisruptionTarget" && one.status) return &one;
+  return nullptr;
+}
+
+bool is_disrupted(const api::Pod& pod) {
+  return disruption_target(pod) || std::ranges::find(kDisruptions, pod.reason) != kDisruptions.end();
+}
+
+const api::PodCondition* fault_of(const api::Node& node, const Settings& settings) {
+  for (const api::PodCondition& one : node.bad_conditions)
+    if (std::ranges::find(settings.node_faults, one.type) != settings.node_faults.end()) return &one;
+  return nullptr;
+}
+
+api::RestartCause cause(const api::Pod& pod, std::string reason, std::string message, TimePoint now) {
+  return {pod.name, pod.node, std::nullopt, std::move(reason), std::move(message), now};
+}
+
+std::string last_line(const std::string& text) {
+  const size_t end = text.find_last_not_of(" \t\r\n");
+  if (end == std::string::npos) return "";
+  const size_t begin = text.find_last_of('\n', end);
+  constexpr size_t kMaxLine = 1024;
+  return text.substr(begin == std::string::npos ? 0 : begin + 1, end - (begin == std::string::npos ? -1 : begin))
+      .substr(0, kMaxLine);
+}
+
+Loss lost(const Replica& replica, bool is_disruption, api::RestartCause why) {
+  return {&replica, is_disruption, std::move(why)};
+}
+
+/// A pod that its node takes with it, before anybody has said so of the pod.
+std::optional<Loss> loss_by_node(const Replica& replica, const Draft& draft) {
+  const api::Pod& pod = *replica.pod;
+  if (is_on_lost_node(pod, draft)) {
+    const bool is_gone = !draft.find_node(pod.node);
+    return lost(
+        replica, true,
+        cause(pod, "NodeLost", fmt::format("node {} {}", pod.node, is_gone ? "is gone" : "is not ready"), draft.now));
+  }
+  const api::Node* const node = draft.find_node(pod.node);
+  const api::PodCondition* const fault = node ? fault_of(*node, draft.settings) : nullptr;
+  if (!fault) return std::nullopt;
+  return lost(
+      replica, true,
+      cause(pod, "NodeFault", fmt::format("node {} reports {}: {}", pod.node, fault->type, fault->message), draft.now));
+}
+
+std::optional<Loss> loss_of_pod(const Replica& replica, const Draft& draft) {
+  const api::Pod& pod = *replica.pod;
+  if (has_succeeded(pod)) return std::nullopt;
+  if (has_failed(pod)) return lost(replica, is_disrupted(pod), cause_of_failure(pod, draft.now));
+  if (pod.deleted && (is_running(pod) || draft.status.restarts.formed)) {
+    const api::PodCondition* const target = disruption_target(pod);
+    return lost(replica, true,
+                cause(pod, target ? target->reason : "PodDeleted", target ? target->message : "the pod was deleted",
+                      draft.now));
+  }
+  return loss_by_node(replica, draft);
+}
+
+std::optional<Loss> loss_of(const Replica& replica, const Draft& draft) {
+  if (replica.pod && generation_of(*replica.pod, draft.status) == draft.status.restarts.generation)
+    return loss_of_pod(replica, draft);
+  if (replica.pod || !draft.status.restarts.formed) return std::nullopt;  // of an earlier life, or not made yet
+  return Loss{&replica, true, {replica.name, "", std::nullopt, "PodDeleted", "the pod is gone", draft.now}};
+}
+
+bool is_consequence(const Loss& loss) {
+  return loss.cause.exit_code == kPeerLost || loss.cause.exit_code == kTerminated;
+}
+
+/// Ranks end with "a peer was lost" long before the grace of the peer's node is over.
+std::optional<Loss> node_behind(const Draft& draft) {
+  for (const Replica& replica : draft.gang.replicas) {
+    if (!replica.pod || has_ended(*replica.pod) || !node_lost_at(*replica.pod, draft)) continue;
+    return lost(replica, true,
+                cause(*replica.pod, "NodeLost", fmt::format("node {} is not ready", replica.pod->node), draft.now));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Loss> loss_in_gang(const Draft& draft) {
+  std::optional<Loss> first, consequence;
+  for (const Replica& replica : draft.gang.replicas) {
+    std::optional<Loss> loss = loss_of(replica, draft);
+    if (!loss) continue;
+    if (loss->is_disruption) return loss;
+    std::optional<Loss>& kept = is_consequence(*loss) ? consequence : first;
+    if (!kept) kept = std::move(loss);
+  }
+  if (first) return first;
+  if (!consequence) return std::nullopt;
+  std::optional<Loss> behind = node_behind(draft);
+  return behind ? behind : consequence;
+}
+
+api::RestartCause cause_of_failure(const api::Pod& pod, TimePoint now) {
+  api::RestartCause found = cause(pod, pod.reason, last_line(pod.message), now);
+  if (const api::ContainerStatus* const ended = ended_container(pod)) {
+    found.exit_code = ended->exit_code;
+    if (found.reason.empty()) found.reason = ended->reason;
+    if (!ended->message.empty()) found.message = last_line(ended->message);
+  }
+  if (found.reason.empty()) found.reason = "Error";
+  return found;
+}
+
+bool is_retryable(const std::string& restart_policy, const std::optional<int>& exit_code) {
+  if (restart_policy == "Never") return false;
+  return restart_policy != "ExitCode" || !exit_code || *exit_code >= 128;
+}
+
+std::optional<TimePoint> node_lost_at(const api::Pod& pod, const Draft& draft) {
+  if (pod.node.empty() || !draft.settings.watches_nodes) return std::nullopt;
+  const api::Node* const node = draft.find_node(pod.node);
+  // A node that is missing may only be so new that its watch has not told of it.
+  if (!node) return pod.started.value_or(pod.created) + draft.settings.node_lost_grace;
+  if (node->is_ready) return std::nullopt;
+  return node->ready_since + draft.settings.node_lost_grace;
+}
+
+bool is_on_lost_node(const api::Pod& pod, const Draft& draft) {
+  const auto lost_at = node_lost_at(pod, draft);
+  return lost_at && *lost_at <= draft.now;
+}
+
+std::vector<std::string> nodes_to_avoid(const Draft& draft) {
+  const auto& remembered = draft.status.restarts.avoid_nodes;
+  std::set<std::string> names(remembered.begin(), remembered.end());
+  for (const auto& [name, node] : draft.nodes())
+    if (fault_of(*node, draft.settings)) names.insert(name);
+  return {names.begin(), names.end()};
+}
+
+}  // namespace trainyard::decide

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "decide/draft.h"
+
+namespace trainyard::decide {
+
+/// A replica that is lost to its gang, and why.
+struct Loss {
+  const Replica* replica;
+  bool is_disruption;  ///< done to the pod from outside: it spends no budget
+  api::RestartCause cause;
+};
+
+/// The loss that the gang is restarted for: of several, a disruption, else the first by rank that is no mere
+/// consequence of another's (138: a peer was lost, 143: asked to end). None: nothing is lost.
+[[nodiscard]] std::optional<Loss> loss_in_gang(const Draft& draft);
+
+/// Why a pod of phase Failed failed.
+[[nodiscard]] api::RestartCause cause_of_failure(const api::Pod& pod, TimePoint now);
+
+/// True where the job's restart policy wants a failure with that exit code repeated. ExitCode: 128 and above, or none.
+[[nodiscard]] bool is_retryable(const std::string& restart_policy, const std::optional<int>& exit_code);
+
+/// The pod's node is gone or has not been ready for longer than the grace.
+[[nodiscard]] bool is_on_lost_node(const api::Pod& pod, const Draft& draft);
+/// When a node that is not ready now counts as lost; none where the pod's node is well.
+[[nodiscard]] std::optional<TimePoint> node_lost_at(const api::Pod& pod, const Draft& draft);
+
+/// Names of the nodes that new pods of the job must not come to: what failed them, and what reports a fault.
+[[nodiscard]] std::vector<std::string> nodes_to_avoid(const Draft& draft);
+
+}  // namespace trainyard::decide

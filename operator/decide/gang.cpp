@@ -1,0 +1,76 @@
+#include "decide/gang.h"
+
+#include <algorithm>
+#include <charconv>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "decide/names.h"
+
+namespace trainyard::decide {
+namespace {
+
+template <typename T>
+std::unordered_map<std::string, const T*> by_name(const std::vector<const T*>& objects) {
+  std::unordered_map<std::string, const T*> found;
+  for (const T* object : objects) found.emplace(object->name, object);
+  return found;
+}
+
+template <typename T>
+const T* take(std::unordered_map<std::string, const T*>& objects, const std::string& name) {
+  const auto found = objects.find(name);
+  if (found == objects.end()) return nullptr;
+  const T* const object = found->second;
+  objects.erase(found);
+  return object;
+}
+
+/// In the order of their names, as equal inputs must give equal plans.
+template <typename T>
+std::vector<const T*> rest_of(const std::unordered_map<std::string, const T*>& objects) {
+  std::vector<const T*> rest;
+  for (const auto& [name, object] : objects) rest.push_back(object);
+  std::ranges::sort(rest, {}, [](const T* object) { return object->name; });
+  return rest;
+}
+
+}  // namespace
+
+Gang gang_of(const Observed& seen) {
+  Gang gang;
+  auto pods = by_name(seen.pods);
+  auto services = by_name(seen.services);
+  for (const auto& [type, spec] : seen.job.spec.replicas) {
+    for (int index = 0; index < spec.replicas; ++index) {
+      std::string name = replica_name(seen.job, type, index);
+      const api::Pod* const pod = take(pods, name);
+      const api::Service* const service = take(services, name);
+      gang.replicas.push_back({type, index, &spec, std::move(name), pod, service});
+    }
+  }
+  gang.surplus_pods = rest_of(pods);
+  gang.surplus_services = rest_of(services);
+  return gang;
+}
+
+int64_t generation_of(const api::Pod& pod, const api::JobStatus& status) {
+  const auto found = pod.annotations.find(api::kGenerationAnnotation);
+  int64_t generation = 0;
+  if (found == pod.annotations.end()) return status.restarts.generation;
+  const std::string& text = found->second;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), generation);
+  return error == std::errc() && end == text.data() + text.size() ? generation : 0;
+}
+
+const api::ContainerStatus* ended_container(const api::Pod& pod) {
+  const api::ContainerStatus* bad = nullptr;
+  for (const api::ContainerStatus& one : pod.containers) {
+    if (one.state != api::ContainerState::Terminated) continue;
+    if (one.name == api::kContainerName && !one.is_init) return &one;
+    if (!bad && one.exit_code.value_or(0) != 0) bad = &one;
+  }
+  return bad;
+}
+
+}  // namespace trainyard::decide

@@ -1,0 +1,206 @@
+#include "decide/objects.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "decide/environment.h"
+#include "decide/names.h"
+
+namespace trainyard::decide {
+namespace {
+
+constexpr const char* kScopeAnnotation = "trainyard.dev/restart-scope";
+constexpr const char* kInitContainerAnnotation = "trainyard.dev/init-container";
+
+std::string annotation_of(const api::Job& job, const char* name) {
+  const auto found = job.annotations.find(name);
+  return found == job.annotations.end() ? "" : found->second;
+}
+
+/// An object at `key`, made where there is none.
+Json& object_at(Json& parent, const char* key) {
+  Json& child = parent[key];
+  if (!child.is_object()) child = Json::object();
+  return child;
+}
+
+Json& array_at(Json& parent, const char* key) {
+  Json& child = parent[key];
+  if (!child.is_array()) child = Json::array();
+  return child;
+}
+
+void replace_all(std::string& text, std::string_view from, const std::string& to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+}
+
+void replace_in(Json& json, const std::string& master) {
+  if (json.is_string()) replace_all(json.get_ref<std::string&>(), kMasterPlaceholder, master);
+  if (json.is_structured())
+    for (Json& child : json) replace_in(child, master);
+}
+
+/// Waits until the master's name resolves, for images that do not wait by themselves.
+Json init_containers(const api::Job& job, const Settings& settings) {
+  const std::string master = replica_name(job, api::ReplicaType::Master, 0);
+  if (settings.init_template) {
+    Json containers = *settings.init_template;
+    replace_in(containers, master);
+    return containers;
+  }
+  const std::string wait = fmt::format(
+      "err=1;for i in $(seq {}); do if nslookup {}; then err=0 && break; fi;echo waiting for master; sleep 2; done; "
+      "exit $err",
+      settings.init_max_tries, master);
+  return {{{"name", "init-pytorch"},
+           {"image", settings.init_image},
+           {"imagePullPolicy", "IfNotPresent"},
+           {"command", {"sh", "-c", wait}},
+           {"resources",
+            {{"limits", {{"cpu", "100m"}, {"memory", "20Mi"}}}, {"requests", {{"cpu", "50m"}, {"memory", "10Mi"}}}}}}};
+}
+
+bool wants_init_container(const api::Job& job, const Replica& replica, const Settings& settings) {
+  if (replica.type == api::ReplicaType::Master || !has_master(job)) return false;
+  const std::string given = annotation_of(job, kInitContainerAnnotation);
+  return given.empty() ? settings.init_container : given != "false";
+}
+
+Json metadata_of(const api::Job& job, const Replica& replica, const Settings& settings, int64_t generation) {
+  Json metadata = owned_metadata(job, replica.name);
+  const Json* const given = find(replica.spec->pod_template, "/metadata");
+  for (const char* key : {"labels", "annotations", "finalizers"})
+    if (given && given->is_object() && given->contains(key)) metadata[key] = given->at(key);
+  Json& labels = object_at(metadata, "labels");
+  for (const auto& [key, value] : replica_labels(job, replica.type, replica.index)) labels[key] = value;
+  const bool is_first = replica.type == api::ReplicaType::Master || (replica.index == 0 && !has_master(job));
+  if (is_first) labels[kJobRoleLabel] = "master";
+  Json& annotations = object_at(metadata, "annotations");
+  annotations[api::kGenerationAnnotation] = fmt::format("{}", generation);
+  annotations[api::kGangSizeAnnotation] = fmt::format("{}", total_replicas(job));
+  if (settings.gang_scheduler == GangScheduler::Volcano) {
+    annotations["scheduling.k8s.io/group-name"] = job.name;
+    annotations["volcano.sh/task-spec"] = api::lower_case_name_of(replica.type);
+  } else if (settings.gang_scheduler == GangScheduler::SchedulerPlugins) {
+    labels["scheduling.x-k8s.io/pod-group"] = job.name;
+  }
+  return metadata;
+}
+
+/// Under gang scope the operator restarts, not the kubelet: a container restarted in place would leave the others
+/// waiting for the rank that is gone.
+std::string pod_restart_policy(const api::Job& job, const api::ReplicaSpec& spec, const Settings& settings) {
+  if (restart_scope_of(job, settings) == RestartScope::Gang || spec.restart_policy == "ExitCode") return "Never";
+  return spec.restart_policy;
+}
+
+void avoid_nodes(Json& spec, const std::vector<std::string>& avoid) {
+  if (avoid.empty()) return;
+  const Json rule = {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", avoid}};
+  Json& required = object_at(object_at(object_at(spec, "affinity"), "nodeAffinity"),
+                             "requiredDuringSchedulingIgnoredDuringExecution");
+  Json& terms = array_at(required, "nodeSelectorTerms");  // any of these: the rule goes into each
+  if (terms.empty()) terms.push_back(Json::object());
+  for (Json& term : terms) array_at(term, "matchFields").push_back(rule);
+}
+
+std::string scheduler_name(const Json& pod_template) {
+  return text_at(pod_template, "/spec/schedulerName");
+}
+
+}  // namespace
+
+RestartScope restart_scope_of(const api::Job& job, const Settings& settings) {
+  const std::string given = annotation_of(job, kScopeAnnotation);
+  if (given == "gang") return RestartScope::Gang;
+  if (given == "replica") return RestartScope::Replica;
+  return settings.restart_scope;
+}
+
+Json pod_object(const api::Job& job, const Replica& replica, const Settings& settings, const Placement& placement) {
+  const Json* const given = find(replica.spec->pod_template, "/spec");
+  Json spec = given && given->is_object() ? *given : Json::object();
+  const Json environment = environment_of(job, replica.type, replica.index, placement.generation, settings);
+  for (Json& container : array_at(spec, "containers")) {
+    Json& variables = array_at(container, "env");
+    variables.insert(variables.end(), environment.begin(), environment.end());
+  }
+  if (wants_init_container(job, replica, settings)) {
+    const Json waiting = init_containers(job, settings);
+    Json& all = array_at(spec, "initContainers");
+    all.insert(all.end(), waiting.begin(), waiting.end());
+  }
+  spec["restartPolicy"] = pod_restart_policy(job, *replica.spec, settings);
+  if (settings.gang_scheduler != GangScheduler::None && scheduler_name(replica.spec->pod_template).empty())
+    spec["schedulerName"] = settings.gang_scheduler_name;
+  avoid_nodes(spec, placement.avoid);
+  return {{"apiVersion", "v1"},
+          {"kind", "Pod"},
+          {"metadata", metadata_of(job, replica, settings, placement.generation)},
+          {"spec", std::move(spec)}};
+}
+
+Json service_object(const api::Job& job, const Replica& replica) {
+  Json metadata = owned_metadata(job, replica.name);
+  const Labels labels = replica_labels(job, replica.type, replica.index);
+  metadata["labels"] = labels;
+  Json ports = Json::array();
+  const Json* const containers = find(replica.spec->pod_template, "/spec/containers");
+  for (const Json& container : containers && containers->is_array() ? *containers : Json::array()) {
+    const Json* const given = find(container, "/ports");
+    if (text_at(container, "/name") != api::kContainerName || !given || !given->is_array()) continue;
+    for (const Json& port : *given)
+      ports.push_back({{"name", text_at(port, "/name")}, {"port", int_at(port, "/containerPort").value_or(0)}});
+  }
+  // Published before it is ready: the master's name must resolve for the workers that wait for it.
+  return {
+      {"apiVersion", "v1"},
+      {"kind", "Service"},
+      {"metadata", std::move(metadata)},
+      {"spec",
+       {{"clusterIP", "None"}, {"publishNotReadyAddresses", true}, {"selector", labels}, {"ports", std::move(ports)}}}};
+}
+
+Json token_secret_object(const api::Job& job, const Settings& settings) {
+  Json secret = {{"apiVersion", "v1"},
+                 {"kind", "Secret"},
+                 {"type", "Opaque"},
+                 {"metadata", owned_metadata(job, token_secret_name(job))},
+                 {"stringData", Json::object()}};
+  if (!settings.progress_ca.empty()) secret["stringData"]["ca.crt"] = settings.progress_ca;
+  return secret;
+}
+
+Json network_policy_object(const api::Job& job) {
+  const Json own_pods = {{"matchLabels", {{kJobNameLabel, job.name}, {kOperatorLabel, kOperatorName}}}};
+  return {{"apiVersion", "networking.k8s.io/v1"},
+          {"kind", "NetworkPolicy"},
+          {"metadata", owned_metadata(job, network_policy_name(job))},
+          {"spec",
+           {{"podSelector", own_pods},
+            {"policyTypes", {"Ingress"}},
+            {"ingress", {{{"from", {{{"podSelector", own_pods}}}}}}}}}};
+}
+
+std::vector<EventText> warnings_of(const api::Job& job, const Settings& settings) {
+  std::vector<EventText> warnings;
+  const auto warn = [&](const char* reason, const char* message) {
+    const auto is_said = [&](const EventText& one) { return one.reason == reason; };
+    if (std::ranges::none_of(warnings, is_said)) warnings.push_back({true, reason, message, reason});
+  };
+  for (const auto& [type, spec] : job.spec.replicas) {
+    if (!text_at(spec.pod_template, "/spec/restartPolicy").empty())
+      warn("SetPodTemplateRestartPolicy",
+           "Restart policy in pod template will be overwritten by restart policy in replica spec");
+    const std::string scheduler = scheduler_name(spec.pod_template);
+    if (settings.gang_scheduler != GangScheduler::None && !scheduler.empty() &&
+        scheduler != settings.gang_scheduler_name)
+      warn("SetPodTemplateSchedulerName",
+           "Another scheduler is specified when gang-scheduling is enabled and it will not be overwritten");
+  }
+  return warnings;
+}
+
+}  // namespace trainyard::decide

@@ -1,0 +1,65 @@
+#include "decide/progress.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "decide/conditions.h"
+
+namespace trainyard::decide {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* kDeadlineAnnotation = "trainyard.dev/progress-deadline-seconds";
+constexpr auto kWriteInterval = 10s;
+
+std::optional<std::chrono::seconds> deadline_of(const api::Job& job) {
+  const auto found = job.annotations.find(kDeadlineAnnotation);
+  if (found == job.annotations.end()) return std::nullopt;
+  int64_t seconds = 0;
+  const char* const end = found->second.data() + found->second.size();
+  const auto [rest, error] = std::from_chars(found->second.data(), end, seconds);
+  if (error != std::errc() || rest != end || seconds <= 0) return std::nullopt;
+  return std::chrono::seconds(seconds);
+}
+
+std::string silent_text(const std::vector<int>& ranks) {
+  if (ranks.empty()) return "";
+  return fmt::format("; silent: {} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
+}
+
+}  // namespace
+
+void take_progress(Draft& draft) {
+  const auto& told = draft.seen.progress;
+  if (!told) return;
+  const auto& written = draft.status.progress;
+  if (written && told->updated <= written->updated) return;
+  const bool is_newer_life = !written || told->checkpoint_step != written->checkpoint_step;
+  if (!is_newer_life && told->updated < written->updated + kWriteInterval)
+    return draft.look_again_at(written->updated + kWriteInterval);
+  draft.status.progress = told;
+}
+
+std::optional<api::RestartCause> stall(Draft& draft) {
+  const auto deadline = deadline_of(draft.job());
+  const api::Condition* const running = find_condition(draft.status, condition::kRunning);
+  if (!deadline || !running || !running->status) return std::nullopt;
+  const auto& progress = draft.seen.progress ? draft.seen.progress : draft.status.progress;
+  const TimePoint since = std::max(running->transitioned, progress ? progress->advanced : TimePoint());
+  if (draft.now < since + *deadline) {
+    draft.look_again_at(since + *deadline);
+    return std::nullopt;
+  }
+  const auto silent = progress ? progress->silent_ranks : std::vector<int>();
+  const std::string message =
+      fmt::format("no progress for {}{}", human_duration(std::chrono::floor<std::chrono::seconds>(draft.now - since)),
+                  silent_text(silent));
+  const Replica& first = draft.gang.replicas.front();
+  return api::RestartCause{first.name, first.pod ? first.pod->node : "", std::nullopt, "Stalled", message, draft.now};
+}
+
+}  // namespace trainyard::decide

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "decide/draft.h"
+
+namespace trainyard::decide {
+
+/// Gang scope: where a replica is lost, the whole gang starts anew as the next generation, or the job fails. True where
+/// either happened.
+bool restart_gang(Draft& draft);
+/// Replica scope, as the reference: each failed pod is made anew by itself.
+void restart_replicas(Draft& draft);
+
+}  // namespace trainyard::decide

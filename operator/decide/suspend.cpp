@@ -1,0 +1,38 @@
+#include "decide/suspend.h"
+
+#include <fmt/format.h>
+
+#include "decide/autoscaler.h"
+#include "decide/conditions.h"
+#include "decide/pod_group.h"
+
+namespace trainyard::decide {
+
+void suspend(Draft& draft) {
+  for (const api::Pod* pod : draft.seen.pods) draft.remove(*pod);
+  for (const api::Service* service : draft.seen.services) draft.remove(*service);
+  remove_pod_group(draft);
+  remove_autoscaler(draft);
+  for (auto& [type, counts] : draft.status.replicas) counts.active = counts.succeeded = counts.failed = 0;
+  set_trouble(draft.status, "", "", draft.now);
+  if (is_true(draft.status, condition::kSuspended)) return;
+  const std::string message = fmt::format("PyTorchJob {} is suspended.", draft.job().name);
+  if (is_true(draft.status, condition::kRunning))
+    set_condition(draft.status, condition::kRunning, false, reason::kSuspended, message, draft.now);
+  set_condition(draft.status, condition::kSuspended, true, reason::kSuspended, message, draft.now);
+  draft.say(false, reason::kSuspended, message);
+  if (!draft.seen.pods.empty()) {  // what still runs of it must not meet those that come after
+    ++draft.status.restarts.generation;
+    draft.status.restarts.formed = false;
+  }
+}
+
+void resume(Draft& draft) {
+  if (!is_true(draft.status, condition::kSuspended)) return;
+  const std::string message = fmt::format("PyTorchJob {} is resumed.", draft.job().name);
+  set_condition(draft.status, condition::kSuspended, false, reason::kResumed, message, draft.now);
+  draft.status.start_time = draft.now;
+  draft.say(false, reason::kResumed, message);
+}
+
+}  // namespace trainyard::decide

@@ -1,0 +1,108 @@
+#include <catch2/catch.hpp>
+
+#include "unit/operator/decide/world.h"
+
+using namespace trainyard;
+using namespace trainyard::decide;
+using namespace trainyard::decide::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+World running_replicas(const std::string& restart, const Json& changes = Json::object()) {
+  World world(spec_of(2, changes, restart));
+  world.settings.restart_scope = RestartScope::Replica;
+  world.settle();
+  world.run_all();
+  world.settle();
+  return world;
+}
+
+}  // namespace
+
+TEST_CASE("replica scope: only the failed pod is made anew, with the reference's words", "[decide]") {
+  World world = running_replicas("OnFailure");
+  world.end("job-worker-1", 1);
+  world.carry_out(world.look());
+  CHECK(world.said("PyTorchJobRestarting") ==
+        std::vector<std::string>{"job job is restarting because Worker replica(s) failed.",
+                                 "PyTorchJob job is restarting because 1 Worker replica(s) failed."});
+  CHECK(world.state() == "Restarting");
+  world.settle();
+  CHECK(world.pods.at("job-worker-1").phase == "Pending");
+  CHECK(world.pods.at("job-worker-0").phase == "Running");
+  CHECK(world.state() == "Running");
+  CHECK(world.job.status.restarts.count == 1);
+  CHECK(world.job.status.restarts.generation == 1);
+  CHECK(world.pods.at("job-worker-0").restart_policy == "OnFailure");
+}
+
+TEST_CASE("replica scope: a failure is counted once, wherever the operator dies", "[decide]") {
+  World world = running_replicas("OnFailure");
+  world.end("job-worker-1", 1);
+  world.carry_out(world.look(), 0);  // the status is written, the pod not yet deleted
+  world.settle();
+  CHECK(world.job.status.restarts.count == 1);
+  CHECK(world.pods.at("job-worker-1").phase == "Pending");
+}
+
+TEST_CASE("replica scope: failures spend backoffLimit, and so do restarts by the kubelet", "[decide]") {
+  SECTION("failed pods") {
+    World world = running_replicas("ExitCode", {{"runPolicy", {{"backoffLimit", 1}}}});
+    world.end("job-worker-0", 137);
+    world.settle();
+    CHECK_FALSE(world.has("Failed"));
+    world.now += 1s;
+    world.run_all();
+    world.end("job-worker-1", 137);
+    world.settle();
+    CHECK(world.has("Failed"));
+  }
+  SECTION("containers restarted in place, added up") {
+    World world = running_replicas("OnFailure", {{"runPolicy", {{"backoffLimit", 3}}}});
+    world.pods.at("job-worker-0").containers.front().restarts = 2;
+    world.settle();
+    CHECK_FALSE(world.has("Failed"));
+    world.pods.at("job-master-0").containers.front().restarts = 1;
+    world.settle();
+    CHECK(world.said("PyTorchJobFailed") ==
+          std::vector<std::string>{"Job job has failed because it has reached the specified backoff limit"});
+  }
+}
+
+TEST_CASE("replica scope: a final exit code fails the job in the reference's words, without a restart", "[decide]") {
+  World world = running_replicas("ExitCode", {{"runPolicy", {{"cleanPodPolicy", "Running"}}}});
+  world.end("job-worker-1", 127);
+  world.settle();
+  CHECK(world.said("PyTorchJobFailed") ==
+        std::vector<std::string>{"job \"job\" is failing because \"Worker\" replica(s) failed."});
+  CHECK(world.said("PyTorchJobRestarting").empty());
+  CHECK(world.job.status.completion_time);
+  CHECK(world.job.status.replicas.at(api::ReplicaType::Master).active == 1);  // the last counts stay
+  CHECK(world.job.status.replicas.at(api::ReplicaType::Worker).failed == 1);
+}
+
+TEST_CASE("replica scope: a running pod that is going counts as failed, and is said once", "[decide]") {
+  World world = running_replicas("OnFailure");
+  world.pods.at("job-master-0").deleted = world.now;
+  world.settle();
+  world.settle();
+  CHECK(world.said("PyTorchJobRestarting") ==
+        std::vector<std::string>{"PyTorchJob job is restarting because 1 Master replica(s) failed."});
+  CHECK(world.state() == "Restarting");
+  world.finish_all_ending();
+  world.settle();
+  world.run_all();
+  world.settle();
+  CHECK(world.state() == "Running");
+}
+
+TEST_CASE("replica scope: a dead node's pods are made anew", "[decide]") {
+  World world = running_replicas("OnFailure");
+  world.nodes.clear();
+  world.now += 61s;
+  world.settle();
+  CHECK(world.pods.size() == 3);
+  for (const auto& [name, pod] : world.pods) CHECK(pod.phase == "Pending");
+  CHECK(world.job.status.restarts.disruptions == 3);
+}
