@@ -12,8 +12,10 @@ from kube import ApiError, ControlPlane, wait_until
 COMMAND = Path(__file__).parent / "control_plane"
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}}
 CRD = {
-    "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "rails.test.local"},
-    "spec": {"group": "test.local", "scope": "Namespaced", "names": {"plural": "rails", "singular": "rail", "kind": "Rail"},
+    "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+    "metadata": {"name": "rails.test.local"},
+    "spec": {"group": "test.local", "scope": "Namespaced",
+             "names": {"plural": "rails", "singular": "rail", "kind": "Rail"},
              "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {
                  "type": "object", "properties": {"spec": {"type": "object", "properties": {"gauge": {
                      "type": "integer", "minimum": 1}}}}}}}]},
@@ -104,7 +106,8 @@ class InOneControlPlane(unittest.TestCase):
         self.assertTrue(self.admin.get("v1", "ConfigMap", "kept", "team-a"))
 
     def test_kubectl_of_the_same_version_is_in_the_path(self):
-        said = subprocess.run(["kubectl", "version"], env=self.cluster.environment, capture_output=True, text=True).stdout
+        environment = self.cluster.environment
+        said = subprocess.run(["kubectl", "version"], env=environment, capture_output=True, text=True).stdout
         versions = {line.split()[-1] for line in said.splitlines() if "Kustomize" not in line}
         self.assertEqual(len(versions), 1, said)
 
