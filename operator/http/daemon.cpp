@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cstring>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace trainyard::http {
@@ -57,6 +58,8 @@ Response too_large(size_t limit) {
 struct Daemon::Exchange {
   bool has_begun = false;  ///< its headers have been seen
   bool is_too_large = false;
+  bool is_one_too_many = false;  ///< its body found no room among the others
+  size_t counted = 0;            ///< of its body, in bodies_bytes_
   std::string body;
 };
 
@@ -75,8 +78,9 @@ struct Daemon::Calls {
 
   static void on_completed(void* self, MHD_Connection* connection, void** context, MHD_RequestTerminationCode) {
     auto& daemon = *static_cast<Daemon*>(self);
-    delete static_cast<Exchange*>(*context);
+    const std::unique_ptr<Exchange> exchange(static_cast<Exchange*>(*context));
     *context = nullptr;
+    if (exchange) daemon.drop(*exchange);
     daemon.deadlines_.set(fd_of(connection), Deadlines::Clock::now() + daemon.limits_.idle_time);
   }
 
@@ -142,25 +146,38 @@ int Daemon::on_part(MHD_Connection* connection, Exchange& exchange, const char* 
                                                                : MHD_YES;
   }
   if (*size == 0) return answer(connection, exchange, method, url);
-  exchange.is_too_large |= exchange.body.size() + *size > limits_.body_bytes;
-  if (exchange.is_too_large) {
-    exchange.body = {};
-  } else {
-    exchange.body.append(data, *size);
-  }
+  keep(exchange, data, *size);
   *size = 0;
   return MHD_YES;
 }
 
+void Daemon::keep(Exchange& exchange, const char* data, size_t size) {
+  if (exchange.is_too_large || exchange.is_one_too_many) return;
+  exchange.is_too_large = exchange.body.size() + size > limits_.body_bytes;
+  exchange.counted += size;
+  exchange.is_one_too_many = bodies_bytes_.fetch_add(size) + size > limits_.all_bodies_bytes;
+  if (exchange.is_too_large || exchange.is_one_too_many) return drop(exchange);
+  exchange.body.append(data, size);
+}
+
+void Daemon::drop(Exchange& exchange) {
+  bodies_bytes_ -= std::exchange(exchange.counted, 0);
+  exchange.body = {};
+}
+
 int Daemon::answer(MHD_Connection* connection, Exchange& exchange, const char* method, const char* url) {
   if (exchange.is_too_large) return send(connection, too_large(limits_.body_bytes));
+  if (exchange.is_one_too_many)
+    return send(connection, {.status = 503, .body = "too much to do; try again\n", .retry_after_seconds = 1});
   try {
-    return send(connection, handler_({.method = std::strcmp(method, "HEAD") == 0 ? "GET" : method,
-                                      .path = url,
-                                      .bearer = bearer_of(connection),
-                                      .body = std::move(exchange.body)}));
-  } catch (const std::exception& error) {  // nothing may unwind into the library
-    spdlog::error("{} {}: {}", method, url, error.what());
+    const Response response = handler_({.method = std::strcmp(method, "HEAD") == 0 ? "GET" : method,
+                                        .path = url,
+                                        .bearer = bearer_of(connection),
+                                        .body = std::move(exchange.body)});
+    drop(exchange);
+    return send(connection, response);
+  } catch (const std::exception& error) {                                       // nothing may unwind into the library
+    spdlog::error("{} {:?}: {}", method, std::string_view(url), error.what());  // no control characters
     return send(connection, {.status = 500, .body = "internal error; the operator's log says more\n"});
   }
 }

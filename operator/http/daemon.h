@@ -23,9 +23,10 @@ struct Identity {
 
 struct Limits {
   size_t body_bytes = 64 * 1024;
-  size_t header_bytes = 16 * 1024;  ///< and what a connection costs at least, beside TLS's own
-  unsigned connections = 1024;      ///< never more than the open files of this process leave room for
-  unsigned threads = 1;             ///< that call the handler
+  size_t all_bodies_bytes = 64 << 20;  ///< of requests on their way together; beyond, 503
+  size_t header_bytes = 16 * 1024;     ///< and what a connection costs at least, beside TLS's own
+  unsigned connections = 1024;         ///< never more than the open files of this process leave room for
+  unsigned threads = 1;                ///< that call the handler
   std::chrono::milliseconds request_time = std::chrono::seconds(20);  ///< to send a request whole and take its answer
   /// Between two requests. Longer than the API server keeps idle connections (90 s): it is the one to close them.
   std::chrono::milliseconds idle_time = std::chrono::seconds(120);
@@ -52,6 +53,8 @@ class Daemon {
   void start(int listening, const std::optional<Identity>& identity);
   int on_part(MHD_Connection* connection, Exchange& exchange, const char* method, const char* url, const char* data,
               size_t* size);
+  void keep(Exchange& exchange, const char* data, size_t size);
+  void drop(Exchange& exchange);
   int answer(MHD_Connection* connection, Exchange& exchange, const char* method, const char* url);
   int send(MHD_Connection* connection, const Response& response) const;
 
@@ -59,6 +62,7 @@ class Daemon {
   Deadlines& deadlines_;
   const Limits limits_;
   std::atomic<bool> draining_ = false;
+  std::atomic<size_t> bodies_bytes_ = 0;
   UniqueFd quiesced_;  ///< what drain() got back from the library, to be closed after it
   MHD_Daemon* daemon_ = nullptr;
 };

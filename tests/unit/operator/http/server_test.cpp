@@ -78,6 +78,21 @@ TEST_CASE("server: a body over the limit is 413, announced or not; one at the li
   CHECK_THAT(exchange(server.port(), chunks + "0\r\n\r\n"), StartsWith("HTTP/1.1 413"));
 }
 
+TEST_CASE("server: bodies on their way have a limit together; it is free again when they are gone", "[http]") {
+  const Server server(loopback(), echo, {.body_bytes = 1000, .all_bodies_bytes = 1500});
+  {
+    const UniqueFd slow = connect_to(server.port());
+    send_text(slow, "POST /slow HTTP/1.1\r\nHost: t\r\nContent-Length: 1000\r\n\r\n" + std::string(990, 'x'));
+    std::string answer;
+    for (int i = 0; i < 1000 && !answer.starts_with("HTTP/1.1 503"); ++i) answer = exchange(server.port(), post(1000));
+    CHECK_THAT(answer, StartsWith("HTTP/1.1 503") && Contains("Retry-After: 1"));
+    CHECK_THAT(exchange(server.port(), post(500)), Contains("500 bytes"));
+    send_text(slow, "1234567890");
+    CHECK_THAT(receive(slow, "bytes"), Contains("POST /slow [] 1000 bytes"));
+  }
+  for (int i = 0; i < 5; ++i) CHECK_THAT(exchange(server.port(), post(1000)), Contains("1000 bytes"));
+}
+
 TEST_CASE("server: headers over the limit and bytes that are no HTTP end in an error or in silence", "[http]") {
   const Server server(loopback(), echo, {.request_time = milliseconds(500)});
   CHECK_THAT(exchange(server.port(), "GET / HTTP/1.1\r\nHost: t\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n"),

@@ -39,8 +39,8 @@ std::string fetch(const Server& server, const std::string& ca) {
   return fetch(curl.get(), server, ca);
 }
 
-Response hello(const Request&) {
-  return {.body = "hello"};
+Response hello(const Request& request) {
+  return {.body = request.body.empty() ? "hello" : std::to_string(request.body.size()) + " bytes"};
 }
 
 }  // namespace
@@ -52,6 +52,17 @@ TEST_CASE("tls: a client that trusts the certificate is answered, another is not
   CHECK_THAT(fetch(server, other.certificate), Catch::Contains("peer certificate"));
   CHECK(exchange(server.port(), get("/x")).find("hello") == std::string::npos);  // plain HTTP
   CHECK(fetch(server, mine.certificate) == "hello");
+}
+
+TEST_CASE("tls: a body of megabytes comes whole", "[http]") {
+  const SelfSigned mine = make_self_signed(1);
+  const Server server(listen_on("127.0.0.1:0", "--test"), hello, {.body_bytes = 4 << 20},
+                      Identity{mine.certificate, mine.key});
+  const Curl curl(curl_easy_init(), &curl_easy_cleanup);
+  const std::string body(3 << 20, 'x');
+  curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDSIZE, static_cast<long>(body.size()));
+  curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDS, body.c_str());
+  for (int i = 0; i < 3; ++i) CHECK(fetch(curl.get(), server, mine.certificate) == "3145728 bytes");
 }
 
 TEST_CASE("tls: a new certificate is shown to new connections while an old one goes on", "[http]") {
