@@ -17,7 +17,8 @@ constexpr std::array kFamilies = {
     Family{"training_operator_jobs_restarted_total", Type::Counter, "job_namespace, framework",
            "Restarts of jobs, each counted once"},
     // Ours.
-    Family{"trainyard_operator_reconcile_seconds", Type::Histogram, "", "Time to decide on one job and to act"},
+    Family{"trainyard_operator_reconcile_seconds", Type::Histogram, "result",
+           "Time to decide on one job and to act; result is success or error"},
     Family{"trainyard_operator_queue_depth", Type::Gauge, "", "Jobs that wait for their turn"},
     Family{"trainyard_operator_api_requests_total", Type::Counter, "verb, resource, code",
            "Answers of the API server; code 0: none came"},

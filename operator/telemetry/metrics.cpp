@@ -68,7 +68,7 @@ Labels labels_of(const JobName& job) {
 
 struct Metrics::Content {
   Registry registry;
-  Histogram& reconcile = histograms(registry, "trainyard_operator_reconcile_seconds").Add({}, kSeconds);
+  prometheus::Family<Histogram>& reconcile = histograms(registry, "trainyard_operator_reconcile_seconds");
   Gauge& queue = gauges(registry, "trainyard_operator_queue_depth").Add({});
   prometheus::Family<Counter>& requests = counters(registry, "trainyard_operator_api_requests_total");
   prometheus::Family<Histogram>& request_time = histograms(registry, "trainyard_operator_api_request_seconds");
@@ -96,12 +96,13 @@ Metrics::Metrics() : content_(std::make_unique<Content>()) {}
 
 Metrics::~Metrics() = default;
 
-void Metrics::job(JobEvent event, const std::string& ns) {
-  counters(content_->registry, name_of(event)).Add({{"job_namespace", ns}, {"framework", "pytorch"}}).Increment();
+void Metrics::job(JobEvent event, const std::string& ns, int times) {
+  if (times <= 0) return;
+  counters(content_->registry, name_of(event)).Add({{"job_namespace", ns}, {"framework", "pytorch"}}).Increment(times);
 }
 
-void Metrics::reconciled(std::chrono::duration<double> duration) {
-  content_->reconcile.Observe(duration.count());
+void Metrics::reconciled(bool succeeded, std::chrono::duration<double> duration) {
+  content_->reconcile.Add({{"result", succeeded ? "success" : "error"}}, kSeconds).Observe(duration.count());
 }
 
 void Metrics::queue_depth(size_t jobs) {

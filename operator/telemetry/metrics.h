@@ -31,8 +31,8 @@ class Metrics {
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  void job(JobEvent event, const std::string& ns);
-  void reconciled(std::chrono::duration<double> duration);
+  void job(JobEvent event, const std::string& ns, int times = 1);
+  void reconciled(bool succeeded, std::chrono::duration<double> duration);
   void queue_depth(size_t jobs);
   void api_request(const ApiRequest& request);
   void watch_restarted(const std::string& resource);
