@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <vector>
 
 #include "base/error.h"
 #include "checkpoint/checksum.h"
@@ -30,6 +32,23 @@ std::string job_digest() {
   return token.empty() ? "" : checkpoint::checksum_of("trainyard job " + token);
 }
 
+/// Where the operator that started this job wants to hear of it; none where no operator did, or an older one.
+std::optional<metrics::ProgressTarget> progress_target(const rendezvous::Place& place) {
+  const rendezvous::Environment environment = rendezvous::process_environment();
+  const auto url = environment.find("TRAINYARD_PROGRESS_URL"), ca = environment.find("TRAINYARD_PROGRESS_CA");
+  if (url == environment.end() || url->second.empty()) return std::nullopt;
+  return metrics::ProgressTarget{.url = url->second,
+                                 .token = rendezvous::job_token(environment),
+                                 .ca = ca == environment.end() ? "" : ca->second,
+                                 .generation = place.generation};
+}
+
+std::vector<int> numbers_of(const std::vector<rendezvous::SilentRank>& silent) {
+  std::vector<int> ranks;
+  for (const rendezvous::SilentRank& one : silent) ranks.push_back(one.rank);
+  return ranks;
+}
+
 /// The one rank of a world of one needs no port and nobody's consent.
 void run_alone(const rendezvous::Place& place, const config::Comm& comm, const rendezvous::SignalWatch& signals,
                const Body& body) {
@@ -39,6 +58,7 @@ void run_alone(const rendezvous::Place& place, const config::Comm& comm, const r
         .store = store,
         .generation = place.generation,
         .job = job_digest(),
+        .progress = progress_target(place),
         .asked_to_stop = [&] { return signals.is_requested(); }});
 }
 
@@ -101,6 +121,8 @@ void run_as_rank(const rendezvous::Place& place, const SessionSettings& settings
           .generation = place.generation,
           .job = job_digest(),
           .verbose = place.verbose,
+          .progress = progress_target(place),
+          .silent_ranks = [&membership] { return numbers_of(membership.silent_ranks()); },
           .asked_to_stop = [&] { return signals.is_requested(); }});
     communicator->close(std::chrono::steady_clock::now() + kFarewell);
   } catch (const PeerError& error) {

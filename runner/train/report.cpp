@@ -11,13 +11,20 @@ double seconds_since_1970() {
 
 }  // namespace
 
-Report::Report(const config::Metrics& settings, Workload workload, const Progress& resumed)
+Report::Report(const config::Metrics& settings, Workload workload, const Progress& resumed, const World& world)
     : settings_(settings),
       workload_(workload),
       line_(settings.line),
       file_(settings.dir, resumed.step),
       display_(stdout, metrics::ProgressDisplay::mode_of(stdout)),
-      meter_(std::chrono::steady_clock::now()) {}
+      meter_(std::chrono::steady_clock::now()) {
+  if (!world.progress) return;
+  const int64_t checkpoint = resumed.step > 0 ? resumed.step : -1;
+  poster_.emplace(
+      *world.progress,
+      metrics::JobProgress{.step = resumed.step, .total_steps = workload.total_steps, .checkpoint_step = checkpoint},
+      world.silent_ranks);
+}
 
 void Report::step(const StepResult& result, int64_t tokens_so_far) {
   const auto now = std::chrono::steady_clock::now();
@@ -34,6 +41,7 @@ void Report::step(const StepResult& result, int64_t tokens_so_far) {
       .memory_bytes = result.memory_bytes,
       .time = seconds_since_1970()};
   file_.append(record);
+  if (poster_) poster_->step(result.step, result.loss, rates.tokens_per_second);
 
   const bool is_last = result.step == workload_.total_steps;
   if (result.step % settings_.interval == 0 || is_last) {
@@ -47,6 +55,10 @@ void Report::step(const StepResult& result, int64_t tokens_so_far) {
                    meter_.remaining(workload_.total_steps - result.step)},
                   now);
   if (is_last) display_.clear();
+}
+
+void Report::saved(int64_t step) {
+  if (poster_) poster_->checkpoint(step);
 }
 
 }  // namespace trainyard::train

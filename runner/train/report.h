@@ -9,8 +9,10 @@
 #include "metrics/line.h"
 #include "metrics/metrics_file.h"
 #include "metrics/progress.h"
+#include "metrics/progress_post.h"
 #include "metrics/throughput.h"
 #include "train/trainer.h"
+#include "train/world.h"
 
 namespace trainyard::train {
 
@@ -22,13 +24,16 @@ struct Workload {
   std::optional<double> peak_flops;  ///< of all ranks together; none: MFU is not given
 };
 
-/// Tells people and files how training goes: the line, the bar, metrics.jsonl. For rank 0 alone.
+/// Tells people, files and the operator how training goes: the line, the bar, metrics.jsonl, the job's progress. For
+/// rank 0 alone.
 class Report {
  public:
   /// Lines of metrics.jsonl after `resumed_step` are cut off. Throws InputError where the folder cannot be written.
-  Report(const config::Metrics& settings, Workload workload, const Progress& resumed);
+  Report(const config::Metrics& settings, Workload workload, const Progress& resumed, const World& world);
 
   void step(const StepResult& result, int64_t tokens_so_far);
+  /// A checkpoint of this step is committed.
+  void saved(int64_t step);
   /// A line that stays, between those of the steps.
   void say(const std::string& line) { display_.line(line); }
   /// Time that was no training: a checkpoint.
@@ -43,6 +48,7 @@ class Report {
   metrics::MetricsFile file_;
   metrics::ProgressDisplay display_;
   metrics::ThroughputMeter meter_;
+  std::optional<metrics::ProgressPoster> poster_;
 };
 
 }  // namespace trainyard::train

@@ -151,7 +151,7 @@ Outcome Run::train() {
     report_.emplace(config_.metrics,
                     Workload{total_steps_, loader_->sequences_per_step(),
                              models::flops_per_token(model_config_, loader_->sequence_length()), peak},
-                    progress_);
+                    progress_, world_);
     report_->say(fmt::format("mfu: {}; the peak is {:.0f} GFLOP/s, measured in float32 on {} threads a rank",
                              metrics::kMfuFormula, peak / 1e9, ops::threads()));
   }
@@ -179,7 +179,9 @@ void Run::save(const Progress& progress) {
   if (report_) report_->pause();
   const Parts parts{world_.comm, *sharded_.model, *sharded_.engine, optimizer_, *loader_};
   is_saved_ = saver_->save(snapshot_of(parts, progress, description_)).saved;  // if not it is logged: training goes on
-  if (report_) report_->exclude(steady_clock::now() - start);
+  if (!report_) return;
+  report_->exclude(steady_clock::now() - start);
+  if (is_saved_) report_->saved(progress.step);
 }
 
 /// Every rank takes part, as each holds a part of the model; rank 0 prints.

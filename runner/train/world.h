@@ -2,9 +2,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "comm/communicator.h"
+#include "metrics/progress_post.h"
 #include "rendezvous/store.h"
 
 namespace trainyard::train {
@@ -13,10 +16,12 @@ namespace trainyard::train {
 struct World {
   comm::Communicator& comm;
   rendezvous::Store& store;
-  int local_world = 1;     ///< ranks on this host
-  int64_t generation = 0;  ///< of the gang
-  std::string job;         ///< a digest of the job's token; "" without one
-  bool verbose = false;    ///< a log line for each collective
+  int local_world = 1;                                  ///< ranks on this host
+  int64_t generation = 0;                               ///< of the gang
+  std::string job;                                      ///< a digest of the job's token; "" without one
+  bool verbose = false;                                 ///< a log line for each collective
+  std::optional<metrics::ProgressTarget> progress;      ///< where rank 0 tells the operator how far it is
+  std::function<std::vector<int>()> silent_ranks = {};  ///< those that the master does not hear; any thread
   std::function<bool()> asked_to_stop = [] { return false; };
 
   [[nodiscard]] bool is_main() const { return comm.rank() == 0; }
