@@ -16,13 +16,14 @@ constexpr auto kUsualFor = 60s;
 }  // namespace
 
 void Concurrency::end(Answer answer, Clock::time_point began, Clock::time_point now) {
-  const bool was_full = in_flight_ >= limit();
+  // Answers come in batches, and the room is filled again after one: so half full is in use.
+  const bool is_used = 2 * in_flight_ >= limit();
   in_flight_ -= in_flight_ > 0 ? 1 : 0;
   if (answer == Answer::Overloaded) return shrink(2.0 / 3, began, now);
   if (answer == Answer::Lost) return;
   observe(now - began, now);
   if (latency_ > std::max(kSlowSeconds, kSlowFactor * usual_)) return shrink(0.9, began, now);
-  if (was_full) limit_ = std::min(kMost, limit_ + 1 / limit_);
+  if (is_used) limit_ = std::min(kMost, limit_ + 1 / limit_);
 }
 
 void Concurrency::observe(Clock::duration latency, Clock::time_point now) {

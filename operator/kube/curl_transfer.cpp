@@ -28,16 +28,6 @@ int prepare_socket(void*, curl_socket_t socket, curlsocktype) {
   return CURL_SOCKOPT_OK;
 }
 
-std::string_view host_of(std::string_view server) {
-  if (const auto scheme = server.find("://"); scheme != server.npos) server.remove_prefix(scheme + 3);
-  if (server.starts_with('[')) return server.substr(0, server.find(']') + 1);
-  return server.substr(0, server.find_first_of(":/"));
-}
-
-bool is_loopback(std::string_view host) {
-  return host == "localhost" || host == "[::1]" || host.starts_with("127.");
-}
-
 curl_blob borrowed(const std::string& text) {
   return {const_cast<char*>(text.data()), text.size(), CURL_BLOB_NOCOPY};  // libcurl only reads it
 }
@@ -66,22 +56,6 @@ Trouble trouble_of(CURLcode code) {
 }
 
 }  // namespace
-
-const char* name_of(Method method) {
-  switch (method) {
-    case Method::Get:
-      return "GET";
-    case Method::Post:
-      return "POST";
-    case Method::Put:
-      return "PUT";
-    case Method::Patch:
-      return "PATCH";
-    case Method::Delete:
-      return "DELETE";
-  }
-  return "GET";
-}
 
 CurlTransfer::CurlTransfer(uint64_t id, std::shared_ptr<const Endpoint> endpoint, Transfer transfer, Done on_done,
                            Data data)

@@ -2,8 +2,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +15,11 @@ enum class Method { Get, Post, Put, Patch, Delete };
 [[nodiscard]] inline bool is_write(Method method) {
   return method != Method::Get;
 }
+
+/// Of "https://HOST:PORT/…"; an IPv6 address with its brackets.
+[[nodiscard]] std::string_view host_of(std::string_view server);
+/// This machine itself.
+[[nodiscard]] bool is_loopback(std::string_view host);
 
 /// Where the server is and whom to trust. Equal ones share connections.
 struct Endpoint {

@@ -118,9 +118,7 @@ class Kubeconfig {
 
 void check_server(const Entry& cluster, const std::string& server) {
   if (server.starts_with("https://") && server.size() > 8) return;
-  const bool is_loopback =
-      server.starts_with("http://localhost") || server.starts_with("http://127.") || server.starts_with("http://[::1]");
-  if (is_loopback) return;  // `kubectl proxy`
+  if (server.starts_with("http://") && is_loopback(host_of(server))) return;  // `kubectl proxy`
   cluster.fail("server",
                fmt::format("is '{}'; use https://HOST:PORT (plain http only to this machine itself)", server));
 }
