@@ -1,6 +1,7 @@
 #include "api/pod.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace trainyard::api {
 namespace {
@@ -79,6 +80,22 @@ Json object_or_empty(const Json& object, const char* pointer) {
   return found ? *found : Json::object();
 }
 
+/// The value that a container sees: of several entries the last.
+std::string variable_of(const Json& object, std::string_view name) {
+  std::string value;
+  if (const Json* const variables = list_at(object, "/spec/containers/0/env"))
+    for (const Json& variable : *variables)
+      if (text_at(variable, "/name") == name) value = text_at(variable, "/value");
+  return value;
+}
+
+std::optional<int64_t> number_of(const std::string& text) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() && !text.empty() ? std::optional(number)
+                                                                                   : std::nullopt;
+}
+
 }  // namespace
 
 Pod parse_pod(const Json& object) {
@@ -91,6 +108,8 @@ Pod parse_pod(const Json& object) {
   const auto usual_grace = int_at(object, "/spec/terminationGracePeriodSeconds").value_or(30);
   pod.grace_seconds = int_at(object, "/metadata/deletionGracePeriodSeconds").value_or(usual_grace);
   pod.restart_policy = text_at(object, "/spec/restartPolicy");
+  pod.generation = number_of(variable_of(object, kGenerationVariable));
+  pod.nnodes = variable_of(object, "PET_NNODES");
   pod.conditions = parse_pod_conditions(object);
   add_containers(object, "/status/initContainerStatuses", true, pod.containers);
   add_containers(object, "/status/containerStatuses", false, pod.containers);

@@ -9,8 +9,8 @@
 
 namespace trainyard::api {
 
-inline constexpr const char* kGenerationAnnotation = "trainyard.dev/generation";
-inline constexpr const char* kGangSizeAnnotation = "trainyard.dev/gang-size";
+/// In the environment of each container: the generation of the gang that its pod belongs to.
+inline constexpr const char* kGenerationVariable = "TRAINYARD_GENERATION";
 
 enum class ContainerState { Unknown, Waiting, Running, Terminated };
 
@@ -39,6 +39,8 @@ struct Pod : Meta {
   std::optional<TimePoint> started;
   int64_t grace_seconds = 30;  ///< deletionGracePeriodSeconds, else terminationGracePeriodSeconds
   std::string restart_policy;
+  std::optional<int64_t> generation;  ///< kGenerationVariable; none: another operator made it
+  std::string nnodes;                 ///< PET_NNODES: the size of the gang that it knows
   std::vector<PodCondition> conditions;
   std::vector<ContainerStatus> containers;  ///< init containers first
 };

@@ -68,10 +68,11 @@ auto Cluster::follow(Owned<T>& index) {
   };
 }
 
-Cluster::Cluster(kube::Client& client, const Settings& settings, OnJob on_job, OnChange on_change)
+Cluster::Cluster(kube::Client& client, const Settings& settings, OnJob on_job, OnChange on_change, OnTrouble on_trouble)
     : settings_(settings),
       on_job_(std::move(on_job)),
       on_change_(std::move(on_change)),
+      on_trouble_(std::move(on_trouble)),
       jobs_(client, {kube::kJobs, settings.ns}, parse_watched_job,
             [this](const auto& before, const auto& after) { on_job_(before, after); }),
       pods_(client, labelled(kube::kPods, settings.ns), api::parse_pod, follow(owned_pods_)),
@@ -82,13 +83,19 @@ Cluster::Cluster(kube::Client& client, const Settings& settings, OnJob on_job, O
       pod_groups_(client, {resource_of(decide::Kind::PodGroup, settings.gang_scheduler), settings.ns},
                   api::parse_pod_group, follow(owned_pod_groups_)) {}
 
+template <typename T>
+void Cluster::begin(kube::Informer<T>& informer, const char* resource) {
+  informer.set_on_trouble([this, resource](const kube::ApiError& error) { on_trouble_(resource, error); });
+  informer.start();
+}
+
 void Cluster::start() {
-  jobs_.start();
-  pods_.start();
-  services_.start();
-  autoscalers_.start();
-  if (settings_.watches_nodes) nodes_.start();
-  if (settings_.gang_scheduler != decide::GangScheduler::None) pod_groups_.start();
+  begin(jobs_, "pytorchjobs");
+  begin(pods_, "pods");
+  begin(services_, "services");
+  begin(autoscalers_, "horizontalpodautoscalers");
+  if (settings_.watches_nodes) begin(nodes_, "nodes");
+  if (settings_.gang_scheduler != decide::GangScheduler::None) begin(pod_groups_, "podgroups");
 }
 
 std::string Cluster::waits_for() const {

@@ -30,10 +30,12 @@ class Cluster {
   };
   using OnJob = std::function<void(const std::shared_ptr<const WatchedJob>& before,
                                    const std::shared_ptr<const WatchedJob>& after)>;
+  /// A request of a watch failed, for the resource with that name. Each time: it is tried again for ever.
+  using OnTrouble = std::function<void(const std::string& resource, const kube::ApiError& error)>;
   using OnChange = std::function<void(const std::string& key)>;
 
   /// `on_job`: a job itself has changed. `on_change`: something that the job with that key controls has.
-  Cluster(kube::Client& client, const Settings& settings, OnJob on_job, OnChange on_change);
+  Cluster(kube::Client& client, const Settings& settings, OnJob on_job, OnChange on_change, OnTrouble on_trouble);
 
   void start();
   [[nodiscard]] bool is_synced() const;
@@ -53,12 +55,15 @@ class Cluster {
 
  private:
   template <typename T>
+  void begin(kube::Informer<T>& informer, const char* resource);
+  template <typename T>
   auto follow(Owned<T>& index);
   void node_changed(const std::shared_ptr<const api::Node>& before, const std::shared_ptr<const api::Node>& after);
 
   Settings settings_;
   OnJob on_job_;
   OnChange on_change_;
+  OnTrouble on_trouble_;
   Owned<api::Pod> owned_pods_;
   Owned<api::Service> owned_services_;
   Owned<api::PodGroup> owned_pod_groups_;

@@ -21,15 +21,16 @@ constexpr auto kSmallWork = 1ms;
 }  // namespace
 
 Reconciler::Reconciler(kube::Client& client, kube::EventRecorder& events, Counters& counters, const OperatorKey& key,
-                       Settings settings)
+                       Settings settings, Hooks hooks)
     : client_(client),
       events_(events),
       counters_(counters),
       key_(key),
       settings_(std::move(settings)),
+      hooks_(std::move(hooks)),
       cluster_(
           client, settings_.cluster, [this](const auto& before, const auto& after) { job_changed(before, after); },
-          [this](const std::string& changed) { add(changed); }) {}
+          [this](const std::string& changed) { add(changed); }, hooks_.on_trouble) {}
 
 void Reconciler::start() {
   cluster_.start();
@@ -47,6 +48,7 @@ void Reconciler::yield() {
 void Reconciler::job_changed(const std::shared_ptr<const WatchedJob>& before,
                              const std::shared_ptr<const WatchedJob>& after) {
   const std::string key = key_of(after ? *after : *before);
+  hooks_.on_job(before.get(), after.get());
   if (!after) {
     if (is_leading_) counters_.count_deleted(before->ns);
     memories_.erase(key);
@@ -147,13 +149,10 @@ void Reconciler::finish(const std::string& key, const std::shared_ptr<Memory>& m
   schedule_pump();
 }
 
-void Reconciler::tell_progress(const std::string& key, int64_t generation, api::Progress progress) {
+void Reconciler::tell_progress(const std::string& key, const api::Progress& progress) {
   const auto job = cluster_.job(key);
-  if (!job || generation < job->status.restarts.generation) return;
-  const std::shared_ptr<Memory> memory = memory_of(key, job->uid);
-  const auto& known = memory->progress ? memory->progress : job->status.progress;
-  progress.advanced = known && known->step == progress.step ? known->advanced : progress.updated;
-  memory->progress = std::move(progress);
+  if (!job) return;
+  memory_of(key, job->uid)->progress = progress;
   add(key);
 }
 

@@ -20,8 +20,15 @@ class Reconciler {
     Cluster::Settings cluster;
   };
 
+  /// Who else wants to know: of each change of a job (either may be null), and what the API refuses of the watches.
+  struct Hooks {
+    std::function<void(const WatchedJob* before, const WatchedJob* after)> on_job;
+    Cluster::OnTrouble on_trouble;
+  };
+
+  /// `key` may change until lead().
   Reconciler(kube::Client& client, kube::EventRecorder& events, Counters& counters, const OperatorKey& key,
-             Settings settings);
+             Settings settings, Hooks hooks);
   Reconciler(const Reconciler&) = delete;
   Reconciler& operator=(const Reconciler&) = delete;
 
@@ -31,8 +38,8 @@ class Reconciler {
   void lead();
   void yield();
 
-  /// What rank 0 of a job says of its training. Taken over only where it is of the gang's present generation.
-  void tell_progress(const std::string& key, int64_t generation, api::Progress progress);
+  /// What rank 0 of a job's present generation says of its training.
+  void tell_progress(const std::string& key, const api::Progress& progress);
 
   [[nodiscard]] Cluster& cluster() { return cluster_; }
   [[nodiscard]] const Cluster& cluster() const { return cluster_; }
@@ -54,6 +61,7 @@ class Reconciler {
   Counters& counters_;
   const OperatorKey& key_;
   Settings settings_;
+  Hooks hooks_;
   Cluster cluster_;
   WorkQueue queue_;
   std::unordered_map<std::string, std::shared_ptr<Memory>> memories_;

@@ -1,9 +1,7 @@
 #include "decide/gang.h"
 
 #include <algorithm>
-#include <charconv>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "decide/names.h"
 
@@ -52,15 +50,6 @@ Gang gang_of(const Observed& seen) {
   gang.surplus_pods = rest_of(pods);
   gang.surplus_services = rest_of(services);
   return gang;
-}
-
-int64_t generation_of(const api::Pod& pod, const api::JobStatus& status) {
-  const auto found = pod.annotations.find(api::kGenerationAnnotation);
-  int64_t generation = 0;
-  if (found == pod.annotations.end()) return status.restarts.generation;
-  const std::string& text = found->second;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), generation);
-  return error == std::errc() && end == text.data() + text.size() ? generation : 0;
 }
 
 const api::ContainerStatus* ended_container(const api::Pod& pod) {

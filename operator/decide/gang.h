@@ -26,7 +26,9 @@ struct Gang {
 [[nodiscard]] Gang gang_of(const Observed& seen);
 
 /// Of the gang's life; pods that another operator made carry none and count as of this one.
-[[nodiscard]] int64_t generation_of(const api::Pod& pod, const api::JobStatus& status);
+[[nodiscard]] inline int64_t generation_of(const api::Pod& pod, const api::JobStatus& status) {
+  return pod.generation.value_or(status.restarts.generation);
+}
 
 [[nodiscard]] inline bool is_running(const api::Pod& pod) {
   return pod.phase == "Running";

@@ -68,7 +68,7 @@ bool wants_init_container(const api::Job& job, const Replica& replica, const Set
   return given.empty() ? settings.init_container : given != "false";
 }
 
-Json metadata_of(const api::Job& job, const Replica& replica, const Settings& settings, int64_t generation) {
+Json metadata_of(const api::Job& job, const Replica& replica, const Settings& settings) {
   Json metadata = owned_metadata(job, replica.name);
   const Json* const given = find(replica.spec->pod_template, "/metadata");
   for (const char* key : {"labels", "annotations", "finalizers"})
@@ -77,10 +77,8 @@ Json metadata_of(const api::Job& job, const Replica& replica, const Settings& se
   for (const auto& [key, value] : replica_labels(job, replica.type, replica.index)) labels[key] = value;
   const bool is_first = replica.type == api::ReplicaType::Master || (replica.index == 0 && !has_master(job));
   if (is_first) labels[kJobRoleLabel] = "master";
-  Json& annotations = object_at(metadata, "annotations");
-  annotations[api::kGenerationAnnotation] = fmt::format("{}", generation);
-  annotations[api::kGangSizeAnnotation] = fmt::format("{}", total_replicas(job));
   if (settings.gang_scheduler == GangScheduler::Volcano) {
+    Json& annotations = object_at(metadata, "annotations");
     annotations["scheduling.k8s.io/group-name"] = job.name;
     annotations["volcano.sh/task-spec"] = api::lower_case_name_of(replica.type);
   } else if (settings.gang_scheduler == GangScheduler::SchedulerPlugins) {
@@ -138,7 +136,7 @@ Json pod_object(const api::Job& job, const Replica& replica, const Settings& set
   avoid_nodes(spec, placement.avoid);
   return {{"apiVersion", "v1"},
           {"kind", "Pod"},
-          {"metadata", metadata_of(job, replica, settings, placement.generation)},
+          {"metadata", metadata_of(job, replica, settings)},
           {"spec", std::move(spec)}};
 }
 

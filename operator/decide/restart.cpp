@@ -99,12 +99,15 @@ void announce_gang_restart(Draft& draft, const std::string& why) {
   draft.say(true, reason::kRestarting, message);
 }
 
+void fail_as_never(Draft& draft, const Replica& replica) {
+  fail(draft, fmt::format("PyTorchJob {} is failed because {}.", draft.job().name, failed_of(replica.type, draft)));
+}
+
 /// The job's own restart policy and budget, before a failure is repeated. False: the job has failed by it.
 bool may_restart(Draft& draft, const Loss& loss) {
   const std::string& policy = loss.replica->spec->restart_policy;
   if (policy == "Never") {
-    fail(draft,
-         fmt::format("PyTorchJob {} is failed because {}.", draft.job().name, failed_of(loss.replica->type, draft)));
+    fail_as_never(draft, *loss.replica);
     return false;
   }
   if (!is_retryable(policy, loss.cause.exit_code)) {
@@ -127,8 +130,7 @@ bool is_resized(const Draft& draft) {
   const std::string size = fmt::format("{}", total_replicas(draft.job()));
   return std::ranges::any_of(draft.gang.replicas, [&](const Replica& replica) {
     if (!replica.pod || generation_of(*replica.pod, draft.status) != draft.status.restarts.generation) return false;
-    const auto found = replica.pod->annotations.find(api::kGangSizeAnnotation);
-    return found != replica.pod->annotations.end() && found->second != size;
+    return !replica.pod->nnodes.empty() && replica.pod->nnodes != size;
   });
 }
 
@@ -211,7 +213,11 @@ void restart_replicas(Draft& draft) {
   for (const Replica& replica : draft.gang.replicas) {
     if (!replica.pod) continue;
     const api::Pod& pod = *replica.pod;
-    if (has_failed(pod) && !is_counted(draft, pod) && !pod.deleted && replica.spec->restart_policy != "Never") {
+    if (has_failed(pod) && replica.spec->restart_policy == "Never") {
+      draft.status.restarts.last_cause = cause_of_failure(pod, draft.now);
+      return fail_as_never(draft, replica);
+    }
+    if (has_failed(pod) && !is_counted(draft, pod) && !pod.deleted) {
       if (!restart_replica(draft, replica)) return;
     } else if (has_failed(pod) && is_counted(draft, pod)) {
       draft.remove(pod);  // an operator before this one counted it and went before it deleted it

@@ -20,8 +20,8 @@ World running_gang(const Json& changes = Json::object(), const std::string& rest
   return world;
 }
 
-std::string generation_of_pod(const World& world, const std::string& name) {
-  return world.pods.at(name).annotations.at(api::kGenerationAnnotation);
+int64_t generation_of_pod(const World& world, const std::string& name) {
+  return world.pods.at(name).generation.value();
 }
 
 }  // namespace
@@ -43,11 +43,11 @@ TEST_CASE("a failed rank restarts the whole gang as the next generation, and the
   CHECK(world.said("PyTorchJobRestarting").size() == 1);
   // The others run on a node, so they take their grace time; the failed one is replaced at once.
   CHECK(world.pods.at("job-master-0").deleted);
-  CHECK(generation_of_pod(world, "job-worker-1") == "2");
+  CHECK(generation_of_pod(world, "job-worker-1") == 2);
   world.finish_all_ending();
   world.settle();
   for (const auto& [name, pod] : world.pods) {
-    CHECK(generation_of_pod(world, name) == "2");
+    CHECK(generation_of_pod(world, name) == 2);
     CHECK(pod.restart_policy == "Never");
   }
   world.run_all();
@@ -353,7 +353,6 @@ TEST_CASE("random histories settle: one pod a place, of the present generation, 
   world.settle();
   CHECK(world.state() == "Running");
   REQUIRE(world.pods.size() == 3);
-  for (const auto& [name, pod] : world.pods)
-    CHECK(pod.annotations.at(api::kGenerationAnnotation) == fmt::format("{}", world.job.status.restarts.generation));
+  for (const auto& [name, pod] : world.pods) CHECK(pod.generation == world.job.status.restarts.generation);
   CHECK(world.look().writes_nothing());
 }

@@ -82,6 +82,16 @@ TEST_CASE("replica scope: a final exit code fails the job in the reference's wor
   CHECK(world.job.status.replicas.at(api::ReplicaType::Worker).failed == 1);
 }
 
+TEST_CASE("replica scope: under Never a failed pod fails the job", "[decide]") {
+  World world = running_replicas("Never");
+  world.end("job-worker-1", 3);
+  world.settle();
+  CHECK(world.said("PyTorchJobFailed") ==
+        std::vector<std::string>{"PyTorchJob job is failed because 1 Worker replica(s) failed."});
+  CHECK(world.job.status.restarts.count == 0);
+  CHECK(world.job.status.restarts.last_cause->exit_code == 3);
+}
+
 TEST_CASE("replica scope: a running pod that is going counts as failed, and is said once", "[decide]") {
   World world = running_replicas("OnFailure");
   world.pods.at("job-master-0").deleted = world.now;
