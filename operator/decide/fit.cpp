@@ -45,7 +45,7 @@ std::optional<std::string> what_lacks(const api::Node& node, const api::Resource
 std::string why_one_never_fits(const Draft& draft, const Replica& replica) {
   const Json* const given = find(replica.spec->pod_template, "/spec/nodeSelector");
   const Json selector = given && given->is_object() ? *given : Json::object();
-  const api::Resources asked = resources_of(replica.spec->pod_template);
+  const api::Resources asked = resources_of(replica.spec->pod_template, Limits::All);
   bool is_any_selected = false;
   std::string lack;
   for (const auto& [name, node] : draft.nodes()) {
@@ -89,7 +89,8 @@ std::string why_together_never(const Draft& draft) {
   for (const Replica& replica : draft.gang.replicas) {
     if (!must_share_host(draft.job(), replica)) continue;
     ++count;
-    for (const auto& [resource, quantity] : resources_of(replica.spec->pod_template)) together[resource] += quantity;
+    for (const auto& [resource, quantity] : resources_of(replica.spec->pod_template, Limits::All))
+      together[resource] += quantity;
   }
   if (count < 2) return "";
   std::string lack;

@@ -13,7 +13,8 @@ Json min_resources(const Gang& gang, int members) {
   api::Resources sum;
   for (const Replica& replica : gang.replicas) {
     if (members-- <= 0) break;
-    for (const auto& [resource, quantity] : resources_of(replica.spec->pod_template)) sum[resource] += quantity;
+    for (const auto& [resource, quantity] : resources_of(replica.spec->pod_template, Limits::Reference))
+      sum[resource] += quantity;
   }
   Json texts = Json::object();
   for (const auto& [resource, quantity] : sum) texts[resource] = quantity.text();

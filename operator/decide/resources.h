@@ -5,8 +5,14 @@
 
 namespace trainyard::decide {
 
-/// What a pod of this template asks for: over its containers the sum of requests and, of resources without one, limits,
-/// which the API takes for requests too.
-[[nodiscard]] api::Resources resources_of(const Json& pod_template);
+/// Which limits count as requests where none is given for the resource.
+enum class Limits {
+  All,        ///< as the API server takes them
+  Reference,  ///< as the reference counts for PodGroups: those of a container without any request; and beyond it those
+              ///< of extended resources (GPUs), which cannot be asked for otherwise
+};
+
+/// What a pod of this template asks for, summed over its containers.
+[[nodiscard]] api::Resources resources_of(const Json& pod_template, Limits limits);
 
 }  // namespace trainyard::decide
