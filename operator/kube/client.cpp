@@ -176,7 +176,7 @@ void Client::finish(const CallPointer& call, Result<std::string> result) {
       pump();
     }));
   }
-  call->done(std::move(result));  // may end this client
+  call->done(std::move(result));
 }
 
 Watch Client::watch(std::string path, Watch::OnEvent on_event, Watch::OnEnd on_end) {

@@ -68,7 +68,7 @@ struct ClientCounts {
 };
 
 /// The API server. One thread: the loop's, where all callbacks run, never inside of call() or watch(). Callbacks left
-/// when the client ends are not called.
+/// when the client ends are not called; none of them may end it.
 class Client {
  public:
   using Callback = std::function<void(Result<Json>)>;

@@ -1,5 +1,8 @@
 #include "kube/curl_multi.h"
 
+#include <signal.h>
+
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -12,7 +15,10 @@ constexpr long kStreamsPerConnection = 250;
 constexpr long kMaxConnections = 64;
 
 CURLM* new_multi() {
-  static const CURLcode initialised = curl_global_init(CURL_GLOBAL_DEFAULT);
+  static const CURLcode initialised = [] {
+    ::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes to sockets whose other end may be gone
+    return curl_global_init(CURL_GLOBAL_DEFAULT);
+  }();
   CURLM* const multi = initialised == CURLE_OK ? curl_multi_init() : nullptr;
   if (!multi) throw std::runtime_error("libcurl cannot be initialised");
   return multi;

@@ -93,7 +93,9 @@ void EventLoop::watch(int fd, unsigned interest, std::function<void(unsigned)> r
   if (is_new) place->second.serial = ++last_serial_;
   place->second.ready = std::make_shared<std::function<void(unsigned)>>(std::move(ready));
   epoll_event event = event_for(fd, place->second.serial, interest);
-  or_throw(::epoll_ctl(epoll_, is_new ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event), "epoll_ctl");
+  // A descriptor that was closed unannounced has left epoll by itself, and another may have its number.
+  if (!is_new && (::epoll_ctl(epoll_, EPOLL_CTL_MOD, fd, &event) == 0 || errno != ENOENT)) return;
+  or_throw(::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event), "epoll_ctl");
 }
 
 void EventLoop::unwatch(int fd) {

@@ -111,10 +111,12 @@ class Mirror:
             self.hear(probe.next(timeout=max(0.1, deadline - time.monotonic()))[1])
 
 
-class OnARealServer(unittest.TestCase):
+class WithAServer(unittest.TestCase):
+    API_FLAGS = ()
+
     @classmethod
     def setUpClass(cls):
-        cls.cluster = cls.enterClassContext(ControlPlane(audit=True))
+        cls.cluster = cls.enterClassContext(ControlPlane(audit=True, api_flags=cls.API_FLAGS))
         cls.admin = cls.cluster.client()
 
     def setUp(self):
@@ -133,7 +135,7 @@ class OnARealServer(unittest.TestCase):
         self.cluster.api_server.kill()
         self.cluster.api_server.start()
         self.cluster.wait_until_ready()
-        type(self).admin = self.cluster.client()  # the old one's connection ended with the server
+        OnARealServer.admin = self.cluster.client()  # the old one's connection ended with the server
 
     def remove(self, name):
         self.admin.delete("v1", "ConfigMap", name, self.ns)
@@ -159,6 +161,28 @@ class OnARealServer(unittest.TestCase):
         path = self.cluster.service_account_kubeconfig(self.ns, "reader")
         return yaml.safe_load(Path(path).read_text())["users"][0]["user"]["token"]
 
+
+class OnAServerThatSendsConnectionsAway(WithAServer):
+    API_FLAGS = ("--goaway-chance", "0.02")
+
+    def test_writes_come_through_or_are_said_to_be_unknown_and_nothing_is_lost_to_an_informer(self):
+        informer, mirror = self.probe("inform", self.ns), Mirror(self)
+        unknown = 1200 - self.create_all({"Unknown"})
+        self.assertGreaterEqual(len(self.state()), 1200 - unknown)
+        while len(self.state()) < 1200:
+            self.create_all({"Unknown", "AlreadyExists"})
+        mirror.follow(informer, self.state())
+
+    def create_all(self, allowed):
+        """How many were created; `allowed`: what may be said of others."""
+        creator, errors = self.probe("create", self.ns, 1200), []
+        while "created" not in (line := creator.next(timeout=120)[1]):
+            errors.append(line)
+        self.assertEqual({each["error"] for each in errors} - allowed, set(), errors[:3])
+        return 1200 - len(errors)
+
+
+class OnARealServer(WithAServer):
     # -- lists and watches
 
     def test_1200_objects_are_listed_in_pages_and_followed(self):
