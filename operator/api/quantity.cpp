@@ -1,137 +1,159 @@
 #include "api/quantity.h"
 
-#include <fmt/format.h>
-
-#include <array>
+#include <algorithm>
 #include <charconv>
+#include <cstdint>
+#include <limits>
 
 namespace trainyard::api {
 namespace {
 
 __extension__ using Wide = __int128;
 
-constexpr Wide kUnit = 1'000'000'000;
-constexpr Wide kLargest = (Wide{1} << 63) * kUnit;
+constexpr Wide kNano = 1'000'000'000;
+constexpr Wide kMost = static_cast<Wide>(std::numeric_limits<int64_t>::max());
+constexpr Wide kWidest = kMost * kNano * kNano;  // where sums end; far from the end of the type
+constexpr std::string_view kBinaryUnits = "KMGTPE";
+constexpr std::string_view kDecimalUnits = "num kMGTPE";  // 10^-9, 10^-6, … 10^18; the blank has no letter
 
-struct Suffix {
-  std::string_view text;
-  Wide billionths;  ///< that one of it has
-};
-
-// Biggest first.
-constexpr std::array kBinary = {Suffix{"Ei", kUnit << 60}, Suffix{"Pi", kUnit << 50}, Suffix{"Ti", kUnit << 40},
-                                Suffix{"Gi", kUnit << 30}, Suffix{"Mi", kUnit << 20}, Suffix{"Ki", kUnit << 10}};
-constexpr std::array kDecimal = {Suffix{"E", kUnit* kUnit* kUnit},
-                                 Suffix{"P", kUnit* kUnit * 1'000'000},
-                                 Suffix{"T", kUnit* kUnit * 1'000},
-                                 Suffix{"G", kUnit* kUnit},
-                                 Suffix{"M", kUnit * 1'000'000},
-                                 Suffix{"k", kUnit * 1'000},
-                                 Suffix{"", kUnit},
-                                 Suffix{"m", 1'000'000},
-                                 Suffix{"u", 1'000},
-                                 Suffix{"n", 1}};
-
-/// Digits with at most one point: the number without the point, and how many digits stood behind it.
-struct Digits {
-  Wide number = 0;
-  int behind_point = 0;
-};
-
-std::optional<Digits> take_digits(std::string_view& text) {
-  Digits digits;
-  bool is_behind = false, is_any = false;
-  size_t used = 0;
-  for (; used < text.size(); ++used) {
-    const char c = text[used];
-    if (c == '.' && !is_behind) {
-      is_behind = true;
-    } else if (c >= '0' && c <= '9') {
-      if (digits.number > kLargest) return std::nullopt;
-      digits.number = digits.number * 10 + (c - '0');
-      digits.behind_point += is_behind;
-      is_any = true;
-    } else {
-      break;
-    }
-  }
-  text.remove_prefix(used);
-  return is_any ? std::optional(digits) : std::nullopt;
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
 }
 
-/// What stands behind the digits, in billionths; none where it is no suffix.
-std::optional<Suffix> suffix_of(std::string_view text) {
-  for (const Suffix& suffix : kBinary)
-    if (suffix.text == text) return suffix;
-  for (const Suffix& suffix : kDecimal)
-    if (suffix.text == text) return suffix;
-  if (text.size() < 2 || (text.front() != 'e' && text.front() != 'E')) return std::nullopt;
-  text.remove_prefix(text[1] == '+' ? 2 : 1);
+std::string_view take_digits(std::string_view& text) {
+  const auto end = std::find_if_not(text.begin(), text.end(), is_digit);
+  const std::string_view digits = text.substr(0, static_cast<size_t>(end - text.begin()));
+  text.remove_prefix(digits.size());
+  return digits;
+}
+
+bool take_sign(std::string_view& text) {
+  const bool is_negative = text.starts_with('-');
+  if (is_negative || text.starts_with('+')) text.remove_prefix(1);
+  return is_negative;
+}
+
+/// What stands behind the digits: a power of two or one of ten.
+struct Unit {
+  int binary = 0, decimal = 0;
+  bool is_exponent = false;
+};
+
+std::optional<Unit> unit_of(std::string_view text) {
+  if (text.empty()) return Unit{};
+  const size_t binary = kBinaryUnits.find(text[0]);
+  if (text.size() == 2 && text[1] == 'i' && binary != text.npos)
+    return Unit{.binary = 10 * (static_cast<int>(binary) + 1)};
+  const size_t decimal = text[0] == ' ' ? text.npos : kDecimalUnits.find(text[0]);
+  if (text.size() == 1 && decimal != text.npos) return Unit{.decimal = 3 * static_cast<int>(decimal) - 9};
+  if (text[0] != 'e' && text[0] != 'E') return std::nullopt;
+  text.remove_prefix(1);
+  const bool is_negative = take_sign(text);
   int exponent = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), exponent);
-  if (error != std::errc() || end != text.data() + text.size() || exponent < -9 || exponent > 18) return std::nullopt;
-  Wide billionths = 1;
-  for (int i = -9; i < exponent; ++i) billionths *= 10;
-  return Suffix{"e", billionths};
+  if (text.empty() || text[0] == '-' || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  exponent = std::min(exponent, 1000);  // beyond any amount: it is cut down or rounded all the same
+  return Unit{.decimal = is_negative ? -exponent : exponent, .is_exponent = true};
 }
 
-std::string decimal_text(Wide number) {
-  std::string text;
-  const bool is_negative = number < 0;
-  if (is_negative) number = -number;
-  do text.insert(text.begin(), static_cast<char>('0' + static_cast<int>(number % 10)));
-  while ((number /= 10) > 0);
-  return is_negative ? "-" + text : text;
+/// Moves the point between the digits by a power of ten.
+void shift(std::string& whole, std::string& fraction, int places) {
+  for (; places > 0; --places) {
+    whole += fraction.empty() ? '0' : fraction.front();
+    if (!fraction.empty()) fraction.erase(0, 1);
+  }
+  for (; places < 0; ++places) {
+    fraction.insert(fraction.begin(), whole.empty() ? '0' : whole.back());
+    if (!whole.empty()) whole.pop_back();
+  }
+}
+
+/// The whole part in nanos, cut down to the most there is.
+Wide whole_nanos(std::string_view digits, Wide factor) {
+  Wide value = 0;
+  for (const char digit : digits) {
+    value = value * 10 + (digit - '0');
+    if (value > kMost) return kMost * kNano;
+  }
+  return std::min(value * factor, kMost) * kNano;
+}
+
+/// The part behind the point in nanos, what is finer rounded up.
+Wide fraction_nanos(std::string_view digits, Wide factor) {
+  constexpr size_t kExact = 18;
+  constexpr Wide kScale = kNano * kNano;
+  Wide value = 0;
+  for (size_t i = 0; i < kExact; ++i) value = value * 10 + (i < digits.size() ? digits[i] - '0' : 0);
+  const bool is_more = digits.size() > kExact && digits.substr(kExact).find_first_not_of('0') != digits.npos;
+  const Wide scaled = value * factor;  // < 10^18 * 2^60
+  const Wide divisor = kScale / kNano;
+  return scaled / divisor + (scaled % divisor != 0 || is_more ? 1 : 0);
+}
+
+std::string digits_of(Wide value) {
+  const bool is_negative = value < 0;
+  std::string digits;
+  do {
+    digits += static_cast<char>('0' + static_cast<int>(is_negative ? -(value % 10) : value % 10));
+    value /= 10;
+  } while (value != 0);
+  if (is_negative) digits += '-';
+  std::reverse(digits.begin(), digits.end());
+  return digits;
 }
 
 }  // namespace
 
 std::optional<Quantity> Quantity::parse(std::string_view text) {
-  const bool is_negative = text.starts_with('-');
-  if (is_negative || text.starts_with('+')) text.remove_prefix(1);
-  const auto digits = take_digits(text);
-  const auto suffix = digits ? suffix_of(text) : std::nullopt;
-  if (!suffix) return std::nullopt;
-  // Most of the fraction's tens go out of the suffix first, so that nothing overflows that fits in the end.
-  Wide number = digits->number, scale = suffix->billionths;
-  for (int i = 0; i < digits->behind_point; ++i) {
-    if (scale % 10 == 0) {
-      scale /= 10;
-    } else if (number % 10 == 0) {
-      number /= 10;
-    } else {
-      return std::nullopt;
-    }
+  constexpr size_t kLongest = 1000;
+  if (text.size() > kLongest) return std::nullopt;
+  const bool is_negative = take_sign(text);
+  std::string whole(take_digits(text)), fraction;
+  if (text.starts_with('.')) {
+    text.remove_prefix(1);
+    fraction = take_digits(text);
   }
-  if (number > kLargest / scale) return std::nullopt;
+  const auto unit = unit_of(text);
+  if ((whole.empty() && fraction.empty()) || !unit) return std::nullopt;
+  shift(whole, fraction, unit->decimal);
+  const Wide factor = static_cast<Wide>(1) << unit->binary;
   Quantity quantity;
-  quantity.billionths_ = number * scale * (is_negative ? -1 : 1);
-  quantity.is_binary_ = suffix->text.ends_with('i');
+  quantity.nano_ = std::min(whole_nanos(whole, factor) + fraction_nanos(fraction, factor), kMost * kNano);
+  if (is_negative) quantity.nano_ = -quantity.nano_;
+  quantity.form_ = unit->is_exponent ? Form::Exponent : unit->binary > 0 ? Form::Binary : Form::Decimal;
   return quantity;
 }
 
 std::optional<Quantity> Quantity::parse_json(const Json& json) {
-  if (json.is_string()) return parse(std::string_view(json.get_ref<const std::string&>()));
-  return json.is_number() ? parse(std::string_view(json.dump())) : std::nullopt;
-}
-
-std::string Quantity::text() const {
-  if (billionths_ == 0) return "0";
-  if (is_binary_ && billionths_ % kUnit == 0)
-    for (const Suffix& suffix : kBinary)
-      if (billionths_ % suffix.billionths == 0)
-        return decimal_text(billionths_ / suffix.billionths) + std::string(suffix.text);
-  if (is_binary_ && billionths_ % kUnit == 0) return decimal_text(billionths_ / kUnit);
-  for (const Suffix& suffix : kDecimal)
-    if (billionths_ % suffix.billionths == 0)
-      return decimal_text(billionths_ / suffix.billionths) + std::string(suffix.text);
-  return decimal_text(billionths_) + "n";
+  if (json.is_string()) return parse(json.get_ref<const std::string&>());
+  return json.is_number() ? parse(json.dump()) : std::nullopt;
 }
 
 Quantity& Quantity::operator+=(const Quantity& other) {
-  if (billionths_ == 0) is_binary_ = other.is_binary_;
-  billionths_ += other.billionths_;
+  if (nano_ == 0) form_ = other.form_;
+  nano_ = std::clamp(nano_ + other.nano_, -kWidest, kWidest);
   return *this;
+}
+
+std::string Quantity::binary_text() const {
+  Wide value = nano_ / kNano;
+  size_t unit = 0;
+  for (; unit < kBinaryUnits.size() && value % 1024 == 0; ++unit) value /= 1024;
+  return digits_of(value) + (unit == 0 ? std::string() : std::string(1, kBinaryUnits[unit - 1]) + "i");
+}
+
+std::string Quantity::text() const {
+  constexpr Wide kSmall = 1024 * kNano;
+  if (nano_ == 0) return "0";
+  const bool is_small = nano_ > -kSmall && nano_ < kSmall;
+  if (form_ == Form::Binary && !is_small && nano_ % kNano == 0) return binary_text();
+  Wide value = nano_;
+  size_t unit = 0;
+  for (; unit + 1 < kDecimalUnits.size() && value % 1000 == 0; ++unit) value /= 1000;
+  const int exponent = 3 * static_cast<int>(unit) - 9;
+  if (exponent == 0) return digits_of(value);
+  if (form_ == Form::Exponent) return digits_of(value) + "e" + std::to_string(exponent);
+  return digits_of(value) + kDecimalUnits[unit];
 }
 
 }  // namespace trainyard::api

@@ -10,32 +10,39 @@
 
 namespace trainyard::api {
 
-/// An amount of a resource as Kubernetes writes it: "500m", "1.5Gi", "2e3", 4. Exact: a whole number of billionths, up
-/// to 2^63 of the unit.
+/// An amount of a resource as Kubernetes writes it ("500m", "1536Mi", "8", "1e3"), exact to a billionth: what is finer
+/// is rounded away from zero, what is beyond 2^63 - 1 is cut down to that, as Kubernetes does. Sums may grow beyond.
 class Quantity {
  public:
   Quantity() = default;  ///< zero
-
-  /// None where `text` is no quantity, is finer than a billionth, or is too big.
   [[nodiscard]] static std::optional<Quantity> parse(std::string_view text);
-  /// Of a string or a number.
+  /// Of a text or a number.
   [[nodiscard]] static std::optional<Quantity> parse_json(const Json& json);
 
-  /// As Kubernetes itself would write it: the biggest suffix that needs no fraction, binary (Ki, Mi, …) where it was
-  /// given so.
+  /// The sum is written in the way of the first that is not zero.
+  Quantity& operator+=(const Quantity& other);
+  [[nodiscard]] friend Quantity operator+(Quantity one, const Quantity& other) { return one += other; }
+
+  /// By amount: 1Gi and 1024Mi are equal.
+  [[nodiscard]] friend bool operator==(const Quantity& a, const Quantity& b) { return a.nano_ == b.nano_; }
+  [[nodiscard]] friend std::strong_ordering operator<=>(const Quantity& a, const Quantity& b) {
+    return a.nano_ < b.nano_   ? std::strong_ordering::less
+           : a.nano_ > b.nano_ ? std::strong_ordering::greater
+                               : std::strong_ordering::equal;
+  }
+
+  /// The canonical form: a whole number before the largest unit that allows one. Binary units are given up for decimal
+  /// ones below 1024 and where there is a fraction, so that nothing is rounded.
   [[nodiscard]] std::string text() const;
 
-  /// The sum is written as the left side, or as the right where the left is zero.
-  Quantity& operator+=(const Quantity& other);
-  friend std::strong_ordering operator<=>(const Quantity& a, const Quantity& b) {
-    return a.billionths_ <=> b.billionths_;
-  }
-  friend bool operator==(const Quantity& a, const Quantity& b) { return a.billionths_ == b.billionths_; }
-
  private:
+  enum class Form { Decimal, Binary, Exponent };
   __extension__ using Wide = __int128;
-  Wide billionths_ = 0;
-  bool is_binary_ = false;
+
+  [[nodiscard]] std::string binary_text() const;  ///< of a whole number
+
+  Wide nano_ = 0;
+  Form form_ = Form::Decimal;
 };
 
 /// By name: cpu, memory, nvidia.com/gpu.

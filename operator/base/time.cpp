@@ -81,7 +81,9 @@ std::optional<TimePoint> parse_time(std::string_view text) {
   const auto offset = fraction ? take_offset(text) : std::nullopt;
   const year_month_day date(std::chrono::year(*year), std::chrono::month(static_cast<unsigned>(*month)),
                             std::chrono::day(static_cast<unsigned>(*day)));
-  if (!offset || !text.empty() || !date.ok() || *hour > 23 || *minute > 59 || *second > 60) return std::nullopt;
+  const bool fits = *year >= 1678 && *year <= 2261;  // into 64 bits of nanoseconds
+  if (!offset || !fits || !text.empty() || !date.ok() || *hour > 23 || *minute > 59 || *second > 60)
+    return std::nullopt;
   return sys_days(date) + hours(*hour) + minutes(*minute) + seconds(*second) + *fraction - *offset;
 }
 

@@ -1,0 +1,97 @@
+#include "api/validate.h"
+
+#include <catch2/catch.hpp>
+
+#include "unit/operator/api/samples.h"
+
+namespace trainyard::api {
+namespace {
+
+Json patched(const char* patch) {
+  Json json = sample_job();
+  json.merge_patch(Json::parse(patch));
+  return json;
+}
+
+std::string said(const char* patch) {
+  return validate(patched(patch), nullptr).message();
+}
+
+std::string said_on_update(const char* old_patch, const char* patch) {
+  const Json old_job = patched(old_patch);
+  return validate(patched(patch), &old_job).message();
+}
+
+const std::string k54 = "a23456789-123456789-123456789-123456789-123456789-1234";
+
+std::string named(const std::string& name, int workers) {
+  return Json{{"metadata", {{"name", name}}},
+              {"spec", {{"pytorchReplicaSpecs", {{"Worker", {{"replicas", workers}}}}}}}}
+      .dump();
+}
+
+}  // namespace
+
+TEST_CASE("validate: a job whose last service's name is too long is refused", "[api]") {
+  CHECK(said(named(k54, 10).c_str()).empty());
+  CHECK(said(named(k54, 11).c_str()) ==
+        "metadata.name: Invalid value: \"" + k54 +
+            "\": must be no more than 53 characters, since a service's name has no more than 63 and this job needs one "
+            "called \"" +
+            k54 + "-worker-10\"");
+}
+
+TEST_CASE("validate: an elastic job counts by the workers that it may grow to", "[api]") {
+  Json json = Json::parse(named(k54, 2));
+  json["spec"]["elasticPolicy"] = {{"minReplicas", 1}, {"maxReplicas", 11}};
+  CHECK_FALSE(said(json.dump().c_str()).empty());
+}
+
+TEST_CASE("validate: an elastic minimum above the maximum is refused", "[api]") {
+  CHECK(said(R"({"spec": {"elasticPolicy": {"minReplicas": 5, "maxReplicas": 2}}})") ==
+        "spec.elasticPolicy.minReplicas: Invalid value: 5: must be no more than spec.elasticPolicy.maxReplicas, 2");
+}
+
+TEST_CASE("validate: what was wrong before our own rules stays changeable", "[api]") {
+  const char* const wrong = R"({"spec": {"elasticPolicy": {"minReplicas": 5, "maxReplicas": 2}}})";
+  CHECK(said_on_update(wrong, wrong).empty());
+  CHECK_FALSE(said_on_update("{}", wrong).empty());
+}
+
+TEST_CASE("validate: managedBy can be neither set, nor changed, nor removed", "[api]") {
+  const char* const kueue = R"({"spec": {"runPolicy": {"managedBy": "kueue.x-k8s.io/multikueue"}}})";
+  const char* const own = R"({"spec": {"runPolicy": {"managedBy": "kubeflow.org/training-operator"}}})";
+  CHECK(said_on_update(kueue, kueue).empty());
+  CHECK(said_on_update("{}", kueue) ==
+        "spec.runPolicy.managedBy: Invalid value: \"kueue.x-k8s.io/multikueue\": field is immutable");
+  CHECK(said_on_update(kueue, own) ==
+        "spec.runPolicy.managedBy: Invalid value: \"kubeflow.org/training-operator\": field is immutable");
+  CHECK(said_on_update(kueue, "{}") == "spec.runPolicy.managedBy: Invalid value: null: field is immutable");
+}
+
+TEST_CASE("validate: the queue can be set, but neither changed nor removed", "[api]") {
+  const char* const day = R"({"spec": {"runPolicy": {"schedulingPolicy": {"queue": "day"}}}})";
+  const char* const night = R"({"spec": {"runPolicy": {"schedulingPolicy": {"queue": "night"}}}})";
+  CHECK(said_on_update("{}", day).empty());
+  CHECK(said_on_update(day, day).empty());
+  CHECK(said_on_update(day, night) ==
+        "spec.runPolicy.schedulingPolicy.queue: Invalid value: \"night\": spec.runPolicy.schedulingPolicy.queue is "
+        "immutable");
+  CHECK_FALSE(said_on_update(day, R"({"spec": {"runPolicy": {"schedulingPolicy": {}}}})").empty());
+  CHECK_FALSE(said_on_update(day, "{}").empty());
+}
+
+TEST_CASE("validate: a replica or template that is null or of another type is refused, not followed", "[api]") {
+  for (const char* const text :
+       {"null", "[]", "7", R"({"spec": 7})", R"({"spec": {"pytorchReplicaSpecs": {"Worker": null}}})",
+        R"({"spec": {"pytorchReplicaSpecs": {"Worker": {"template": {"spec": {"containers": [1, null]}}}}}})"})
+    CHECK_FALSE(validate(Json::parse(text), nullptr).is_allowed());
+  CHECK(said(R"({"spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 3000000000}}}})").find("whole number") !=
+        std::string::npos);
+}
+
+TEST_CASE("validate: a name that the API server will make up is not judged", "[api]") {
+  CHECK(said(R"({"metadata": {"name": null, "generateName": "run-"}})").empty());
+}
+
+}  // namespace trainyard::api
