@@ -27,7 +27,7 @@ TEST_CASE("parse_pod: what decisions need arrives, the rest is dropped", "[api]"
   CHECK(pod.uid == "u1");
   CHECK(pod.labels ==
         std::map<std::string, std::string>{{"training.kubeflow.org/replica-index", "1"}, {"trainyard.dev/x", "y"}});
-  CHECK(pod.annotations == std::map<std::string, std::string>{{kGenerationAnnotation, "3"}});
+  CHECK(pod.annotations == std::map<std::string, std::string>{{"trainyard.dev/generation", "3"}});
   REQUIRE(pod.controller);
   CHECK(pod.controller->uid == "j1");
   CHECK(pod.deleted == parse_time("2026-11-21T10:00:00Z"));
