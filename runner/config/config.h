@@ -95,7 +95,7 @@ struct Rendezvous {
 
 struct DeviceSection {
   DeviceChoice kind = DeviceChoice::Auto;
-  int64_t threads = 0;  ///< CPU threads a rank; 0 = the cores divided by the ranks of this host
+  int64_t threads = 0;  ///< CPU threads a rank; 0 = OMP_NUM_THREADS, else the cores divided by this host's ranks
 };
 
 struct Metrics {

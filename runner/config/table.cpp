@@ -136,7 +136,7 @@ void add_system(std::vector<Key>& table) {
       "kind", &DeviceSection::kind, kAny,
       "Where to compute; auto: cuda where there is a GPU, else cpu. `--device cpu` is short for `--device.kind cpu`.");
   device("threads", &DeviceSection::threads, between(0, 4096),
-         "CPU threads a rank; 0: the cores divided by the ranks of this host.")
+         "CPU threads a rank; 0: OMP_NUM_THREADS, else the cores divided by the ranks of this host.")
       .agreement = Agreement::PerRank;
 }
 

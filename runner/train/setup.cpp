@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <thread>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/text.h"
 #include "data/loaders.h"
 #include "train/demo/demo.h"
 
@@ -17,6 +20,7 @@ namespace {
 
 constexpr size_t kLargestConfigBytes = size_t{1} << 20;
 constexpr const char* kEmbedded = "embedded";
+constexpr int64_t kMostThreads = 4096;  // as device.threads
 
 DType dtype_of(config::Precision precision) {
   return precision == config::Precision::BFloat16 ? DType::BFloat16 : DType::Float32;
@@ -68,6 +72,10 @@ shard::Policy policy_of(const config::Config& config) {
 
 int threads_of(const config::DeviceSection& device, int local_world) {
   if (device.threads > 0) return static_cast<int>(device.threads);
+  // Who started the ranks may know of others on this host: torchrun, or the pods of a job on one machine.
+  const char* const told = std::getenv("OMP_NUM_THREADS");
+  if (const auto count = told ? parse_int(told) : std::nullopt; count && *count > 0)
+    return static_cast<int>(std::min<int64_t>(*count, kMostThreads));
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / local_world);
 }
 
