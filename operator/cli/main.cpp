@@ -1,0 +1,85 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "api/job.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "local/refusal.h"
+
+namespace trainyard::cli {
+namespace {
+
+constexpr int kDefect = 1, kUserError = 2;
+
+int report(std::string_view problem, int code) {
+  fmt::print(stderr, "trainyard-operator: {}: {}\n", code == kDefect ? "defect (please report it)" : "error", problem);
+  return code;
+}
+
+/// What CLI11 says, with the neighbour of a word that it does not know.
+std::string problem_of(const CLI::App& program, const CLI::ParseError& error) {
+  const CLI::App* command = &program;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  const std::vector<std::string> unknown = program.remaining(true);
+  std::vector<std::string> known;
+  for (const CLI::App* each : command->get_subcommands({})) known.push_back(each->get_name());
+  for (const CLI::Option* option : command->get_options())
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  const auto near = unknown.empty() ? std::nullopt : nearest(unknown.front(), known);
+  const std::string hint =
+      fmt::format("; {} --help tells what there is",
+                  command == &program ? "trainyard-operator" : "trainyard-operator " + command->get_name());
+  if (unknown.empty()) return error.what() + hint;
+  return fmt::format("unknown word '{}'{}{}", unknown.front(), near ? fmt::format(", did you mean '{}'?", *near) : "",
+                     hint);
+}
+
+/// Flags alone, or nothing: an old Deployment starts the operator so.
+bool means_serve(const std::vector<std::string>& words) {
+  if (words.empty()) return true;
+  return words.front().starts_with('-') && words.front() != "-h" && words.front() != "--help" &&
+         words.front() != "--version";
+}
+
+int run(int argc, char** argv) {
+  CLI::App program("Runs kubeflow.org/v1 PyTorchJobs.", "trainyard-operator");
+  int exit_code = 0;
+  program.set_version_flag("--version", std::string("trainyard-operator ") + TRAINYARD_VERSION);
+  program.require_subcommand(1);
+  add_serve(program, exit_code);
+  add_run(program, exit_code);
+  add_validate(program, exit_code);
+  add_render(program, exit_code);
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (means_serve(words)) words.insert(words.begin(), "serve");
+  std::ranges::reverse(words);  // as CLI11 wants them
+  try {
+    program.parse(std::move(words));
+    return exit_code;
+  } catch (const CLI::Success& wanted) {  // --help, --version
+    return program.exit(wanted);
+  } catch (const CLI::ParseError& error) {
+    return report(problem_of(program, error), kUserError);
+  }
+}
+
+}  // namespace
+}  // namespace trainyard::cli
+
+int main(int argc, char** argv) {
+  using namespace trainyard;
+  try {
+    return cli::run(argc, argv);
+  } catch (const local::Refusal& problem) {
+    return cli::report(problem.what(), cli::kUserError);
+  } catch (const api::ParseError& problem) {
+    return cli::report(problem.what(), cli::kUserError);
+  } catch (const std::exception& error) {
+    return cli::report(error.what(), cli::kDefect);
+  }
+}

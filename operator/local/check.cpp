@@ -1,0 +1,30 @@
+#include "local/check.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "api/job.h"
+#include "api/validate.h"
+#include "local/refusal.h"
+
+namespace trainyard::local {
+
+std::vector<std::string> problems_of(const Document& job) {
+  std::vector<std::string> problems;
+  api::Verdict verdict = api::validate_schema(job.content);
+  // The webhook sees only what the schema lets through.
+  if (verdict.is_allowed()) verdict = api::validate(job.content, nullptr);
+  for (const api::Violation& each : verdict.violations)
+    problems.push_back(
+        fmt::format("{}: {}{}{}", job.place_of(each.path), each.path, each.path.empty() ? "" : ": ", each.message));
+  return problems;
+}
+
+void refuse_invalid(const std::vector<Document>& jobs) {
+  std::vector<std::string> all;
+  for (const Document& job : jobs)
+    for (std::string& problem : problems_of(job)) all.push_back(std::move(problem));
+  if (!all.empty()) throw Refusal(fmt::format("{}", fmt::join(all, "\n")));
+}
+
+}  // namespace trainyard::local

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "api/pod.h"
+#include "base/time.h"
+#include "base/unique_fd.h"
+#include "local/console.h"
+#include "local/process.h"
+
+namespace trainyard::local {
+
+/// What stays the same over a container's restarts.
+struct ContainerSettings {
+  std::string name;   ///< of the container
+  std::string label;  ///< of its lines and its log: the pod's name, with several containers "pod/container"
+  bool is_init = false;
+  bool says_last_line = false;  ///< terminationMessagePolicy FallbackToLogsOnError
+  size_t colour = 0;
+  Program program;
+  std::filesystem::path log;               ///< its lines without prefix; the run's before lies beside it as .previous
+  std::string mark;                        ///< in the environment of all that it starts
+  std::filesystem::path termination_file;  ///< where it says why it ends
+};
+
+/// One container as its process, over restarts. Waiting → Running → Terminated, and Running again by start().
+class Container {
+ public:
+  Container(ContainerSettings settings, Console& console) : settings_(std::move(settings)), console_(console) {}
+  ~Container();
+  Container(const Container&) = delete;
+  Container& operator=(const Container&) = delete;
+
+  /// Throws Refusal, naming it, where it cannot be started.
+  void start(TimePoint now);
+  /// Its process has ended, `status` as waitpid() gives it.
+  void end(int status);
+  /// Prints what there is to read; no longer asks for more once all that hold the stream are gone.
+  void read_output();
+
+  [[nodiscard]] bool is_running() const { return state_.state == api::ContainerState::Running; }
+  [[nodiscard]] bool has_ended() const { return state_.state == api::ContainerState::Terminated; }
+  [[nodiscard]] bool has_failed() const { return has_ended() && state_.exit_code != 0; }
+  [[nodiscard]] const api::ContainerStatus& status() const { return state_; }
+  [[nodiscard]] const std::string& name() const { return settings_.name; }
+  [[nodiscard]] const std::string& label() const { return settings_.label; }
+  [[nodiscard]] bool is_init() const { return settings_.is_init; }
+  [[nodiscard]] const std::string& mark() const { return settings_.mark; }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  [[nodiscard]] const Program& program() const { return settings_.program; }
+  [[nodiscard]] int output() const { return output_.get(); }  ///< -1: none
+  /// Signals it and all it has started. True as long as any of them is there.
+  bool signal(int number) const;
+
+  // The back-off of a kubelet that restarts it in place.
+  /// When it may start again, having just ended: the first time at once, then after 10 s doubling to 5 min, from the
+  /// start again after 10 min of running.
+  void plan_restart(TimePoint now);
+  [[nodiscard]] std::optional<TimePoint> restart_at() const { return restart_at_; }
+  void call_off_restart() { restart_at_.reset(); }
+
+ private:
+  void print(std::string_view line);
+  void close_output();
+  void rotate_log() const;
+  [[nodiscard]] std::string termination_message() const;
+
+  ContainerSettings settings_;
+  Console& console_;
+  api::ContainerStatus state_{};
+  pid_t pid_ = 0;
+  UniqueFd output_, log_;
+  Lines lines_;
+  std::string last_line_;
+  TimePoint started_;
+  std::chrono::seconds back_off_{0};
+  std::optional<TimePoint> restart_at_;
+};
+
+}  // namespace trainyard::local

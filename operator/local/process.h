@@ -1,0 +1,31 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "local/root.h"
+
+namespace trainyard::local {
+
+/// One process that stands for a container.
+struct Program {
+  std::vector<std::string> command;      ///< run from the PATH of its environment
+  std::vector<std::string> environment;  ///< "NAME=value"
+  std::string folder;                    ///< "": where this program was started
+  std::vector<RootStep> root;            ///< empty: the machine's own
+  std::string staging;                   ///< an empty folder, for a root
+};
+
+struct Started {
+  pid_t pid = 0;    ///< also its process group
+  UniqueFd output;  ///< stdout and stderr in the order they were written; does not block
+};
+
+/// Starts it in a process group of its own, with an empty stdin; the kernel kills it when this process dies.
+/// Throws Refusal, without the process, where its root, folder or program is not to be had.
+[[nodiscard]] Started start(const Program& program);
+
+}  // namespace trainyard::local

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <list>
+#include <optional>
+#include <set>
+
+#include "local/job_run.h"
+#include "local/signals.h"
+
+namespace trainyard::local {
+
+/// The loop over all jobs of a run: waits for output, ends of processes, signals and due times, and lets the jobs act.
+/// One thread. When it is left, by whatever way, none of the containers' processes is left.
+class Session {
+ public:
+  Session(std::list<JobRun>& jobs, Console& console);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  /// Until all jobs are done. The signal that ended it, none where it was none.
+  std::optional<int> run();
+  /// In order: SIGTERM, grace, SIGKILL.
+  void stop_all();
+
+ private:
+  struct Owner {
+    JobRun& job;
+    PodRun& pod;
+    Container& container;
+  };
+
+  void turn();
+  void wait_for_something();
+  void take_signals();
+  void on_signal(int number);
+  void reap();
+  void end_strays() const;
+  [[nodiscard]] std::optional<Owner> owner_of(pid_t pid);
+  [[nodiscard]] bool are_all_done() const;
+
+  std::list<JobRun>& jobs_;
+  Console& console_;
+  Signals signals_;
+  std::optional<int> signal_;  ///< that asked for the end
+  bool is_stopping_ = false;
+};
+
+}  // namespace trainyard::local
