@@ -43,7 +43,7 @@ PREPARE = {
 }
 
 FENCE = re.compile(r"^( *)```(.*)$")
-COMMAND = re.compile(r"^(\$ )?(trainyard (train|launch|evaluate|generate|tokenizer|checkpoint|config)\b(?!:)|\./(quickstart|check)\b|mpirun )", re.M)
+COMMAND = re.compile(r"^(\$ )?(trainyard-operator |trainyard (train|launch|evaluate|generate|tokenizer|checkpoint|config)\b(?!:)|\./(quickstart|check)\b|mpirun )", re.M)
 
 
 def blocks_of(text):

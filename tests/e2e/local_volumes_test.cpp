@@ -1,0 +1,61 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "local_job.h"
+
+using namespace trainyard::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A job whose worker sees a ConfigMap, a Secret, an emptyDir and a claim at paths that no machine has.
+std::string job_with_volumes() {
+  ScriptJob job;
+  job.worker =
+      "cat /settings/a.txt /etc/trainyard-test/secret/key; echo >/scratch/x && ls /scratch; "
+      "ls /claims/data; echo kept >/claims/data/$(ls /claims/data | wc -l); touch /settings/b 2>/dev/null || echo "
+      "read-only; pwd";
+  job.pod =
+      "volumes: [{name: c, configMap: {name: settings}}, {name: s, secret: {secretName: keys}}, {name: e, emptyDir: "
+      "{}}, "
+      "{name: p, persistentVolumeClaim: {claimName: data}}], ";
+  job.container =
+      "volumeMounts: [{name: c, mountPath: /settings}, {name: s, mountPath: /etc/trainyard-test/secret}, "
+      "{name: e, mountPath: /scratch}, {name: p, mountPath: /claims/data}], ";
+  return "kind: ConfigMap\nmetadata: {name: settings}\ndata: {a.txt: \"from the map\\n\"}\n---\n"
+         "kind: Secret\nmetadata: {name: keys}\nstringData: {key: \"from the secret\\n\"}\n---\n" +
+         job.yaml();
+}
+
+}  // namespace
+
+TEST_CASE("run: volumes are where they are mounted, and a claim is kept from run to run", "[local]") {
+  const LocalRun local;
+  const Ended first = local.run(job_with_volumes());
+  CAPTURE(first.all());
+  if (has(first.err, "cannot be mounted")) return skip("this kernel lets nobody mount");
+  CHECK(first.code == 0);
+  for (const char* const line : {"from the map", "from the secret", "x", "read-only", fs::current_path().c_str()})
+    CHECK(has(first.out, fmt::format("j-worker-0 | {}\n", line)));
+  const Ended second = local.run(job_with_volumes());
+  CHECK(has(second.out, "j-worker-0 | 0\n"));
+  CHECK(text_of_file(local.folder() / "volumes/data/1") == "kept\n");
+  CHECK_FALSE(fs::exists("/claims"));
+  CHECK_FALSE(fs::exists("/etc/trainyard-test"));
+}
+
+TEST_CASE("run: volumes take no root", "[local]") {
+  if (::geteuid() != 0) return skip("not root, so the case before has shown it");
+  const LocalRun local;
+  Command command = local.command(job_with_volumes());
+  fs::permissions(local.base(), fs::perms::all);
+  command.words = Words{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"} + command.words;
+  const Ended ended = run(command);
+  CAPTURE(ended.all());
+  if (has(ended.err, "cannot be mounted")) return skip("this kernel gives user namespaces to root alone");
+  if (has(ended.err, "Permission denied") && ended.code == 127) return skip("the program lies where nobody may run it");
+  CHECK(ended.code == 0);
+  CHECK(has(ended.out, "j-worker-0 | from the secret\n"));
+}
