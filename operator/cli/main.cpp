@@ -9,6 +9,8 @@
 #include "api/job.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "http/listener.h"
+#include "kube/kubeconfig.h"
 #include "local/refusal.h"
 
 namespace trainyard::cli {
@@ -78,6 +80,10 @@ int main(int argc, char** argv) {
   } catch (const local::Refusal& problem) {
     return cli::report(problem.what(), cli::kUserError);
   } catch (const api::ParseError& problem) {
+    return cli::report(problem.what(), cli::kUserError);
+  } catch (const kube::ConfigError& problem) {
+    return cli::report(problem.what(), cli::kUserError);
+  } catch (const http::ListenError& problem) {
     return cli::report(problem.what(), cli::kUserError);
   } catch (const std::exception& error) {
     return cli::report(error.what(), cli::kDefect);
