@@ -37,7 +37,9 @@ TEST_CASE("run: volumes are where they are mounted, and a claim is kept from run
   CAPTURE(first.all());
   if (has(first.err, "cannot be mounted")) return skip("this kernel lets nobody mount");
   CHECK(first.code == 0);
-  for (const char* const line : {"from the map", "from the secret", "x", "read-only", fs::current_path().c_str()})
+  const std::string here = fs::current_path();
+  for (const std::string& line : {std::string("from the map"), std::string("from the secret"), std::string("x"),
+                                  std::string("read-only"), here})
     CHECK(has(first.out, fmt::format("j-worker-0 | {}\n", line)));
   const Ended second = local.run(job_with_volumes());
   CHECK(has(second.out, "j-worker-0 | 0\n"));
