@@ -84,11 +84,10 @@ void Container::read_output() {
     if (got < 0 && errno == EAGAIN) return;
     if (got <= 0) return close_output();
     const std::string_view bytes(block.data(), static_cast<size_t>(got));
-    if (::write(log_.get(), bytes.data(), bytes.size()) < 0 && state_.message.empty()) {
-      state_.message = std::system_category().message(errno);  // said once; the console has the lines
-      console_.warning(fmt::format("{}: {}", settings_.log.string(), state_.message));
-    }
-    lines_.add(bytes, std::chrono::steady_clock::now(), [this](std::string_view line) { print(line); });
+    const Lines::Sink show = [this](std::string_view text) { console_.state(settings_.label, settings_.colour, text); };
+    lines_.add(
+        bytes, std::chrono::steady_clock::now(), [this](std::string_view line) { print(line); },
+        console_.columns() > 0 ? show : nullptr);
   }
 }
 
@@ -100,6 +99,11 @@ void Container::close_output() {
 
 void Container::print(std::string_view line) {
   if (!line.empty()) last_line_ = line.substr(0, kMaxMessage);
+  const std::string logged = std::string(line) + "\n";
+  if (::write(log_.get(), logged.data(), logged.size()) < 0 && state_.message.empty()) {
+    state_.message = std::system_category().message(errno);  // said once; the console has the lines
+    console_.warning(fmt::format("{}: {}", settings_.log.string(), state_.message));
+  }
   console_.line(settings_.label, settings_.colour, line);
 }
 

@@ -138,6 +138,9 @@ void JobRun::create_pod(const decide::Create& wanted, TimePoint now) {
 PodPlace JobRun::place_for(const Json& pod) {
   Variables variables = gpu_variables(pod);
   variables["HOSTNAME"] = text_at(pod, "/metadata/name");
+  // The trainer draws its bar where somebody sees it: our terminal, though what it writes to is a pipe.
+  if (const size_t columns = place_.console.columns(); columns > 0)
+    variables["TRAINYARD_TERMINAL_COLUMNS"] = fmt::format("{}", columns);
   int pods = 0;
   for (const auto& [type, replica] : job_.spec.replicas) pods += replica.replicas;
   if (!std::getenv("OMP_NUM_THREADS"))  // else each of them would take all cores for itself

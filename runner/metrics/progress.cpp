@@ -31,7 +31,14 @@ std::string bar_of(double fraction, size_t width) {
   return bar;
 }
 
+/// The width of the terminal that a program which passes our output on says it has; 0: none says so.
+size_t columns_elsewhere() {
+  const char* const text = std::getenv("TRAINYARD_TERMINAL_COLUMNS");
+  return text ? static_cast<size_t>(std::clamp<int64_t>(parse_int(text).value_or(0), 0, 1000)) : 0;
+}
+
 size_t terminal_columns(std::FILE* output) {
+  if (const size_t columns = columns_elsewhere(); columns > 0) return columns;
   winsize size{};
   constexpr size_t kUsual = 80;  // some terminals (a serial line, a container's) say 0
   return ::ioctl(::fileno(output), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
@@ -69,7 +76,8 @@ bool can_redraw(bool is_terminal, const char* term, const char* no_color) {
 
 ProgressDisplay::Mode ProgressDisplay::mode_of(std::FILE* output) {
   // mpirun gives a rank a terminal of its own making, also where its own output is a pipe.
-  const bool is_terminal = ::isatty(::fileno(output)) == 1 && !std::getenv("OMPI_COMM_WORLD_RANK");
+  const bool is_own = ::isatty(::fileno(output)) == 1 && !std::getenv("OMPI_COMM_WORLD_RANK");
+  const bool is_terminal = is_own || columns_elsewhere() > 0;
   const bool redraw = can_redraw(is_terminal, std::getenv("TERM"), std::getenv("NO_COLOR"));
   return redraw ? Mode::Bar : Mode::Lines;
 }

@@ -43,3 +43,14 @@ TEST_CASE("lines: of a progress bar one state a second and the last one are pass
   pieces.push_back("\ndone\n");
   CHECK(lines_of(pieces) == Texts{"0%", "10%", "20%", "24%", "done"});
 }
+
+TEST_CASE("lines: where states can be shown each is, and lines have no trace of them", "[console]") {
+  Lines lines;
+  Texts out, states;
+  const auto sink = [&](std::string_view line) { out.emplace_back(line); };
+  const auto show = [&](std::string_view text) { states.emplace_back(text); };
+  for (const char* const piece : {"begin\n\r\x1b[K1 %", "\r\x1b[K2 %", "\r\x1b[Ka line\n\r\x1b[K2 %", "\n", "end\n"})
+    lines.add(piece, Lines::Clock::time_point(1h), sink, show);
+  CHECK(out == Texts{"begin", "a line", "2 %", "end"});
+  CHECK(states == Texts{"1 %", "2 %", "", "2 %", ""});
+}
