@@ -49,7 +49,6 @@ class Run {
   void sample(const char* title);
   void say(const std::string& line);
 
-  const config::Loaded& loaded_;
   const config::Config& config_;
   const World& world_;
   bool is_saved_ = true;  ///< what the last save came to
@@ -68,8 +67,7 @@ class Run {
 
 /// model_config_of and others read files that every rank sees alike, so they fail on every rank alike.
 Run::Run(const config::Loaded& loaded, const World& world)
-    : loaded_(loaded),
-      config_(loaded.config),
+    : config_(loaded.config),
       world_(world),
       model_config_(model_config_of(config_.model)),
       tokenizer_(tokenizer_of(config_.data)),
