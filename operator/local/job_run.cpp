@@ -204,7 +204,8 @@ void JobRun::remove(const decide::Delete& wanted, TimePoint now) {
 
 void JobRun::prepare_token(const decide::Create& wanted) {
   Entries entries{{"token", job_token(OperatorKey::random(), job_.ns, job_.name, job_.uid)}};
-  for (const auto& [key, value] : wanted.object.value("stringData", Json::object()).items()) entries[key] = value;
+  const Json others = wanted.object.value("stringData", Json::object());
+  for (const auto& [key, value] : others.items()) entries[key] = value;
   input_.secrets[job_.ns + "/" + wanted.name] = std::move(entries);
   token_is_there_ = true;
 }
