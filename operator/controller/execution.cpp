@@ -115,8 +115,17 @@ void Execution::run_prepare() {
 }
 
 void Execution::run_writes() {
-  begin(plan_.creates.size() + plan_.patches.size() + plan_.deletes.size() + 1,
-        [this] { done_(has_failed_ ? Outcome::Failed : Outcome::Done); });
+  const auto now = std::chrono::steady_clock::now();
+  std::vector<std::pair<Kind, std::string>> foreign;
+  if (now - memory_->foreign_checked >= kForeignInterval) {
+    for (const std::string& name : memory_->foreign_pods) foreign.emplace_back(Kind::Pod, name);
+    for (const std::string& name : memory_->foreign_services) foreign.emplace_back(Kind::Service, name);
+    memory_->foreign_checked = now;
+  }
+  begin(plan_.creates.size() + plan_.patches.size() + plan_.deletes.size() + foreign.size() + 1, [this] {
+    done_(has_failed_ ? Outcome::Failed : has_news_ ? Outcome::Stale : Outcome::Done);
+  });
+  for (const auto& [kind, name] : foreign) look_for_foreign(kind, name);
   for (const decide::Delete& wanted : plan_.deletes) remove(wanted);
   for (const decide::Create& wanted : plan_.creates) create(wanted);
   for (const decide::Patch& wanted : plan_.patches) patch(wanted);
@@ -195,6 +204,18 @@ void Execution::look_who_has(const decide::Create& wanted) {
                        }
                        self->finish_one();
                      });
+}
+
+/// Whether a name that something else had is free by now.
+void Execution::look_for_foreign(Kind kind, const std::string& name) {
+  hands_.client.call(
+      kube::get(path(kind, name)), [self = shared_from_this(), kind, name](const kube::Result<Json>& reply) {
+        if (!reply && reply.error().kind == ErrorKind::NotFound) {
+          (kind == Kind::Pod ? self->memory_->foreign_pods : self->memory_->foreign_services).erase(name);
+          self->has_news_ = true;
+        }
+        self->finish_one();
+      });
 }
 
 void Execution::patch(const decide::Patch& wanted) {

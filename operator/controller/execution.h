@@ -23,9 +23,12 @@ struct Hands {
   decide::GangScheduler gang_scheduler;
 };
 
+/// Names that something else has are not watched: they are looked for so often.
+inline constexpr std::chrono::seconds kForeignInterval{10};
+
 enum class Outcome {
   Done,
-  Stale,   ///< the job had changed: nothing was done, and the newer one is known now
+  Stale,   ///< more is known now than was decided by: to be looked at again at once
   Failed,  ///< something was refused or its fate is unknown: to be looked at again after a rest
 };
 
@@ -54,6 +57,7 @@ class Execution : public std::enable_shared_from_this<Execution> {
   void on_made(const decide::Create& wanted, const Json& object);
   void on_refused(const decide::Create& wanted, const kube::ApiError& error);
   void look_who_has(const decide::Create& wanted);
+  void look_for_foreign(decide::Kind kind, const std::string& name);
   void patch(const decide::Patch& wanted);
   void remove(const decide::Delete& wanted);
   void on_removed(const decide::Delete& wanted, const kube::Result<Json>& reply);
@@ -67,7 +71,7 @@ class Execution : public std::enable_shared_from_this<Execution> {
   std::shared_ptr<Memory> memory_;
   decide::Plan plan_;
   OnDone done_;
-  bool has_failed_ = false;
+  bool has_failed_ = false, has_news_ = false;
   size_t pending_ = 0;
   std::function<void()> next_;
 };

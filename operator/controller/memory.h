@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <set>
@@ -17,9 +18,10 @@ struct Memory {
   bool token_is_there = false, network_policy_is_there = false;
   std::map<std::string, std::string> refused;  ///< names whose creation the API refused last, and its reason
   std::set<std::string> foreign_pods, foreign_services;
-  std::optional<api::Progress> progress;  ///< as rank 0 told last
-  int failures = 0;                       ///< looks in a row that could not be carried out
-  std::unordered_set<size_t> said;        ///< hashes of what is said once
+  std::chrono::steady_clock::time_point foreign_checked{};  ///< when these were last looked for
+  std::optional<api::Progress> progress;                    ///< as rank 0 told last
+  int failures = 0;                                         ///< looks in a row that could not be carried out
+  std::unordered_set<size_t> said;                          ///< hashes of what is said once
 
   /// True the first time.
   bool is_new(const std::string& text) {
