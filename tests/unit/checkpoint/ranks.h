@@ -5,6 +5,7 @@
 #include <exception>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,7 +23,7 @@ using std::chrono::milliseconds;
 template <typename Body>
 auto run_ranks(int world, const Body& body) {
   using Seen = decltype(body(0));
-  std::vector<Seen> seen(static_cast<size_t>(world));
+  std::vector<std::optional<Seen>> seen(static_cast<size_t>(world));  // a vector of bool has no element a thread
   std::vector<std::exception_ptr> errors(static_cast<size_t>(world));
   {
     std::vector<std::jthread> threads;
@@ -37,7 +38,9 @@ auto run_ranks(int world, const Body& body) {
   }
   for (const auto& error : errors)
     if (error) std::rethrow_exception(error);
-  return seen;
+  std::vector<Seen> all;
+  for (std::optional<Seen>& each : seen) all.push_back(std::move(*each));
+  return all;
 }
 
 inline float element(const std::string& name, int64_t index, int64_t step) {
