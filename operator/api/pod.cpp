@@ -1,7 +1,8 @@
 #include "api/pod.h"
 
 #include <algorithm>
-#include <charconv>
+
+#include "base/text.h"
 
 namespace trainyard::api {
 namespace {
@@ -89,13 +90,6 @@ std::string variable_of(const Json& object, std::string_view name) {
   return value;
 }
 
-std::optional<int64_t> number_of(const std::string& text) {
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() && !text.empty() ? std::optional(number)
-                                                                                   : std::nullopt;
-}
-
 }  // namespace
 
 Pod parse_pod(const Json& object) {
@@ -108,7 +102,7 @@ Pod parse_pod(const Json& object) {
   const auto usual_grace = int_at(object, "/spec/terminationGracePeriodSeconds").value_or(30);
   pod.grace_seconds = int_at(object, "/metadata/deletionGracePeriodSeconds").value_or(usual_grace);
   pod.restart_policy = text_at(object, "/spec/restartPolicy");
-  pod.generation = number_of(variable_of(object, kGenerationVariable));
+  pod.generation = parse_int(variable_of(object, kGenerationVariable));
   pod.nnodes = variable_of(object, "PET_NNODES");
   pod.conditions = parse_pod_conditions(object);
   add_containers(object, "/status/initContainerStatuses", true, pod.containers);

@@ -34,6 +34,8 @@ class Quantity {
   /// The canonical form: a whole number before the largest unit that allows one. Binary units are given up for decimal
   /// ones below 1024 and where there is a fraction, so that nothing is rounded.
   [[nodiscard]] std::string text() const;
+  /// The nearest double.
+  [[nodiscard]] double value() const { return static_cast<double>(nano_) / 1e9; }
 
  private:
   enum class Form { Decimal, Binary, Exponent };

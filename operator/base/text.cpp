@@ -1,6 +1,7 @@
 #include "base/text.h"
 
 #include <algorithm>
+#include <charconv>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -34,6 +35,17 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
     if (!best || distance < best_distance) best = candidate, best_distance = distance;
   }
   return best;
+}
+
+std::optional<int64_t> parse_int(std::string_view text) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
 }
 
 }  // namespace trainyard

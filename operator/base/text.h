@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,5 +11,11 @@ namespace trainyard {
 /// The known word nearest to `word` by edit distance, for "did you mean …"; none where nothing is near (more than a
 /// third of the longer word would have to change).
 [[nodiscard]] std::optional<std::string> nearest(std::string_view word, std::span<const std::string> known);
+
+/// The whole of `text` as a decimal number; none where it is something else.
+[[nodiscard]] std::optional<int64_t> parse_int(std::string_view text);
+
+/// Every `from`, which is not empty, becomes `to`.
+void replace_all(std::string& text, std::string_view from, std::string_view to);
 
 }  // namespace trainyard

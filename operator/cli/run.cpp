@@ -18,7 +18,8 @@ void add_run(CLI::App& program, int& exit_code) {
       ->add_option("--dir", options->folder, "Where logs, status and claims' folders go (default: trainyard-run/JOB)")
       ->type_name("FOLDER");
   add_restart_scope(*command, options->decisions);
-  command->add_option("arguments", options->arguments, "After --: added to the arguments of the containers named pytorch")
+  command
+      ->add_option("arguments", options->arguments, "After --: added to the arguments of the containers named pytorch")
       ->type_name("")
       ->option_text("[-- ARGUMENT...]");
   command->footer(

@@ -8,6 +8,7 @@
 #include <memory>
 #include <sstream>
 
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/settings.h"
 #include "decide/objects.h"
@@ -33,11 +34,6 @@ std::string read_file(const std::string& path) {
   if (!file || !(text << file.rdbuf()))
     throw local::Refusal(fmt::format("--pytorch-init-container-template-file: {} cannot be read", path));
   return text.str();
-}
-
-void replace_all(std::string& text, const std::string& from, const std::string& to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
 }
 
 /// The reference's template is text with three places to fill in; the master's is filled in for each job.
@@ -68,13 +64,15 @@ serve::Options options_of(Flags flags) {
 
 void add_watch_flags(CLI::App& command, Flags& flags) {
   serve::Options& options = flags.options;
-  command.add_option("--kubeconfig", options.kubeconfig,
-                     "How to reach the API. Without it: $KUBECONFIG, else the pod's own identity, else ~/.kube/config.");
+  command.add_option(
+      "--kubeconfig", options.kubeconfig,
+      "How to reach the API. Without it: $KUBECONFIG, else the pod's own identity, else ~/.kube/config.");
   command.add_option("--context", options.context, "Of the kubeconfig; without it its current one.");
   command
-      .add_option("--namespace", options.ns,
-                  "Watch this namespace alone; needs no cluster role. Lost nodes and gangs that can never fit are then\n"
-                  "not recognised.")
+      .add_option(
+          "--namespace", options.ns,
+          "Watch this namespace alone; needs no cluster role. Lost nodes and gangs that can never fit are then\n"
+          "not recognised.")
       ->envname("KUBEFLOW_NAMESPACE");
   command.add_option("--kube-api-qps", options.kube_api_qps,
                      "At most so many requests a second; 0: as many as the server answers well.");
@@ -86,16 +84,19 @@ void add_watch_flags(CLI::App& command, Flags& flags) {
 void add_decision_flags(CLI::App& command, Flags& flags) {
   decide::Settings& decisions = flags.options.decisions;
   add_restart_scope(command, decisions);
-  command.add_option("--node-lost-grace", flags.node_lost_grace_seconds,
-                     "A node that is not ready for so long is lost, and its gangs restart elsewhere.")
+  command
+      .add_option("--node-lost-grace", flags.node_lost_grace_seconds,
+                  "A node that is not ready for so long is lost, and its gangs restart elsewhere.")
       ->transform(CLI::AsNumberWithUnit(std::map<std::string, int64_t>{{"s", 1}, {"m", 60}, {"h", 3600}}))
       ->option_text("TIME (60s)");
-  command.add_option("--node-fault-conditions", decisions.node_faults,
-                     "Conditions of a node that, where True, drive gangs off it.")
+  command
+      .add_option("--node-fault-conditions", decisions.node_faults,
+                  "Conditions of a node that, where True, drive gangs off it.")
       ->delimiter(',')
       ->capture_default_str();
-  command.add_option("--gang-scheduler-name", flags.gang_scheduler,
-                     "none, volcano, or the name of a scheduler of scheduler-plugins: a PodGroup is made for each job.");
+  command.add_option(
+      "--gang-scheduler-name", flags.gang_scheduler,
+      "none, volcano, or the name of a scheduler of scheduler-plugins: a PodGroup is made for each job.");
   command.add_option("--pytorch-init-container-image", decisions.init_image,
                      "Of the container in which workers wait for their master's name.");
   command.add_option("--pytorch-init-container-max-tries", decisions.init_max_tries, "Two seconds apart.");
@@ -118,7 +119,7 @@ void add_server_flags(CLI::App& command, Flags& flags) {
       ->capture_default_str();
   command.add_option("--webhook-secret-name", options.webhook_secret, "Where its certificates are kept.")
       ->capture_default_str();
-  command.add_option("--progress-url", options.progress_url,
+  command.add_option("--progress-url", options.decisions.progress_url,
                      "Where jobs post their progress, if not at the webhook's service.");
   command.add_option("--zap-log-level,--log-level", flags.log_level, "debug, info, warn or error.")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}));

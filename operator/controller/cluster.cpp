@@ -98,22 +98,11 @@ void Cluster::start() {
   if (settings_.gang_scheduler != decide::GangScheduler::None) begin(pod_groups_, "podgroups");
 }
 
-std::string Cluster::waits_for() const {
-  std::string names;
-  const auto add = [&](bool is_there, const char* name) {
-    if (!is_there) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
-  };
-  add(jobs_.is_synced(), "pytorchjobs");
-  add(pods_.is_synced(), "pods");
-  add(services_.is_synced(), "services");
-  add(autoscalers_.is_synced(), "horizontalpodautoscalers");
-  add(!settings_.watches_nodes || nodes_.is_synced(), "nodes");
-  add(settings_.gang_scheduler == decide::GangScheduler::None || pod_groups_.is_synced(), "podgroups");
-  return names;
-}
-
 bool Cluster::is_synced() const {
-  return waits_for().empty();
+  const bool has_nodes = !settings_.watches_nodes || nodes_.is_synced();
+  const bool has_groups = settings_.gang_scheduler == decide::GangScheduler::None || pod_groups_.is_synced();
+  return jobs_.is_synced() && pods_.is_synced() && services_.is_synced() && autoscalers_.is_synced() && has_nodes &&
+         has_groups;
 }
 
 std::shared_ptr<const WatchedJob> Cluster::job(const std::string& key) const {

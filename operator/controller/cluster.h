@@ -39,7 +39,6 @@ class Cluster {
 
   void start();
   [[nodiscard]] bool is_synced() const;
-  [[nodiscard]] std::string waits_for() const;  ///< the kinds that are not there yet, for messages
 
   [[nodiscard]] std::shared_ptr<const WatchedJob> job(const std::string& key) const;
   void for_each_job(const std::function<void(const WatchedJob&)>& look) const;

@@ -29,7 +29,8 @@ Reconciler::Reconciler(kube::Client& client, kube::EventRecorder& events, Counte
       settings_(std::move(settings)),
       hooks_(std::move(hooks)),
       cluster_(
-          client, settings_.cluster, [this](const auto& before, const auto& after) { job_changed(before, after); },
+          client, {settings_.ns, settings_.decisions.gang_scheduler, settings_.decisions.watches_nodes},
+          [this](const auto& before, const auto& after) { job_changed(before, after); },
           [this](const std::string& changed) { add(changed); }, hooks_.on_trouble) {}
 
 void Reconciler::start() {
@@ -129,7 +130,7 @@ void Reconciler::reconcile(const std::string& key) {
   if (!memory->foreign_pods.empty() || !memory->foreign_services.empty()) queue_.add_at(key, began + kForeignInterval);
   const auto decided_in = Steady::now() - began;
   const auto execution = std::make_shared<Execution>(
-      Hands{client_, cluster_, events_, counters_, key_, settings_.cluster.gang_scheduler}, job, memory,
+      Hands{client_, cluster_, events_, counters_, key_, settings_.decisions.gang_scheduler}, job, memory,
       std::move(plan), [this, key, memory, decided_in](Outcome outcome) { finish(key, memory, outcome, decided_in); });
   execution->start();
 }

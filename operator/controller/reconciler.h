@@ -17,7 +17,7 @@ class Reconciler {
  public:
   struct Settings {
     decide::Settings decisions;
-    Cluster::Settings cluster;
+    std::string ns;  ///< "": all
   };
 
   /// Who else wants to know: of each change of a job (either may be null), and what the API refuses of the watches.

@@ -1,5 +1,7 @@
 #include "decide/converge.h"
 
+#include <optional>
+
 #include "decide/failures.h"
 #include "decide/names.h"
 
@@ -13,10 +15,6 @@ void make_room(Draft& draft, const api::Pod& pod) {
   if (!is_on_lost_node(pod, draft)) return draft.remove(pod);
   // Its kubelet will not confirm. The new generation makes what may still run there harmless.
   draft.plan.deletes.push_back({Kind::Pod, pod.name, pod.uid, 0});
-}
-
-bool is_outdated(const Draft& draft, const api::Pod& pod) {
-  return generation_of(pod, draft.status) != draft.status.restarts.generation;
 }
 
 /// A pod that hangs in Terminating on a node that is gone for good. Under replica scope no generation fences it off, so
@@ -37,8 +35,7 @@ void prepare(Draft& draft) {
   const api::Job& job = draft.job();
   if (!draft.seen.token_is_there)
     draft.plan.prepare.push_back({Kind::Secret, token_secret_name(job), token_secret_object(job, draft.settings)});
-  const auto wanted = job.annotations.find(kNetworkPolicyAnnotation);
-  if (wanted != job.annotations.end() && wanted->second == "true" && !draft.seen.network_policy_is_there)
+  if (annotation_of(job, kNetworkPolicyAnnotation) == "true" && !draft.seen.network_policy_is_there)
     draft.plan.prepare.push_back({Kind::NetworkPolicy, network_policy_name(job), network_policy_object(job)});
 }
 
@@ -46,14 +43,15 @@ void prepare(Draft& draft) {
 
 void converge(Draft& draft) {
   const bool waits = must_wait(draft);
-  const Placement placement{draft.status.restarts.generation, nodes_to_avoid(draft)};
+  std::optional<Placement> placement;  // made for the first pod that needs it, as it looks at every node
   for (const Replica& replica : draft.gang.replicas) {
     const bool is_free = !replica.pod && !draft.seen.foreign_pods.contains(replica.name);
-    if (replica.pod && (is_outdated(draft, *replica.pod) || hangs_on_gone_node(draft, *replica.pod))) {
+    if (replica.pod && (!is_current(*replica.pod, draft.status) || hangs_on_gone_node(draft, *replica.pod))) {
       make_room(draft, *replica.pod);
     } else if (is_free && !waits) {
+      if (!placement) placement = {draft.status.restarts.generation, nodes_to_avoid(draft)};
       draft.plan.creates.push_back(
-          {Kind::Pod, replica.name, pod_object(draft.job(), replica, draft.settings, placement)});
+          {Kind::Pod, replica.name, pod_object(draft.job(), replica, draft.settings, *placement)});
     }
     if (!replica.service && !draft.seen.foreign_services.contains(replica.name))
       draft.plan.creates.push_back({Kind::Service, replica.name, service_object(draft.job(), replica)});

@@ -68,15 +68,12 @@ void add_our_own(Environment& environment, const api::Job& job, int64_t generati
 }  // namespace
 
 int port_of(const api::ReplicaSpec& spec) {
-  const Json* const containers = find(spec.pod_template, "/spec/containers");
-  if (!containers || !containers->is_array()) return api::kDefaultPort;
-  for (const Json& container : *containers) {
-    const Json* const ports = find(container, "/ports");
-    if (text_at(container, "/name") != api::kContainerName || !ports || !ports->is_array()) continue;
-    for (const Json& port : *ports)
-      if (text_at(port, "/name") == api::kPortName)
-        return static_cast<int>(int_at(port, "/containerPort").value_or(api::kDefaultPort));
-  }
+  const Json* const container = training_container(spec.pod_template);
+  const Json* const ports = container ? list_at(*container, "/ports") : nullptr;
+  if (!ports) return api::kDefaultPort;
+  for (const Json& port : *ports)
+    if (text_at(port, "/name") == api::kPortName)
+      return static_cast<int>(int_at(port, "/containerPort").value_or(api::kDefaultPort));
   return api::kDefaultPort;
 }
 

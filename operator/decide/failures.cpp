@@ -15,7 +15,7 @@ constexpr int kPeerLost = 138, kTerminated = 143;
 /// Reasons that a kubelet or the control plane gives a pod that it ends itself.
 constexpr std::array kDisruptions = {"Evicted",  "NodeLost",    "NodeShutdown", "Terminated",
                                      "Shutdown", "Preempting",  "NodeAffinity", "UnexpectedAdmissionError",
-                                     "OutOfcpu", "OutOfmemory", "OutOfpods",    "PodDeleted"};
+                                     "OutOfcpu", "OutOfmemory", "OutOfpods"};
 
 const api::PodCondition* disruption_target(const api::Pod& pod) {
   for (const api::PodCondition& one : pod.conditions)
@@ -81,8 +81,7 @@ std::optional<Loss> loss_of_pod(const Replica& replica, const Draft& draft) {
 }
 
 std::optional<Loss> loss_of(const Replica& replica, const Draft& draft) {
-  if (replica.pod && generation_of(*replica.pod, draft.status) == draft.status.restarts.generation)
-    return loss_of_pod(replica, draft);
+  if (replica.pod && is_current(*replica.pod, draft.status)) return loss_of_pod(replica, draft);
   if (replica.pod || !draft.status.restarts.formed) return std::nullopt;  // of an earlier life, or not made yet
   return Loss{&replica, true, {replica.name, "", std::nullopt, "PodDeleted", "the pod is gone", draft.now}};
 }

@@ -43,8 +43,8 @@ std::optional<std::string> what_lacks(const api::Node& node, const api::Resource
 
 /// "no node has label pool=gpu", "no node offers 8 nvidia.com/gpu": of one pod alone.
 std::string why_one_never_fits(const Draft& draft, const Replica& replica) {
-  const Json* const given = find(replica.spec->pod_template, "/spec/nodeSelector");
-  const Json selector = given && given->is_object() ? *given : Json::object();
+  const Json* const given = object_at(replica.spec->pod_template, "/spec/nodeSelector");
+  const Json selector = given ? *given : Json::object();
   const api::Resources asked = resources_of(replica.spec->pod_template, Limits::All);
   bool is_any_selected = false;
   std::string lack;
@@ -66,18 +66,18 @@ std::string why_one_never_fits(const Draft& draft, const Replica& replica) {
 /// A required affinity by hostname to the job's own pods: all that carry it must be on one host.
 bool must_share_host(const api::Job& job, const Replica& replica) {
   const Json* const terms =
-      find(replica.spec->pod_template, "/spec/affinity/podAffinity/requiredDuringSchedulingIgnoredDuringExecution");
-  if (!terms || !terms->is_array()) return false;
+      list_at(replica.spec->pod_template, "/spec/affinity/podAffinity/requiredDuringSchedulingIgnoredDuringExecution");
+  if (!terms) return false;
   return std::ranges::any_of(*terms, [&](const Json& term) {
     if (text_at(term, "/topologyKey") != kHostname) return false;
     const Json* const labels = find(term, "/labelSelector/matchLabels");
     if (labels && labels->contains(kJobNameLabel) && labels->at(kJobNameLabel) == job.name) return true;
-    const Json* const rules = find(term, "/labelSelector/matchExpressions");
-    if (!rules || !rules->is_array()) return false;
+    const Json* const rules = list_at(term, "/labelSelector/matchExpressions");
+    if (!rules) return false;
     return std::ranges::any_of(*rules, [&](const Json& rule) {
-      const Json* const values = find(rule, "/values");
+      const Json* const values = list_at(rule, "/values");
       return text_at(rule, "/key") == kJobNameLabel && text_at(rule, "/operator") == "In" && values &&
-             values->is_array() && std::ranges::find(*values, Json(job.name)) != values->end();
+             std::ranges::find(*values, Json(job.name)) != values->end();
     });
   });
 }

@@ -25,9 +25,9 @@ struct Gang {
 
 [[nodiscard]] Gang gang_of(const Observed& seen);
 
-/// Of the gang's life; pods that another operator made carry none and count as of this one.
-[[nodiscard]] inline int64_t generation_of(const api::Pod& pod, const api::JobStatus& status) {
-  return pod.generation.value_or(status.restarts.generation);
+/// Of the gang's present generation; pods that another operator made carry none and count as such.
+[[nodiscard]] inline bool is_current(const api::Pod& pod, const api::JobStatus& status) {
+  return pod.generation.value_or(status.restarts.generation) == status.restarts.generation;
 }
 
 [[nodiscard]] inline bool is_running(const api::Pod& pod) {

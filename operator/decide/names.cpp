@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
 
 namespace trainyard::decide {
 namespace {
@@ -38,6 +41,19 @@ std::string network_policy_name(const api::Job& job) {
   return name_by_uid(job, "gang");
 }
 
+std::string annotation_of(const api::Job& job, const char* name) {
+  const auto found = job.annotations.find(name);
+  return found == job.annotations.end() ? "" : found->second;
+}
+
+const Json* training_container(const Json& pod_template) {
+  const Json* const containers = list_at(pod_template, "/spec/containers");
+  if (!containers) return nullptr;
+  const auto is_it = [](const Json& one) { return text_at(one, "/name") == api::kContainerName; };
+  const auto found = std::ranges::find_if(*containers, is_it);
+  return found == containers->end() ? nullptr : &*found;
+}
+
 bool has_master(const api::Job& job) {
   return job.spec.replicas.contains(api::ReplicaType::Master);
 }
@@ -49,10 +65,8 @@ int total_replicas(const api::Job& job) {
 }
 
 int processes_per_replica(const api::Job& job) {
-  const std::string text = job.spec.nproc_per_node.value_or("");
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? value : 1;
+  const auto number = parse_int(job.spec.nproc_per_node.value_or(""));
+  return number && std::in_range<int>(*number) ? static_cast<int>(*number) : 1;
 }
 
 int rank_of(const api::Job& job, api::ReplicaType type, int index) {

@@ -25,6 +25,12 @@ using Labels = std::map<std::string, std::string>;
 [[nodiscard]] std::string token_secret_name(const api::Job& job);
 [[nodiscard]] std::string network_policy_name(const api::Job& job);
 
+/// "" where it is not there.
+[[nodiscard]] std::string annotation_of(const api::Job& job, const char* name);
+
+/// The container `pytorch`, which ports and defaults refer to; null where there is none. Borrowed from the template.
+[[nodiscard]] const Json* training_container(const Json& pod_template);
+
 [[nodiscard]] bool has_master(const api::Job& job);
 /// Pods of all types together.
 [[nodiscard]] int total_replicas(const api::Job& job);

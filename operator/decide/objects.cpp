@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "decide/environment.h"
 #include "decide/names.h"
 
@@ -13,27 +14,17 @@ namespace {
 constexpr const char* kScopeAnnotation = "trainyard.dev/restart-scope";
 constexpr const char* kInitContainerAnnotation = "trainyard.dev/init-container";
 
-std::string annotation_of(const api::Job& job, const char* name) {
-  const auto found = job.annotations.find(name);
-  return found == job.annotations.end() ? "" : found->second;
-}
-
 /// An object at `key`, made where there is none.
-Json& object_at(Json& parent, const char* key) {
+Json& object_in(Json& parent, const char* key) {
   Json& child = parent[key];
   if (!child.is_object()) child = Json::object();
   return child;
 }
 
-Json& array_at(Json& parent, const char* key) {
+Json& array_in(Json& parent, const char* key) {
   Json& child = parent[key];
   if (!child.is_array()) child = Json::array();
   return child;
-}
-
-void replace_all(std::string& text, std::string_view from, const std::string& to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
 }
 
 void replace_in(Json& json, const std::string& master) {
@@ -70,15 +61,15 @@ bool wants_init_container(const api::Job& job, const Replica& replica, const Set
 
 Json metadata_of(const api::Job& job, const Replica& replica, const Settings& settings) {
   Json metadata = owned_metadata(job, replica.name);
-  const Json* const given = find(replica.spec->pod_template, "/metadata");
+  const Json* const given = object_at(replica.spec->pod_template, "/metadata");
   for (const char* key : {"labels", "annotations", "finalizers"})
-    if (given && given->is_object() && given->contains(key)) metadata[key] = given->at(key);
-  Json& labels = object_at(metadata, "labels");
+    if (given && given->contains(key)) metadata[key] = given->at(key);
+  Json& labels = object_in(metadata, "labels");
   for (const auto& [key, value] : replica_labels(job, replica.type, replica.index)) labels[key] = value;
   const bool is_first = replica.type == api::ReplicaType::Master || (replica.index == 0 && !has_master(job));
   if (is_first) labels[kJobRoleLabel] = "master";
   if (settings.gang_scheduler == GangScheduler::Volcano) {
-    Json& annotations = object_at(metadata, "annotations");
+    Json& annotations = object_in(metadata, "annotations");
     annotations["scheduling.k8s.io/group-name"] = job.name;
     annotations["volcano.sh/task-spec"] = api::lower_case_name_of(replica.type);
   } else if (settings.gang_scheduler == GangScheduler::SchedulerPlugins) {
@@ -97,11 +88,11 @@ std::string pod_restart_policy(const api::Job& job, const api::ReplicaSpec& spec
 void avoid_nodes(Json& spec, const std::vector<std::string>& avoid) {
   if (avoid.empty()) return;
   const Json rule = {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", avoid}};
-  Json& required = object_at(object_at(object_at(spec, "affinity"), "nodeAffinity"),
+  Json& required = object_in(object_in(object_in(spec, "affinity"), "nodeAffinity"),
                              "requiredDuringSchedulingIgnoredDuringExecution");
-  Json& terms = array_at(required, "nodeSelectorTerms");  // any of these: the rule goes into each
+  Json& terms = array_in(required, "nodeSelectorTerms");  // any of these: the rule goes into each
   if (terms.empty()) terms.push_back(Json::object());
-  for (Json& term : terms) array_at(term, "matchFields").push_back(rule);
+  for (Json& term : terms) array_in(term, "matchFields").push_back(rule);
 }
 
 std::string scheduler_name(const Json& pod_template) {
@@ -118,16 +109,16 @@ RestartScope restart_scope_of(const api::Job& job, const Settings& settings) {
 }
 
 Json pod_object(const api::Job& job, const Replica& replica, const Settings& settings, const Placement& placement) {
-  const Json* const given = find(replica.spec->pod_template, "/spec");
-  Json spec = given && given->is_object() ? *given : Json::object();
+  const Json* const given = object_at(replica.spec->pod_template, "/spec");
+  Json spec = given ? *given : Json::object();
   const Json environment = environment_of(job, replica.type, replica.index, placement.generation, settings);
-  for (Json& container : array_at(spec, "containers")) {
-    Json& variables = array_at(container, "env");
+  for (Json& container : array_in(spec, "containers")) {
+    Json& variables = array_in(container, "env");
     variables.insert(variables.end(), environment.begin(), environment.end());
   }
   if (wants_init_container(job, replica, settings)) {
     const Json waiting = init_containers(job, settings);
-    Json& all = array_at(spec, "initContainers");
+    Json& all = array_in(spec, "initContainers");
     all.insert(all.end(), waiting.begin(), waiting.end());
   }
   spec["restartPolicy"] = pod_restart_policy(job, *replica.spec, settings);
@@ -145,13 +136,10 @@ Json service_object(const api::Job& job, const Replica& replica) {
   const Labels labels = replica_labels(job, replica.type, replica.index);
   metadata["labels"] = labels;
   Json ports = Json::array();
-  const Json* const containers = find(replica.spec->pod_template, "/spec/containers");
-  for (const Json& container : containers && containers->is_array() ? *containers : Json::array()) {
-    const Json* const given = find(container, "/ports");
-    if (text_at(container, "/name") != api::kContainerName || !given || !given->is_array()) continue;
+  const Json* const container = training_container(replica.spec->pod_template);
+  if (const Json* const given = container ? list_at(*container, "/ports") : nullptr)
     for (const Json& port : *given)
       ports.push_back({{"name", text_at(port, "/name")}, {"port", int_at(port, "/containerPort").value_or(0)}});
-  }
   // Published before it is ready: the master's name must resolve for the workers that wait for it.
   return {
       {"apiVersion", "v1"},

@@ -4,9 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 
+#include "base/text.h"
 #include "decide/conditions.h"
+#include "decide/names.h"
 
 namespace trainyard::decide {
 namespace {
@@ -17,13 +18,8 @@ constexpr const char* kDeadlineAnnotation = "trainyard.dev/progress-deadline-sec
 constexpr auto kWriteInterval = 10s;
 
 std::optional<std::chrono::seconds> deadline_of(const api::Job& job) {
-  const auto found = job.annotations.find(kDeadlineAnnotation);
-  if (found == job.annotations.end()) return std::nullopt;
-  int64_t seconds = 0;
-  const char* const end = found->second.data() + found->second.size();
-  const auto [rest, error] = std::from_chars(found->second.data(), end, seconds);
-  if (error != std::errc() || rest != end || seconds <= 0) return std::nullopt;
-  return std::chrono::seconds(seconds);
+  const auto seconds = parse_int(annotation_of(job, kDeadlineAnnotation));
+  return seconds && *seconds > 0 ? std::optional(std::chrono::seconds(*seconds)) : std::nullopt;
 }
 
 std::string silent_text(const std::vector<int>& ranks) {

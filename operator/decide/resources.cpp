@@ -11,8 +11,8 @@ bool is_extended(const std::string& resource) {
 
 api::Resources parsed(const Json& container, const char* pointer) {
   api::Resources resources;
-  const Json* const given = find(container, pointer);
-  if (!given || !given->is_object()) return resources;
+  const Json* const given = object_at(container, pointer);
+  if (!given) return resources;
   for (const auto& [resource, quantity] : given->items())
     if (const auto amount = api::Quantity::parse_json(quantity)) resources[resource] = *amount;
   return resources;
@@ -30,8 +30,8 @@ api::Resources asked_by(const Json& container, Limits limits) {
 
 api::Resources resources_of(const Json& pod_template, Limits limits) {
   api::Resources sum;
-  const Json* const containers = find(pod_template, "/spec/containers");
-  if (!containers || !containers->is_array()) return sum;
+  const Json* const containers = list_at(pod_template, "/spec/containers");
+  if (!containers) return sum;
   for (const Json& container : *containers)
     for (const auto& [resource, quantity] : asked_by(container, limits)) sum[resource] += quantity;
   return sum;

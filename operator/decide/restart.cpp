@@ -129,7 +129,7 @@ bool is_resized(const Draft& draft) {
   if (draft.job().spec.elastic) return false;
   const std::string size = fmt::format("{}", total_replicas(draft.job()));
   return std::ranges::any_of(draft.gang.replicas, [&](const Replica& replica) {
-    if (!replica.pod || generation_of(*replica.pod, draft.status) != draft.status.restarts.generation) return false;
+    if (!replica.pod || !is_current(*replica.pod, draft.status)) return false;
     return !replica.pod->nnodes.empty() && replica.pod->nnodes != size;
   });
 }

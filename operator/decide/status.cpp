@@ -39,9 +39,7 @@ std::string subject(const Draft& draft) {
 }
 
 void note_formed(Draft& draft) {
-  const auto is_there = [&](const Replica& replica) {
-    return replica.pod && generation_of(*replica.pod, draft.status) == draft.status.restarts.generation;
-  };
+  const auto is_there = [&](const Replica& replica) { return replica.pod && is_current(*replica.pod, draft.status); };
   const auto has_begun = [](const Replica& replica) { return is_running(*replica.pod) || has_ended(*replica.pod); };
   const auto& replicas = draft.gang.replicas;
   if (std::ranges::all_of(replicas, is_there) && std::ranges::any_of(replicas, has_begun))
@@ -55,8 +53,7 @@ void count_replicas(Draft& draft) {
   for (const auto& [type, spec] : draft.job().spec.replicas)
     draft.status.replicas[type].selector = selector_of(draft.job(), type);
   for (const Replica& replica : draft.gang.replicas)
-    if (replica.pod && generation_of(*replica.pod, draft.status) == draft.status.restarts.generation)
-      count(draft.status.replicas[replica.type], *replica.pod);
+    if (replica.pod && is_current(*replica.pod, draft.status)) count(draft.status.replicas[replica.type], *replica.pod);
   if (draft.scope == RestartScope::Gang) note_formed(draft);
 }
 

@@ -127,9 +127,7 @@ std::string defect_of(const api::Job& job) {
   if (total_replicas(job) == 0)
     return "spec.pytorchReplicaSpecs asks for no pod; give it a Master or a Worker with at least one replica";
   for (const auto& [type, spec] : job.spec.replicas) {
-    const Json* const containers = find(spec.pod_template, "/spec/containers");
-    const auto is_ours = [](const Json& one) { return text_at(one, "/name") == api::kContainerName; };
-    if (!containers || !containers->is_array() || std::ranges::none_of(*containers, is_ours))
+    if (!training_container(spec.pod_template))
       return fmt::format(
           "spec.pytorchReplicaSpecs.{}.template has no container named {}; name the training container so",
           api::name_of(type), api::kContainerName);
@@ -155,9 +153,11 @@ void report_trouble(Draft& draft) {
     }
     worst = std::move(found), where = &replica, others = 0;
   }
-  if (const std::string never = why_it_never_fits(draft); !never.empty() && (!worst || worst->rank > 2)) {
-    set_trouble(draft.status, "NeverFits", never, draft.now);
-    return draft.say_once(true, "NeverFits", never, "trouble " + never);
+  if (!worst || worst->rank > 2) {  // what is wrong with what is there comes first
+    if (const std::string never = why_it_never_fits(draft); !never.empty()) {
+      set_trouble(draft.status, "NeverFits", never, draft.now);
+      return draft.say_once(true, "NeverFits", never, "trouble " + never);
+    }
   }
   if (!worst) return set_trouble(draft.status, "", "", draft.now);
   const std::string message = fmt::format("{}: {}", subject(*where, others), worst->message);

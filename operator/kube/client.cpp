@@ -130,8 +130,15 @@ void Client::send(const CallPointer& call, const Credential& credential) {
   if (is_write(request.method)) transfer.headers.push_back("Content-Type: " + request.content_type);
   call->credential = credential.serial;
   ++counts_.requests;
-  transfers_.start(credential.endpoint, std::move(transfer),
-                   alive_.guard([this, call](Outcome outcome) { receive(call, std::move(outcome)); }));
+  const auto sent = EventLoop::now();
+  transfers_.start(credential.endpoint, std::move(transfer), alive_.guard([this, call, sent](Outcome outcome) {
+    observe(call->request.method, call->request.path, outcome.status, sent);
+    receive(call, std::move(outcome));
+  }));
+}
+
+void Client::observe(Method method, std::string_view path, int status, EventLoop::Clock::time_point sent) const {
+  if (observer_) observer_({method, path, status, EventLoop::now() - sent});
 }
 
 void Client::receive(const CallPointer& call, Outcome outcome) {
@@ -201,13 +208,14 @@ void Client::start_watch(const std::shared_ptr<Watch::State>& state, const Crede
                     .stall = settings_.watch_stall,
                     .body_limit = settings_.body_limit};
   ++counts_.requests;
-  const uint64_t id = transfers_.start(credential.endpoint, std::move(transfer),
-                                       alive_.guard([this, state, serial = credential.serial](const Outcome& outcome) {
-                                         if (outcome.status == 401) credentials_.reject(serial);
-                                         state->stop = nullptr;
-                                         if (is_success(outcome)) return state->end(std::nullopt);
-                                         state->end(error_of(outcome, Method::Get));
-                                       }),
+  auto on_end = [this, state, serial = credential.serial, sent = EventLoop::now()](const Outcome& outcome) {
+    observe(Method::Get, state->path, outcome.status, sent);
+    if (outcome.status == 401) credentials_.reject(serial);
+    state->stop = nullptr;
+    if (is_success(outcome)) return state->end(std::nullopt);
+    state->end(error_of(outcome, Method::Get));
+  };
+  const uint64_t id = transfers_.start(credential.endpoint, std::move(transfer), alive_.guard(std::move(on_end)),
                                        [state](std::string_view bytes) { state->feed(bytes); });
   state->stop = alive_.guard([this, id] { transfers_.cancel(id); });
 }

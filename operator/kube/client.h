@@ -1,11 +1,13 @@
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
@@ -62,9 +64,17 @@ struct ClientSettings {
   std::string user_agent = "trainyard-operator";
 };
 
-/// What went over the wire, for metrics and tests.
+/// What went over the wire.
 struct ClientCounts {
   uint64_t requests = 0, retries = 0, throttled = 0, failed = 0;
+};
+
+/// A request that has ended: with an answer, without one (status 0), or a watch.
+struct Exchange {
+  Method method;
+  std::string_view path;
+  int status = 0;
+  std::chrono::duration<double> duration{};  ///< from sending it to the end of its answer
 };
 
 /// The API server. One thread: the loop's, where all callbacks run, never inside of call() or watch(). Callbacks left
@@ -91,6 +101,9 @@ class Client {
   /// Asked right before each write that needs the lease leaves, retries included. Unset: always.
   void set_write_guard(std::function<bool()> may_write) { may_write_ = std::move(may_write); }
 
+  /// Told of each attempt, retries included.
+  void set_observer(std::function<void(const Exchange&)> observer) { observer_ = std::move(observer); }
+
   [[nodiscard]] EventLoop& loop() const { return loop_; }
   [[nodiscard]] const Config& config() const { return config_; }
   [[nodiscard]] size_t queued() const { return small_.size() + bulk_.size(); }
@@ -114,6 +127,7 @@ class Client {
   void handle_error(const CallPointer& call, const ApiError& error, bool is_final);
   void finish(const CallPointer& call, Result<std::string> result);
   void start_watch(const std::shared_ptr<Watch::State>& state, const Credential& credential);
+  void observe(Method method, std::string_view path, int status, EventLoop::Clock::time_point sent) const;
   [[nodiscard]] std::vector<std::string> headers_of(const Credential& credential) const;
 
   EventLoop& loop_;
@@ -129,6 +143,7 @@ class Client {
   size_t pending_ = 0;  ///< calls that have not ended
   bool is_pumping_ = false, waits_for_token_ = false;
   std::function<bool()> may_write_;
+  std::function<void(const Exchange&)> observer_;
   ClientCounts counts_;
   Alive alive_;
 };

@@ -2,12 +2,41 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
+
 namespace trainyard::kube {
 namespace {
 
 bool is_unreserved(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
          c == '_' || c == '~';
+}
+
+std::vector<std::string_view> parts_of(std::string_view path) {
+  std::vector<std::string_view> parts;
+  while (!path.empty()) {
+    const size_t slash = std::min(path.find('/'), path.size());
+    if (slash > 0) parts.push_back(path.substr(0, slash));
+    path.remove_prefix(std::min(slash + 1, path.size()));
+  }
+  return parts;
+}
+
+const char* verb_of(Method method, bool has_name, bool is_watch) {
+  switch (method) {
+    case Method::Get:
+      return is_watch ? "watch" : has_name ? "get" : "list";
+    case Method::Post:
+      return "create";
+    case Method::Put:
+      return "update";
+    case Method::Patch:
+      return "patch";
+    case Method::Delete:
+      return has_name ? "delete" : "deletecollection";
+  }
+  return "";
 }
 
 }  // namespace
@@ -50,6 +79,20 @@ std::string with_query(std::string path, const Query& query) {
     separator = '&';
   }
   return path;
+}
+
+RequestInfo info_of(Method method, std::string_view path) {
+  const size_t question = std::min(path.find('?'), path.size());
+  const bool is_watch = path.substr(question).find("watch=") != path.npos;
+  auto parts = parts_of(path.substr(0, question));
+  const auto skip = [&](size_t count) {
+    parts.erase(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(std::min(count, parts.size())));
+  };
+  skip(!parts.empty() && parts[0] == "apis" ? 3 : 2);
+  if (parts.size() > 2 && parts[0] == "namespaces") skip(2);
+  RequestInfo info{verb_of(method, parts.size() > 1, is_watch), parts.empty() ? "" : std::string(parts[0])};
+  if (parts.size() > 2) info.resource += fmt::format("/{}", parts[2]);
+  return info;
 }
 
 }  // namespace trainyard::kube

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "kube/http.h"
+
 // Where the API has the kinds that this operator handles.
 namespace trainyard::kube {
 
@@ -44,5 +46,12 @@ using Query = std::vector<std::pair<std::string_view, std::string>>;
 /// Appends what is not empty of `query`, percent-encoded.
 [[nodiscard]] std::string with_query(std::string path, const Query& query);
 [[nodiscard]] std::string percent_encoded(std::string_view text);
+
+/// A request in the API's own words, as RBAC and client-go's metrics name it.
+struct RequestInfo {
+  std::string verb;      ///< "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"
+  std::string resource;  ///< "pods", "pytorchjobs/status"; "" where the path is none of a resource
+};
+[[nodiscard]] RequestInfo info_of(Method method, std::string_view path);
 
 }  // namespace trainyard::kube

@@ -1,10 +1,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <cmath>
-#include <map>
 
+#include "api/quantity.h"
 #include "local/addresses.h"
 #include "local/pod_context.h"
 #include "local/refusal.h"
@@ -49,19 +48,6 @@ double machine_amount(const std::string& resource) {
 
 }  // namespace
 
-std::optional<double> quantity_of(const Json& quantity) {
-  static const std::map<std::string, double> scales{
-      {"", 1},        {"m", 1e-3},    {"k", 1e3},     {"M", 1e6},     {"G", 1e9},     {"T", 1e12}, {"P", 1e15},
-      {"Ki", 0x1p10}, {"Mi", 0x1p20}, {"Gi", 0x1p30}, {"Ti", 0x1p40}, {"Pi", 0x1p50}, {"E", 1e18}, {"Ei", 0x1p60}};
-  if (quantity.is_number()) return quantity.get<double>();
-  if (!quantity.is_string()) return std::nullopt;
-  const auto& text = quantity.get_ref<const std::string&>();
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const auto scale = scales.find(std::string(end, text.data() + text.size()));
-  return error == std::errc() && scale != scales.end() ? std::optional(value * scale->second) : std::nullopt;
-}
-
 std::string resource_field(const Json& reference, const Json& container) {
   const std::string field = text_at(reference, "/resource");  // "limits.cpu"
   const size_t dot = field.find('.');
@@ -71,11 +57,12 @@ std::string resource_field(const Json& reference, const Json& container) {
         fmt::format("resourceFieldRef '{}' is unknown; limits.cpu, requests.memory and the like are there", field));
   const auto amount = [&](const std::string& of) -> std::optional<double> {
     const auto at = Json::json_pointer("/resources/" + of) / resource;
-    return container.contains(at) ? quantity_of(container.at(at)) : std::nullopt;
+    const auto quantity = container.contains(at) ? api::Quantity::parse_json(container.at(at)) : std::nullopt;
+    return quantity ? std::optional(quantity->value()) : std::nullopt;
   };
   const double value = amount(list).value_or(amount("limits").value_or(machine_amount(resource)));
   const Json* const written = find(reference, "/divisor");
-  const double divisor = written ? quantity_of(*written).value_or(0) : 0;
+  const double divisor = written ? api::Quantity::parse_json(*written).value_or(api::Quantity()).value() : 0;
   return fmt::format("{:.0f}", std::ceil(value / (divisor > 0 ? divisor : 1)));
 }
 

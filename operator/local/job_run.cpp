@@ -9,7 +9,9 @@
 #include <set>
 #include <stdexcept>
 
+#include "api/quantity.h"
 #include "base/job_token.h"
+#include "decide/names.h"
 #include "local/caller.h"
 #include "local/ids.h"
 #include "local/refusal.h"
@@ -141,11 +143,9 @@ PodPlace JobRun::place_for(const Json& pod) {
   // The trainer draws its bar where somebody sees it: our terminal, though what it writes to is a pipe.
   if (const size_t columns = place_.console.columns(); columns > 0)
     variables["TRAINYARD_TERMINAL_COLUMNS"] = fmt::format("{}", columns);
-  int pods = 0;
-  for (const auto& [type, replica] : job_.spec.replicas) pods += replica.replicas;
   if (!std::getenv("OMP_NUM_THREADS"))  // else each of them would take all cores for itself
-    variables["OMP_NUM_THREADS"] =
-        fmt::format("{}", std::max<long>(1, ::sysconf(_SC_NPROCESSORS_ONLN) / std::max(1, pods)));
+    variables["OMP_NUM_THREADS"] = fmt::format(
+        "{}", std::max<long>(1, ::sysconf(_SC_NPROCESSORS_ONLN) / std::max(1, decide::total_replicas(job_))));
   return {.run_folder = place_.folder,
           .variables = std::move(variables),
           .colour = next_colour_++,
@@ -157,7 +157,7 @@ Variables JobRun::gpu_variables(const Json& pod) {
   double wanted = 0;
   for (const Json& container : pod.at("spec").at("containers"))
     if (const Json* const gpus = find(container, "/resources/limits/nvidia.com~1gpu"))
-      wanted += quantity_of(*gpus).value_or(0);
+      wanted += api::Quantity::parse_json(*gpus).value_or(api::Quantity()).value();
   if (wanted < 1) return {};
   if (place_.gpus.count() == 0) {
     place_.console.warning(
@@ -230,7 +230,7 @@ void JobRun::forget_gone_pods() {
 
 /// A cluster would keep pods that cleanPodPolicy keeps; here they end with the run.
 void JobRun::end_the_rest(TimePoint now) {
-  if (!rest_until_) rest_until_ = has_condition("Failed") ? now : now + kRestPatience;
+  if (!rest_until_) rest_until_ = decide::is_true(job_.status, decide::condition::kFailed) ? now : now + kRestPatience;
   if (*rest_until_ > now) return;
   for (auto& [name, pod] : pods_) {
     if (!pod.is_alive() || pod.seen().deleted) continue;
@@ -270,16 +270,10 @@ std::optional<TimePoint> JobRun::next_time() const {
   return next;
 }
 
-bool JobRun::has_condition(const char* type) const {
-  return std::ranges::any_of(job_.status.conditions,
-                             [&](const api::Condition& each) { return each.type == type && each.status; });
-}
-
 int JobRun::exit_code() const {
-  if (has_condition("Succeeded")) return 0;
-  const bool is_late = std::ranges::any_of(job_.status.conditions, [](const api::Condition& each) {
-    return each.type == "Failed" && each.message.find("active longer than") != std::string::npos;
-  });
+  if (decide::is_true(job_.status, decide::condition::kSucceeded)) return 0;
+  const api::Condition* const failed = decide::find_condition(job_.status, decide::condition::kFailed);
+  const bool is_late = failed && failed->message.find("active longer than") != std::string::npos;
   return failure_ && !is_late ? failure_->code : 1;
 }
 

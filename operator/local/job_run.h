@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "decide/conditions.h"
 #include "decide/plan.h"
 #include "local/gpus.h"
 #include "local/pod_run.h"
@@ -62,8 +63,7 @@ class JobRun {
   void forget_gone_pods();
   void end_the_rest(TimePoint now);
   void check_is_going_on() const;
-  [[nodiscard]] bool has_condition(const char* type) const;
-  [[nodiscard]] bool has_finished() const { return has_condition("Succeeded") || has_condition("Failed"); }
+  [[nodiscard]] bool has_finished() const { return decide::is_finished(job_.status); }
   [[nodiscard]] bool is_any_alive() const;
 
   api::Job job_;
@@ -79,7 +79,7 @@ class JobRun {
   bool is_stopping_ = false;             ///< from outside
   std::optional<TimePoint> rest_until_;  ///< the job has finished: when what still runs is stopped
   std::optional<TimePoint> look_again_;
-  std::optional<Failure> failure_;  ///< the first of these pods
+  std::optional<Failure> failure_;          ///< the first of these pods
   std::set<std::string> said_, said_once_;  ///< events: of this generation, of this run
   size_t next_colour_ = 0;
 };

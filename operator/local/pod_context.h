@@ -25,8 +25,6 @@ struct PodContext {
 [[nodiscard]] std::string field_at(const std::string& path, const PodContext& context);
 /// `resourceFieldRef`: of this container; where it sets none, what the machine has.
 [[nodiscard]] std::string resource_field(const Json& reference, const Json& container);
-/// A Kubernetes quantity ("500m", "2Gi") as a number; none where it is none.
-[[nodiscard]] std::optional<double> quantity_of(const Json& quantity);
 
 /// A container's own variables (envFrom, then env, each with `$(…)` of those before it expanded), its services'
 /// addresses rewritten. Throws Refusal, naming container and variable, where a reference leads nowhere.

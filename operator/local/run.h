@@ -10,8 +10,8 @@
 namespace trainyard::local {
 
 struct RunOptions {
-  std::vector<std::string> files;  ///< `-`: standard input
-  std::filesystem::path folder;    ///< empty: trainyard-run/<job> below where it was started
+  std::vector<std::string> files;      ///< `-`: standard input
+  std::filesystem::path folder;        ///< empty: trainyard-run/<job> below where it was started
   std::vector<std::string> arguments;  ///< added to those of each replica's container `pytorch`
   decide::Settings decisions;
 };

@@ -13,8 +13,8 @@
 #include "decide/conditions.h"
 #include "decide/names.h"
 #include "http/listener.h"
-#include "telemetry/process.h"
 #include "webhook/admission.h"
+#include "webhook/certificate.h"
 
 namespace trainyard::serve {
 namespace {
@@ -65,10 +65,10 @@ class Operator::JobCounters final : public controller::Counters {
  public:
   explicit JobCounters(telemetry::Metrics& metrics) : metrics_(metrics) {}
   void count(const std::string& ns, const controller::JobCounts& counts) override {
-    add(telemetry::JobEvent::Created, counts.created, ns);
-    add(telemetry::JobEvent::Successful, counts.successful, ns);
-    add(telemetry::JobEvent::Failed, counts.failed, ns);
-    add(telemetry::JobEvent::Restarted, counts.restarted, ns);
+    metrics_.job(telemetry::JobEvent::Created, ns, counts.created);
+    metrics_.job(telemetry::JobEvent::Successful, ns, counts.successful);
+    metrics_.job(telemetry::JobEvent::Failed, ns, counts.failed);
+    metrics_.job(telemetry::JobEvent::Restarted, ns, counts.restarted);
   }
   void count_deleted(const std::string& ns) override { metrics_.job(telemetry::JobEvent::Deleted, ns); }
   void observe_reconcile(double seconds, bool succeeded) override {
@@ -76,9 +76,6 @@ class Operator::JobCounters final : public controller::Counters {
   }
 
  private:
-  void add(telemetry::JobEvent event, int times, const std::string& ns) {
-    for (int i = 0; i < times; ++i) metrics_.job(event, ns);
-  }
   telemetry::Metrics& metrics_;
 };
 
@@ -94,9 +91,12 @@ Operator::Operator(Options options)
         loop_.post([this, key = fmt::format("{}/{}", ns, name), told] { reconciler_->tell_progress(key, told); });
       }) {
   http::raise_open_file_limit();
+  client_.set_observer([this](const kube::Exchange& one) {
+    auto [verb, resource] = kube::info_of(one.method, one.path);
+    metrics_.api_request({std::move(verb), std::move(resource), one.status, one.duration});
+  });
   if (options_.decisions.progress_url.empty() && is_in_cluster() && options_.webhook_port > 0)
     options_.decisions.progress_url = fmt::format("https://{}.{}.svc/progress", options_.webhook_service, own_ns_);
-  if (!options_.progress_url.empty()) options_.decisions.progress_url = options_.progress_url;
   if (!options_.ns.empty()) {
     options_.decisions.watches_nodes = false;
     spdlog::info(
@@ -120,7 +120,7 @@ Operator::Operator(Options options)
     metrics_.reviewed(is_allowed, std::chrono::duration<double>(seconds));
   });
   reconciler_ = std::make_unique<controller::Reconciler>(
-      client_, events_, *counters_, key_, reconciler_settings(),
+      client_, events_, *counters_, key_, controller::Reconciler::Settings{options_.decisions, options_.ns},
       controller::Reconciler::Hooks{
           [this](const controller::WatchedJob* before, const controller::WatchedJob* after) {
             follow_job(before, after);
@@ -130,20 +130,13 @@ Operator::Operator(Options options)
 
 Operator::~Operator() = default;
 
-controller::Reconciler::Settings Operator::reconciler_settings() const {
-  return {options_.decisions, {options_.ns, options_.decisions.gang_scheduler, options_.decisions.watches_nodes}};
-}
-
 void Operator::run() {
   watch_signals();
-  certificate_store_ = std::make_unique<webhook::KubeCertificateStore>(
-      client_, webhook::CertificatePlace{own_ns_, options_.webhook_secret,
-                                         options_.ns.empty() ? options_.webhook_configuration : ""});
+  const webhook::CertificatePlace place{own_ns_, options_.webhook_secret,
+                                        options_.ns.empty() ? options_.webhook_configuration : ""};
+  certificate_store_ = std::make_unique<webhook::KubeCertificateStore>(client_, place);
   certificates_ = std::make_unique<webhook::CertificateKeeper>(
-      *certificate_store_,
-      webhook::CertificateKeeper::Settings{
-          {own_ns_, options_.webhook_secret, options_.ns.empty() ? options_.webhook_configuration : ""},
-          options_.webhook_service},
+      *certificate_store_, webhook::CertificateKeeper::Settings{place, options_.webhook_service},
       webhook::CertificateKeeper::Hooks{
           [] { return std::chrono::system_clock::now(); }, [this](const webhook::Material& material) { use(material); },
           [this](std::chrono::milliseconds delay) { loop_.after(delay, [this] { certificates_->check(); }); }});
@@ -215,6 +208,8 @@ void Operator::use(const webhook::Material& material) {
   key_ = OperatorKey{material.token_key};
   progress_.set_key(key_);
   reconciler_->decisions().progress_ca = material.authorities;
+  if (const auto facts = webhook::facts_of(material.serving.certificate))
+    metrics_.certificate_expires(facts->not_after);
   const http::Identity identity{material.serving.certificate, material.serving.key};
   try {
     if (webhook_server_) {

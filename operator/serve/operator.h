@@ -1,8 +1,6 @@
 #pragma once
 
-#include <csignal>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 
@@ -33,7 +31,6 @@ class Operator {
  private:
   class JobCounters;
 
-  [[nodiscard]] controller::Reconciler::Settings reconciler_settings() const;
   [[nodiscard]] http::Response answer(const http::Request& request);
   void watch_signals();
   void stop();

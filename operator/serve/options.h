@@ -20,13 +20,12 @@ struct Options {
   std::string webhook_service = "training-operator";
   std::string webhook_secret = "training-operator-webhook-cert";
   std::string webhook_configuration = "validator.training-operator.kubeflow.org";
-  std::string progress_url;  ///< "": the webhook's service, where the operator runs in the cluster
 
   bool leader_elect = false;
   std::string leader_election_id = "1ca428e5.training-operator.kubeflow.org";
   std::chrono::milliseconds lease_duration{15'000}, renew_deadline{10'000}, retry_period{2'000};
 
-  decide::Settings decisions;
+  decide::Settings decisions;  ///< progress_url "": the webhook's service, where the operator runs in the cluster
 };
 
 }  // namespace trainyard::serve

@@ -72,7 +72,6 @@ struct Metrics::Content {
   Gauge& queue = gauges(registry, "trainyard_operator_queue_depth").Add({});
   prometheus::Family<Counter>& requests = counters(registry, "trainyard_operator_api_requests_total");
   prometheus::Family<Histogram>& request_time = histograms(registry, "trainyard_operator_api_request_seconds");
-  prometheus::Family<Counter>& watches = counters(registry, "trainyard_operator_watch_restarts_total");
   Gauge& leader = gauges(registry, "trainyard_operator_leader").Add({});
   prometheus::Family<Gauge>& jobs = gauges(registry, "trainyard_operator_jobs");
   Gauge& pods = gauges(registry, "trainyard_operator_pods").Add({});
@@ -114,11 +113,7 @@ void Metrics::api_request(const ApiRequest& request) {
   Labels with_code = labels;
   with_code.emplace("code", std::to_string(request.code));
   content_->requests.Add(with_code).Increment();
-  content_->request_time.Add(labels, kSeconds).Observe(request.duration.count());
-}
-
-void Metrics::watch_restarted(const std::string& resource) {
-  content_->watches.Add({{"resource", resource}}).Increment();
+  if (request.verb != "watch") content_->request_time.Add(labels, kSeconds).Observe(request.duration.count());
 }
 
 void Metrics::leads(bool leads) {

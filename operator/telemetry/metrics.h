@@ -14,8 +14,8 @@ namespace trainyard::telemetry {
 enum class JobEvent { Created, Deleted, Successful, Failed, Restarted };
 
 struct ApiRequest {
-  std::string verb;      ///< "get", "create", "patch", …
-  std::string resource;  ///< "pods"
+  std::string verb;      ///< "get", "create", "patch", …; of a "watch": its end, and that is not timed
+  std::string resource;  ///< "pods", "pytorchjobs/status"
   int code = 0;          ///< 0: no answer came
   std::chrono::duration<double> duration{};
 };
@@ -35,7 +35,6 @@ class Metrics {
   void reconciled(bool succeeded, std::chrono::duration<double> duration);
   void queue_depth(size_t jobs);
   void api_request(const ApiRequest& request);
-  void watch_restarted(const std::string& resource);
   void leads(bool leads);
   /// By the type of their last condition. States that were there before and are not in `states` become 0.
   void jobs(const std::map<std::string, size_t>& states);

@@ -97,6 +97,18 @@ TEST_CASE("a read is repeated after 5xx and no answer at all", "[kube]") {
   CHECK(session.client.counts().requests == 3);
 }
 
+TEST_CASE("an observer is told of each attempt, also of one without an answer", "[kube]") {
+  ScriptedServer server({{http_answer("500 Internal Server Error", "{}")}, {}, {http_answer("200 OK", kThing)}});
+  Session session(server.url());
+  std::vector<int> statuses;
+  session.client.set_observer([&](const Exchange& one) {
+    CHECK(one.path == "/x");
+    statuses.push_back(one.status);
+  });
+  CHECK(session.call(get("/x")).ok());
+  CHECK(statuses == std::vector<int>{500, 0, 200});
+}
+
 TEST_CASE("where nobody listens nothing was sent, and the message says where", "[kube]") {
   const auto port = std::to_string(test::free_port());
   Session session("http://127.0.0.1:" + port);

@@ -22,5 +22,22 @@ TEST_CASE("queries leave out what is empty and encode the rest", "[kube]") {
   CHECK(with_query("/x?a=1", {{"b", "2"}}) == "/x?a=1&b=2");
 }
 
+TEST_CASE("requests are named as RBAC does", "[kube]") {
+  const auto named = [](Method method, const std::string& path) {
+    const RequestInfo info = info_of(method, path);
+    return info.verb + " " + info.resource;
+  };
+  CHECK(named(Method::Get, "/api/v1/pods?limit=500") == "list pods");
+  CHECK(named(Method::Get, "/api/v1/namespaces/team/pods?watch=true&resourceVersion=1") == "watch pods");
+  CHECK(named(Method::Get, "/apis/kubeflow.org/v1/namespaces/team/pytorchjobs/llama") == "get pytorchjobs");
+  CHECK(named(Method::Patch, "/apis/kubeflow.org/v1/namespaces/team/pytorchjobs/llama/status") ==
+        "patch pytorchjobs/status");
+  CHECK(named(Method::Post, "/api/v1/namespaces/team/services") == "create services");
+  CHECK(named(Method::Put, "/apis/coordination.k8s.io/v1/namespaces/team/leases/x") == "update leases");
+  CHECK(named(Method::Delete, "/api/v1/namespaces/team/pods/a?x=1") == "delete pods");
+  CHECK(named(Method::Get, "/api/v1/namespaces/team") == "get namespaces");
+  CHECK(named(Method::Get, "/version") == "list ");
+}
+
 }  // namespace
 }  // namespace trainyard::kube

@@ -50,6 +50,9 @@ TEST_CASE("metrics: requests are counted by verb, resource and code, and timed",
   CHECK_THAT(text, Contains(R"(request_seconds_bucket{resource="pods",verb="create",le="0.0025"} 0)"));
   CHECK_THAT(text, Contains(R"(request_seconds_bucket{resource="pods",verb="create",le="0.005"} 2)"));
   CHECK_THAT(text, Contains(R"(request_seconds_bucket{resource="pods",verb="create",le="+Inf"} 2)"));
+  metrics.api_request({"watch", "pods", 200, std::chrono::minutes(5)});
+  CHECK_THAT(metrics.text(), Contains(R"(requests_total{code="200",resource="pods",verb="watch"} 1)") &&
+                                 !Contains(R"(request_seconds_count{resource="pods",verb="watch"})"));
 }
 
 TEST_CASE("metrics: a state that no job has any more is 0", "[metrics]") {
