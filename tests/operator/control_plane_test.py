@@ -59,7 +59,7 @@ class InOneControlPlane(unittest.TestCase):
                                    "metadata": {"name": "owner", "namespace": "team-a"}, "spec": {"gauge": 1000}})
         self.admin.create(config_map("owned", owner))
         self.admin.delete("test.local/v1", "Rail", "owner", "team-a")
-        wait_until("the garbage collector", lambda: not self.admin.get("v1", "ConfigMap", "owned", "team-a"), 25)
+        wait_until("the garbage collector", lambda: not self.admin.get("v1", "ConfigMap", "owned", "team-a"), 60)
 
     def test_a_deleted_namespace_goes_with_what_is_in_it(self):
         self.admin.create({**NAMESPACE, "metadata": {"name": "team-b"}})
