@@ -48,6 +48,21 @@ bool means_serve(const std::vector<std::string>& words) {
          words.front() != "--version";
 }
 
+/// "--namespace=" gives an empty text, as with Go's flags; CLI11 alone would miss a value.
+std::vector<std::string> with_empty_values(const std::vector<std::string>& words) {
+  std::vector<std::string> split;
+  for (auto word = words.begin(); word != words.end(); ++word) {
+    if (*word == "--") {
+      split.insert(split.end(), word, words.end());
+      break;
+    }
+    const bool is_empty = word->starts_with("--") && word->find('=') == word->size() - 1;
+    split.push_back(is_empty ? word->substr(0, word->size() - 1) : *word);
+    if (is_empty) split.emplace_back();
+  }
+  return split;
+}
+
 int run(int argc, char** argv) {
   CLI::App program("Runs kubeflow.org/v1 PyTorchJobs.", "trainyard-operator");
   int exit_code = 0;
@@ -57,7 +72,7 @@ int run(int argc, char** argv) {
   add_run(program, exit_code);
   add_validate(program, exit_code);
   add_render(program, exit_code);
-  std::vector<std::string> words(argv + 1, argv + argc);
+  std::vector<std::string> words = with_empty_values({argv + 1, argv + argc});
   if (means_serve(words)) words.insert(words.begin(), "serve");
   std::ranges::reverse(words);  // as CLI11 wants them
   try {

@@ -4,13 +4,13 @@
 
 #include <csignal>
 #include <fstream>
-#include <map>
 #include <memory>
 #include <sstream>
 
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/settings.h"
+#include "cli/values.h"
 #include "decide/objects.h"
 #include "local/refusal.h"
 #include "local/yaml.h"
@@ -23,7 +23,7 @@ namespace {
 struct Flags {
   serve::Options options;
   std::string init_template_file, gang_scheduler = "none", log_level = "info";
-  int64_t node_lost_grace_seconds = 60;
+  int64_t node_lost_grace_milliseconds = 60'000;
   int controller_threads = 0;
   std::vector<std::string> ignored;
 };
@@ -57,7 +57,8 @@ serve::Options options_of(Flags flags) {
   decide::Settings& decisions = flags.options.decisions;
   decisions.gang_scheduler = gang_scheduler_of(flags.gang_scheduler);
   decisions.gang_scheduler_name = flags.gang_scheduler;
-  decisions.node_lost_grace = std::chrono::seconds(flags.node_lost_grace_seconds);
+  decisions.node_lost_grace =
+      std::chrono::ceil<std::chrono::seconds>(std::chrono::milliseconds(flags.node_lost_grace_milliseconds));
   if (!flags.init_template_file.empty()) decisions.init_template = init_template(flags.init_template_file, decisions);
   return std::move(flags.options);
 }
@@ -73,33 +74,40 @@ void add_watch_flags(CLI::App& command, Flags& flags) {
           "--namespace", options.ns,
           "Watch this namespace alone; needs no cluster role. Lost nodes and gangs that can never fit are then\n"
           "not recognised.")
-      ->envname("KUBEFLOW_NAMESPACE");
-  command.add_option("--kube-api-qps", options.kube_api_qps,
-                     "At most so many requests a second; 0: as many as the server answers well.");
-  command.add_option("--kube-api-burst", options.kube_api_burst, "So many at once before that limit holds.");
+      ->envname("KUBEFLOW_NAMESPACE")
+      ->check(object_name(NameForm::Label, /*may_be_empty=*/true));
+  command
+      .add_option("--kube-api-qps", options.kube_api_qps,
+                  "At most so many requests a second; 0: as many as the server answers well.")
+      ->check(number_from(0));
+  command.add_option("--kube-api-burst", options.kube_api_burst, "So many at once before that limit holds.")
+      ->check(number_from(0));
   command.add_flag("--leader-elect", options.leader_elect, "Of several replicas one decides, by a Lease.");
-  command.add_option("--leader-election-id", options.leader_election_id, "The Lease's name.");
+  command.add_option("--leader-election-id", options.leader_election_id, "The Lease's name.")
+      ->check(object_name(NameForm::Subdomain));
 }
 
 void add_decision_flags(CLI::App& command, Flags& flags) {
   decide::Settings& decisions = flags.options.decisions;
   add_restart_scope(command, decisions);
   command
-      .add_option("--node-lost-grace", flags.node_lost_grace_seconds,
+      .add_option("--node-lost-grace", flags.node_lost_grace_milliseconds,
                   "A node that is not ready for so long is lost, and its gangs restart elsewhere.")
-      ->transform(CLI::AsNumberWithUnit(std::map<std::string, int64_t>{{"s", 1}, {"m", 60}, {"h", 3600}}))
+      ->transform(duration())
       ->option_text("TIME (60s)");
   command
       .add_option("--node-fault-conditions", decisions.node_faults,
                   "Conditions of a node that, where True, drive gangs off it.")
       ->delimiter(',')
+      ->take_all()
       ->capture_default_str();
   command.add_option(
       "--gang-scheduler-name", flags.gang_scheduler,
       "none, volcano, or the name of a scheduler of scheduler-plugins: a PodGroup is made for each job.");
   command.add_option("--pytorch-init-container-image", decisions.init_image,
                      "Of the container in which workers wait for their master's name.");
-  command.add_option("--pytorch-init-container-max-tries", decisions.init_max_tries, "Two seconds apart.");
+  command.add_option("--pytorch-init-container-max-tries", decisions.init_max_tries, "Two seconds apart.")
+      ->check(whole_number(1));
   command.add_option("--pytorch-init-container-template-file", flags.init_template_file,
                      "YAML of the init containers in its place, with {{.MasterAddr}}.");
   command.add_flag("!--no-pytorch-init-container", decisions.init_container,
@@ -114,24 +122,32 @@ void add_server_flags(CLI::App& command, Flags& flags) {
   command.add_option("--health-probe-bind-address", options.health_address, "/healthz and /readyz; 0: none.")
       ->capture_default_str();
   command.add_option("--webhook-server-port", options.webhook_port, "Of the validating webhook; 0: none.")
+      ->check(whole_number(0, 65535))
       ->capture_default_str();
   command.add_option("--webhook-service-name", options.webhook_service, "The Service in front of it.")
+      ->check(object_name(NameForm::Label))
       ->capture_default_str();
   command.add_option("--webhook-secret-name", options.webhook_secret, "Where its certificates are kept.")
+      ->check(object_name(NameForm::Subdomain))
       ->capture_default_str();
-  command.add_option("--progress-url", options.decisions.progress_url,
-                     "Where jobs post their progress, if not at the webhook's service.");
+  command
+      .add_option("--progress-url", options.decisions.progress_url,
+                  "Where jobs post their progress, if not at the webhook's service.")
+      ->check(web_address());
   command.add_option("--zap-log-level,--log-level", flags.log_level, "debug, info, warn or error.")
-      ->check(CLI::IsMember({"debug", "info", "warn", "error"}));
+      ->check(one_of({"debug", "info", "warn", "error"}));
 }
 
 /// Flags of the reference that have no meaning here are taken, so that an old Deployment goes on working.
 void add_old_flags(CLI::App& command, Flags& flags) {
-  command.add_option("--controller-threads", flags.controller_threads,
-                     "Taken for compatibility: one thread decides for all jobs.");
-  command.add_option("--enable-scheme", flags.ignored, "Taken for compatibility: PyTorchJobs are all there is.");
+  command
+      .add_option("--controller-threads", flags.controller_threads,
+                  "Taken for compatibility: one thread decides for all jobs.")
+      ->check(whole_number(0));
+  command.add_option("--enable-scheme", flags.ignored, "Taken for compatibility: PyTorchJobs are all there is.")
+      ->take_all();
   for (const char* name : {"--zap-devel", "--zap-encoder", "--zap-stacktrace-level", "--zap-time-encoding"})
-    command.add_option(name, flags.ignored)->group("")->expected(0, 1);
+    command.add_option(name, flags.ignored)->group("")->expected(0, 1)->take_all();
 }
 
 void run(const Flags& flags) {
@@ -148,6 +164,8 @@ void add_serve(CLI::App& program, int& exit_code) {
   CLI::App* const command = program.add_subcommand(
       "serve", "Run the PyTorchJobs of a cluster. This is what happens without a subcommand, too.");
   const auto flags = std::make_shared<Flags>();
+  // Who patches a Deployment appends: the last of two holds, as with the reference.
+  command->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_watch_flags(*command, *flags);
   add_decision_flags(*command, *flags);
   add_server_flags(*command, *flags);

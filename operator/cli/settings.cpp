@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "cli/values.h"
+
 namespace trainyard::cli {
 
 void add_files(CLI::App& command, std::vector<std::string>& files) {
@@ -19,7 +21,7 @@ void add_restart_scope(CLI::App& command, decide::Settings& settings) {
           "--restart-scope", settings.restart_scope,
           "What restarts when a pod fails: gang (all of them, the default) or replica (that pod). A job's annotation\n"
           "trainyard.dev/restart-scope wins.")
-      ->transform(CLI::CheckedTransformer(scopes))
+      ->transform(one_of({"gang", "replica"}) & CLI::Transformer(scopes))
       ->type_name("SCOPE")
       ->option_text("SCOPE");
 }

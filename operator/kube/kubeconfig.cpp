@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "base/base64.h"
+#include "base/text.h"
 #include "kube/text.h"
 
 namespace trainyard::kube {
@@ -24,7 +25,8 @@ struct Entry {
   YAML::Node content;
 
   [[noreturn]] void fail(const std::string& field, const std::string& problem) const {
-    throw ConfigError(fmt::format("{}: {}{}{}: {}", file.string(), where, field.empty() ? "" : ".", field, problem));
+    throw ConfigError(
+        fmt::format("{}: {}{}{}: {}", file.string(), where, where.empty() || field.empty() ? "" : ".", field, problem));
   }
   [[nodiscard]] std::string text(const std::string& field) const {
     const YAML::Node value = content[field];
@@ -116,9 +118,24 @@ class Kubeconfig {
   std::vector<Entry> roots_;
 };
 
+bool has_control_character(const std::string& text) {
+  return std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+}
+
+/// None, or ":PORT", then the end or a path.
+bool has_good_port(std::string_view server, std::string_view host) {
+  std::string_view rest = server.substr(server.find(host) + host.size());
+  rest = rest.substr(0, rest.find('/'));
+  if (rest.empty()) return true;
+  const auto port = rest.front() == ':' ? parse_int(rest.substr(1)) : std::nullopt;
+  return port && *port > 0 && *port < 65536;
+}
+
 void check_server(const Entry& cluster, const std::string& server) {
-  if (server.starts_with("https://") && server.size() > 8) return;
-  if (server.starts_with("http://") && is_loopback(host_of(server))) return;  // `kubectl proxy`
+  const std::string_view host = host_of(server);
+  const bool is_address = !host.empty() && has_good_port(server, host) && !has_control_character(server);
+  if (is_address && server.starts_with("https://")) return;
+  if (is_address && server.starts_with("http://") && is_loopback(host)) return;  // `kubectl proxy`
   cluster.fail("server",
                fmt::format("is '{}'; use https://HOST:PORT (plain http only to this machine itself)", server));
 }
@@ -182,8 +199,7 @@ ExecPlugin plugin_of(const Entry& exec) {
 std::vector<std::string> impersonation_of(const Entry& user) {
   std::vector<std::string> headers;
   const auto add = [&](const char* header, const std::string& value) {
-    if (std::any_of(value.begin(), value.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
-      user.fail("as", "holds a control character");
+    if (has_control_character(value)) user.fail("as", "holds a control character");
     if (!value.empty()) headers.push_back(fmt::format("{}: {}", header, value));
   };
   add("Impersonate-User", user.text("as"));
@@ -194,6 +210,7 @@ std::vector<std::string> impersonation_of(const Entry& user) {
 
 Identity identity_of(const Entry& user, const Surroundings& surroundings) {
   Identity identity{.token = user.text("token"), .token_file = user.path("tokenFile")};
+  if (has_control_character(trimmed(identity.token))) user.fail("token", "holds a control character");
   if (!user.text("username").empty() || !user.text("password").empty())
     user.fail("username", "basic authentication was removed from Kubernetes; use a token or a client certificate");
   if (user.content["auth-provider"].IsDefined())

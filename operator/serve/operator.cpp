@@ -41,6 +41,16 @@ std::string own_namespace(const kube::Config& config) {
   return config.ns;
 }
 
+/// What TLS could never work with is said now rather than at each of its attempts. Throws kube::ConfigError.
+kube::Config with_usable_certificates(kube::Config config) {
+  const kube::Identity& identity = config.identity;
+  if (!config.endpoint.ca_pem.empty() && !webhook::facts_of(config.endpoint.ca_pem))
+    throw kube::ConfigError(config.origin + ": the certificate authority is no certificate; it should be PEM");
+  if (!identity.certificate_pem.empty() && !webhook::fits({identity.certificate_pem, identity.key_pem}))
+    throw kube::ConfigError(config.origin + ": the client certificate and its key are no pair; both should be PEM");
+  return config;
+}
+
 kube::ClientSettings client_settings(const Options& options) {
   kube::ClientSettings settings;
   settings.qps = options.kube_api_qps;
@@ -81,7 +91,8 @@ class Operator::JobCounters final : public controller::Counters {
 
 Operator::Operator(Options options)
     : options_(std::move(options)),
-      config_(kube::load_config({options_.kubeconfig, options_.context}, kube::process_surroundings())),
+      config_(with_usable_certificates(
+          kube::load_config({options_.kubeconfig, options_.context}, kube::process_surroundings()))),
       own_ns_(own_namespace(config_)),
       client_(loop_, config_, client_settings(options_)),
       events_(client_, decide::kOperatorName, ""),
@@ -90,6 +101,7 @@ Operator::Operator(Options options)
       progress_(key_, [this](const std::string& ns, const std::string& name, const api::Progress& told) {
         loop_.post([this, key = fmt::format("{}/{}", ns, name), told] { reconciler_->tell_progress(key, told); });
       }) {
+  watch_signals();  // before any thread begins: one that does not block them would be ended by them, and all with it
   http::raise_open_file_limit();
   client_.set_observer([this](const kube::Exchange& one) {
     auto [verb, resource] = kube::info_of(one.method, one.path);
@@ -131,7 +143,6 @@ Operator::Operator(Options options)
 Operator::~Operator() = default;
 
 void Operator::run() {
-  watch_signals();
   const webhook::CertificatePlace place{own_ns_, options_.webhook_secret,
                                         options_.ns.empty() ? options_.webhook_configuration : ""};
   certificate_store_ = std::make_unique<webhook::KubeCertificateStore>(client_, place);

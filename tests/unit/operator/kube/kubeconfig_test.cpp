@@ -106,6 +106,9 @@ TEST_CASE("what cannot work is refused with file, field and what is right", "[ku
   const Row row = GENERATE(values<Row>({
       {"server: ''", "", "clusters[c].cluster.server: is ''; use https://HOST:PORT"},
       {"server: 'http://10.0.0.1'", "", "clusters[c].cluster.server: is 'http://10.0.0.1'; use https"},
+      {"server: 'https://'", "", "clusters[c].cluster.server: is 'https:'; use https://HOST:PORT"},
+      {"server: 'https://a:port'", "", "clusters[c].cluster.server: is 'https://a:port'; use https://HOST:PORT"},
+      {"server: 'https://a:70000'", "", "clusters[c].cluster.server: is 'https://a:70000'; use https://HOST:PORT"},
       {"server: [1]", "", "clusters[c].cluster.server: must be a text"},
       {"server: 'https://a', insecure-skip-tls-verify: true", "", "cluster.insecure-skip-tls-verify: is refused"},
       {"server: 'https://a', insecure-skip-tls-verify: maybe", "", "is 'maybe'; use true or false"},
@@ -125,6 +128,7 @@ TEST_CASE("what cannot work is refused with file, field and what is right", "[ku
       {"server: 'https://a'", "exec: {apiVersion: client.authentication.k8s.io/v1, command: a, args: {}}",
        "exec.args: must be a list of texts"},
       {"server: 'https://a'", "exec: nothing", "users[u].user.exec: must be a map"},
+      {"server: 'https://a'", "token: \"a\\nb\"", "users[u].user.token: holds a control character"},
       {"server: 'https://a'", "as: \"a\\nb\"", "holds a control character"},
   }));
   const std::string refusal = world_with(row.cluster, row.user).refusal();
