@@ -1,7 +1,8 @@
 #include "controller/execution.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
+
+#include <tuple>
 
 namespace trainyard::controller {
 namespace {
@@ -63,22 +64,42 @@ void Execution::write_status() {
 }
 
 void Execution::on_status(const kube::Result<Json>& reply) {
-  if (!reply) {
-    if (reply.error().kind == ErrorKind::NotFound) {
-      hands_.cluster.forget(Kind::Job, job_->ns, job_->name, job_->uid);
-      return done_(Outcome::Stale);
-    }
-    const bool is_stale = reply.error().kind == ErrorKind::Conflict;
-    has_failed_ = !is_stale;
-    if (!is_stale && reply.error().kind != ErrorKind::NotSent)
-      spdlog::warn("{}: its status could not be written: {}", key_of(*job_), reply.error().message);
-    begin(1, [this, is_stale] { done_(is_stale ? Outcome::Stale : Outcome::Failed); });
-    return read_back(Kind::Job, job_->name, job_->uid);
-  }
+  if (!reply) return status_refused(reply.error());
   hands_.counters.count(job_->ns, counts_between(job_->status, *plan_.status));
   hands_.cluster.learn(Kind::Job, reply.value());
+  if (!is_status_kept(reply.value())) return done_(Outcome::Failed);
   say_all();
   run_prepare();
+}
+
+/// 404 is a job that is gone, or a CRD without the status subresource: reading the job back tells.
+void Execution::status_refused(const kube::ApiError& error) {
+  const bool is_stale = error.kind == ErrorKind::Conflict;
+  has_failed_ = !is_stale;
+  begin(1, [this, error, is_stale] {
+    const bool is_gone = !hands_.cluster.job(key_of(*job_));
+    if (!is_stale && !is_gone && error.kind != ErrorKind::NotSent) hands_.on_trouble("pytorchjobs/status", error);
+    done_(is_stale || is_gone ? Outcome::Stale : Outcome::Failed);
+  });
+  read_back(Kind::Job, job_->name, job_->uid);
+}
+
+/// A CRD of the reference, or an older one, drops what it does not know. Without the generation no restart is safe; the
+/// rest can go on, at the pace of what fails, since the next look wants to write the same again.
+bool Execution::is_status_kept(const Json& job) {
+  const api::JobStatus kept = api::parse_status(job);
+  const auto counts_of = [](const api::Restarts& all) {
+    return std::tuple(all.generation, all.count, all.disruptions, all.formed);
+  };
+  is_status_cut_ = counts_of(kept.restarts) != counts_of(plan_.status->restarts);
+  if (!is_status_cut_) return true;
+  const std::string message =
+      "the CRD that is installed drops status.restarts, so that restarts cannot be counted; kubectl apply "
+      "--server-side "
+      "-f manifests/crd";
+  hands_.on_trouble("status.restarts", {.kind = ErrorKind::Invalid, .http_status = 200, .message = message});
+  say(true, "CRDOutdated", message, "outdated CRD");
+  return kept.restarts.generation == plan_.status->restarts.generation;
 }
 
 void Execution::say(bool is_warning, const std::string& reason, const std::string& message, const std::string& once) {
@@ -123,7 +144,7 @@ void Execution::run_writes() {
     memory_->foreign_checked = now;
   }
   begin(plan_.creates.size() + plan_.patches.size() + plan_.deletes.size() + foreign.size() + 1, [this] {
-    done_(has_failed_ ? Outcome::Failed : has_news_ ? Outcome::Stale : Outcome::Done);
+    done_(has_failed_ || is_status_cut_ ? Outcome::Failed : has_news_ ? Outcome::Stale : Outcome::Done);
   });
   for (const auto& [kind, name] : foreign) look_for_foreign(kind, name);
   for (const decide::Delete& wanted : plan_.deletes) remove(wanted);
@@ -178,7 +199,7 @@ void Execution::on_refused(const decide::Create& wanted, const kube::ApiError& e
     say(true, fmt::format("FailedCreate{}", name), fmt::format("Error creating: {}", error.message),
         fmt::format("refused {} {}", wanted.name, error.message));
   else
-    spdlog::warn("{}: {} cannot be created: {}", key_of(*job_), wanted.name, error.message);
+    hands_.on_trouble(resource_of(wanted.kind, hands_.gang_scheduler).plural, error);
 }
 
 /// The name is taken, or the answer was lost: what is there tells whether it is ours.

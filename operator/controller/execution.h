@@ -21,6 +21,7 @@ struct Hands {
   Counters& counters;
   const OperatorKey& key;
   decide::GangScheduler gang_scheduler;
+  const Cluster::OnTrouble& on_trouble;
 };
 
 /// Names that something else has are not watched: they are looked for so often.
@@ -46,6 +47,8 @@ class Execution : public std::enable_shared_from_this<Execution> {
  private:
   void write_status();
   void on_status(const kube::Result<Json>& reply);
+  void status_refused(const kube::ApiError& error);
+  [[nodiscard]] bool is_status_kept(const Json& job);
   void say_all();
   void run_prepare();
   void run_writes();
@@ -71,7 +74,7 @@ class Execution : public std::enable_shared_from_this<Execution> {
   std::shared_ptr<Memory> memory_;
   decide::Plan plan_;
   OnDone done_;
-  bool has_failed_ = false, has_news_ = false;
+  bool has_failed_ = false, has_news_ = false, is_status_cut_ = false;
   size_t pending_ = 0;
   std::function<void()> next_;
 };

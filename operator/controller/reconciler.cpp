@@ -130,8 +130,9 @@ void Reconciler::reconcile(const std::string& key) {
   if (!memory->foreign_pods.empty() || !memory->foreign_services.empty()) queue_.add_at(key, began + kForeignInterval);
   const auto decided_in = Steady::now() - began;
   const auto execution = std::make_shared<Execution>(
-      Hands{client_, cluster_, events_, counters_, key_, settings_.decisions.gang_scheduler}, job, memory,
-      std::move(plan), [this, key, memory, decided_in](Outcome outcome) { finish(key, memory, outcome, decided_in); });
+      Hands{client_, cluster_, events_, counters_, key_, settings_.decisions.gang_scheduler, hooks_.on_trouble}, job,
+      memory, std::move(plan),
+      [this, key, memory, decided_in](Outcome outcome) { finish(key, memory, outcome, decided_in); });
   execution->start();
 }
 

@@ -116,6 +116,14 @@ std::optional<Finding> finding_of(const Replica& replica, Draft& draft) {
   return finding_of_creation(pod, draft);
 }
 
+/// What all pods need, and none is made without.
+std::string refused_for_all(const Draft& draft) {
+  for (const std::string& name : {token_secret_name(draft.job()), network_policy_name(draft.job())})
+    if (const auto refused = draft.seen.refused.find(name); refused != draft.seen.refused.end())
+      return fmt::format("{}, which its pods need: the API refuses it: {}; it is tried again", name, refused->second);
+  return "";
+}
+
 /// "pod job-worker-3 and 2 more: …"
 std::string subject(const Replica& replica, int others) {
   return others == 0 ? fmt::format("pod {}", replica.name) : fmt::format("pod {} and {} more", replica.name, others);
@@ -141,6 +149,10 @@ std::string defect_of(const api::Job& job) {
 }
 
 void report_trouble(Draft& draft) {
+  if (const std::string refused = refused_for_all(draft); !refused.empty()) {
+    set_trouble(draft.status, "CannotCreate", refused, draft.now);
+    return draft.say_once(true, "CannotCreate", refused, "trouble " + refused);
+  }
   std::optional<Finding> worst;
   const Replica* where = nullptr;
   int others = 0;

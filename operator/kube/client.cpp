@@ -156,6 +156,7 @@ void Client::receive(const CallPointer& call, Outcome outcome) {
     credentials_.reject(call->credential);
     if (!std::exchange(call->credentials_were_renewed, true)) return enqueue(call);
   }
+  if (outcome.trouble == Trouble::Untrusted) credentials_.reject(call->credential);
   handle_error(call, error, outcome.trouble == Trouble::Untrusted || outcome.trouble == Trouble::TooLarge);
 }
 
@@ -210,7 +211,7 @@ void Client::start_watch(const std::shared_ptr<Watch::State>& state, const Crede
   ++counts_.requests;
   auto on_end = [this, state, serial = credential.serial, sent = EventLoop::now()](const Outcome& outcome) {
     observe(Method::Get, state->path, outcome.status, sent);
-    if (outcome.status == 401) credentials_.reject(serial);
+    if (outcome.status == 401 || outcome.trouble == Trouble::Untrusted) credentials_.reject(serial);
     state->stop = nullptr;
     if (is_success(outcome)) return state->end(std::nullopt);
     state->end(error_of(outcome, Method::Get));

@@ -17,6 +17,13 @@ constexpr auto kExpiryMargin = 10s;
 // A plugin that fails is not run again at once for each of hundreds of requests.
 constexpr auto kPluginPause = 2s;
 
+/// A file that cannot be read just now (it is being replaced) leaves what was in it before; the server says whether
+/// that still holds.
+void refresh(std::string& content, const std::filesystem::path& file) {
+  if (file.empty()) return;
+  if (auto fresh = process_surroundings().read_file(file); fresh && !fresh->empty()) content = std::move(*fresh);
+}
+
 }  // namespace
 
 Credentials::Credentials(EventLoop& loop, Config config) : loop_(loop), config_(std::move(config)) {}
@@ -26,7 +33,8 @@ bool Credentials::is_fresh() const {
   if (config_.identity.exec)  // the clock of the calendar: that is what the expiry is written by
     return !expires_ || std::chrono::system_clock::now() + kExpiryMargin < *expires_;
   const Identity& identity = config_.identity;
-  const bool is_static = identity.token_file.empty() && identity.certificate_file.empty() && identity.key_file.empty();
+  const bool is_static = identity.token_file.empty() && identity.certificate_file.empty() &&
+                         identity.key_file.empty() && config_.ca_file.empty();
   return is_static || EventLoop::now() - read_at_ < kFilesAreFreshFor;
 }
 
@@ -44,15 +52,8 @@ void Credentials::reject(uint64_t serial) {
   if (serial == current_.serial) has_current_ = false;
 }
 
-/// A file that cannot be read just now (it is being replaced) leaves what was in it before; the server says whether
-/// that still holds.
 void Credentials::read_files() {
   Identity& identity = config_.identity;
-  const auto read = process_surroundings().read_file;
-  const auto refresh = [&](std::string& content, const std::filesystem::path& file) {
-    if (file.empty()) return;
-    if (auto fresh = read(file); fresh && !fresh->empty()) content = std::move(*fresh);
-  };
   refresh(identity.token, identity.token_file);
   refresh(identity.certificate_pem, identity.certificate_file);
   refresh(identity.key_pem, identity.key_file);
@@ -61,13 +62,14 @@ void Credentials::read_files() {
 }
 
 void Credentials::use(std::string token, std::string certificate_pem, std::string key_pem) {
+  refresh(config_.endpoint.ca_pem, config_.ca_file);
   ++current_.serial;
   has_current_ = true;
   current_.token = std::move(token);
   current_.headers = config_.identity.impersonation;
   if (!current_.token.empty()) current_.headers.push_back("Authorization: Bearer " + current_.token);
   if (current_.endpoint && current_.endpoint->certificate_pem == certificate_pem &&
-      current_.endpoint->key_pem == key_pem)
+      current_.endpoint->key_pem == key_pem && current_.endpoint->ca_pem == config_.endpoint.ca_pem)
     return;
   auto endpoint = std::make_shared<Endpoint>(config_.endpoint);
   endpoint->certificate_pem = std::move(certificate_pem);

@@ -24,7 +24,8 @@ struct Credential {
 };
 
 /// The identity's present credential: files are read again when they are a minute old, a plugin runs again when its
-/// answer expires, and both when a server answered 401. One thread.
+/// answer expires, and both when a server answered 401 or was not trusted, since authorities are renewed, too. One
+/// thread.
 class Credentials {
  public:
   using Ready = std::function<void(Result<Credential>)>;
@@ -32,7 +33,7 @@ class Credentials {
 
   /// Calls `ready` at once where the credential is at hand, else when the plugin has answered.
   void get(Ready ready);
-  /// The server refused it: the next get() reads anew, unless somebody's has already.
+  /// The server refused it, or was not trusted by it: the next get() reads anew, unless somebody's has already.
   void reject(uint64_t serial);
 
  private:

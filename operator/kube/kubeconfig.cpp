@@ -256,7 +256,10 @@ Config config_of(const Kubeconfig& kubeconfig, const ConfigChoice& choice, const
       kubeconfig.entry("contexts", "context", name, choice.context.empty() ? "current-context" : "--context");
   const std::string asked_by = fmt::format("contexts[{}]", name);
   const Entry cluster = kubeconfig.entry("clusters", "cluster", context.text("cluster"), asked_by);
-  Config config{.endpoint = endpoint_of(cluster, surroundings), .origin = fmt::format("{}, context {}", origin, name)};
+  Config config{
+      .endpoint = endpoint_of(cluster, surroundings),
+      .ca_file = cluster.text("certificate-authority-data").empty() ? cluster.path("certificate-authority") : "",
+      .origin = fmt::format("{}, context {}", origin, name)};
   if (const std::string user = context.text("user"); !user.empty())
     config.identity = identity_of(kubeconfig.entry("users", "user", user, asked_by), surroundings);
   if (const std::string ns = context.text("namespace"); !ns.empty()) config.ns = ns;
@@ -291,6 +294,7 @@ Config in_cluster_config(const Surroundings& surroundings) {
   static_cast<void>(read("token"));
   const std::string address = host->find(':') == host->npos ? *host : fmt::format("[{}]", *host);
   Config config{.endpoint = {.server = fmt::format("https://{}:{}", address, port), .ca_pem = read("ca.crt")},
+                .ca_file = surroundings.service_account / "ca.crt",
                 .identity = {.token_file = surroundings.service_account / "token"},
                 .origin = "the pod's service account"};
   if (const auto ns = surroundings.read_file(surroundings.service_account / "namespace")) config.ns = trimmed(*ns);

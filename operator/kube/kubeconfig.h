@@ -38,7 +38,8 @@ struct Identity {
 
 /// A server and an identity there.
 struct Config {
-  Endpoint endpoint;  ///< without the client's certificate, which is the identity's
+  Endpoint endpoint;              ///< without the client's certificate, which is the identity's
+  std::filesystem::path ca_file;  ///< of endpoint.ca_pem; "": not from a file. Read again as the identity's files are
   Identity identity;
   std::string ns = "default";
   std::string origin;  ///< where it is from, for messages

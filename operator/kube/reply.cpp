@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "kube/text.h"
+
 namespace trainyard::kube {
 namespace {
 
@@ -40,7 +42,7 @@ std::string shortened(std::string_view text) {
   std::string line(text.substr(0, kMessageLimit));
   std::replace_if(
       line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
-  return line;
+  return trimmed(std::move(line));
 }
 
 ApiError error_of_answer(const Outcome& outcome, Method method) {

@@ -22,6 +22,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kTick = 5s;
+constexpr const char* kLease = "the leader's lease";
 constexpr const char* kServiceAccountNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
 std::string host_name() {
@@ -94,6 +95,8 @@ Operator::Operator(Options options)
       config_(with_usable_certificates(
           kube::load_config({options_.kubeconfig, options_.context}, kube::process_surroundings()))),
       own_ns_(own_namespace(config_)),
+      complaints_(config_.endpoint.server, config_.origin,
+                  options_.ns.empty() ? "manifests/rbac.yaml" : "manifests/rbac-namespaced.yaml"),
       client_(loop_, config_, client_settings(options_)),
       events_(client_, decide::kOperatorName, ""),
       counters_(std::make_unique<JobCounters>(metrics_)),
@@ -103,10 +106,7 @@ Operator::Operator(Options options)
       }) {
   watch_signals();  // before any thread begins: one that does not block them would be ended by them, and all with it
   http::raise_open_file_limit();
-  client_.set_observer([this](const kube::Exchange& one) {
-    auto [verb, resource] = kube::info_of(one.method, one.path);
-    metrics_.api_request({std::move(verb), std::move(resource), one.status, one.duration});
-  });
+  client_.set_observer([this](const kube::Exchange& one) { observe(one); });
   if (options_.decisions.progress_url.empty() && is_in_cluster() && options_.webhook_port > 0)
     options_.decisions.progress_url = fmt::format("https://{}.{}.svc/progress", options_.webhook_service, own_ns_);
   if (!options_.ns.empty()) {
@@ -150,11 +150,12 @@ void Operator::run() {
       *certificate_store_, webhook::CertificateKeeper::Settings{place, options_.webhook_service},
       webhook::CertificateKeeper::Hooks{
           [] { return std::chrono::system_clock::now(); }, [this](const webhook::Material& material) { use(material); },
-          [this](std::chrono::milliseconds delay) { loop_.after(delay, [this] { certificates_->check(); }); }});
+          [this](std::chrono::milliseconds delay) { loop_.after(delay, [this] { certificates_->check(); }); },
+          [this](const std::string& what, const kube::ApiError& error) { trouble(what, error); }});
   if (options_.leader_elect) {
     elector_ = std::make_unique<kube::Elector>(
         client_, election_settings(options_, own_ns_), [this](bool leads) { change_lead(leads); },
-        [this](const kube::ApiError& error) { trouble("the leader's lease", error); });
+        [this](const kube::ApiError& error) { trouble(kLease, error); });
     client_.set_write_guard([this] { return elector_->is_leader(); });
     elector_->start();
   } else {
@@ -269,15 +270,17 @@ void Operator::report_states() {
   metrics_.pods(reconciler_->cluster().pod_count());
 }
 
-/// Each thing once until it changes: the client tries again by itself, for ever.
+void Operator::observe(const kube::Exchange& one) {
+  auto [verb, resource] = kube::info_of(one.method, one.path);
+  if (const auto line = complaints_.answered(one.status)) spdlog::info("{}", *line);
+  const bool is_topic = verb == "list" || verb == "watch" || resource == "leases" || resource == "pytorchjobs/status";
+  if (is_topic && one.status >= 200 && one.status < 300)
+    if (const auto line = complaints_.works(resource == "leases" ? kLease : resource)) spdlog::info("{}", *line);
+  metrics_.api_request({std::move(verb), std::move(resource), one.status, one.duration});
+}
+
 void Operator::trouble(const std::string& what, const kube::ApiError& error) {
-  std::string hint;
-  if (error.kind == kube::ErrorKind::Forbidden) hint = "; grant it as manifests/rbac.yaml does";
-  if (error.kind == kube::ErrorKind::NotFound && what == "pytorchjobs")
-    hint = "; the CRD is not installed, or another version of it: kubectl apply --server-side -f manifests/crd";
-  const std::string message = fmt::format("{}: {}{}; it is tried again", what, error.message, hint);
-  if (said_.size() > 1000) said_.clear();
-  if (said_.insert(message).second) spdlog::warn("{}", message);
+  if (const auto line = complaints_.failed(what, error, kube::EventLoop::now())) spdlog::warn("{}", *line);
 }
 
 }  // namespace trainyard::serve

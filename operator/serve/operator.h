@@ -1,12 +1,12 @@
 #pragma once
 
 #include <memory>
-#include <set>
 #include <string>
 
 #include "controller/reconciler.h"
 #include "http/server.h"
 #include "kube/elector.h"
+#include "serve/complaints.h"
 #include "serve/options.h"
 #include "telemetry/metrics.h"
 #include "telemetry/probes.h"
@@ -41,6 +41,7 @@ class Operator {
   void tick();
   void report_states();
   void trouble(const std::string& what, const kube::ApiError& error);
+  void observe(const kube::Exchange& one);
 
   Options options_;
   kube::Config config_;
@@ -48,6 +49,7 @@ class Operator {
   UniqueFd webhook_listener_;
   telemetry::Metrics metrics_;
   telemetry::Probes probes_;
+  Complaints complaints_;
   kube::EventLoop loop_;
   kube::Client client_;
   kube::EventRecorder events_;
@@ -62,7 +64,6 @@ class Operator {
   std::unique_ptr<http::Server> metrics_server_, health_server_, webhook_server_;
   UniqueFd signals_;
   bool has_lease_ = false, has_key_ = false, is_leading_ = false, is_stopping_ = false;
-  std::set<std::string> said_;
 };
 
 }  // namespace trainyard::serve

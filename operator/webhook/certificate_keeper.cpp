@@ -48,7 +48,7 @@ void CertificateKeeper::have_secret(const Answer& secret) {
   if (secret) return consider(secret.value());
   if (secret.error().kind == ErrorKind::NotFound) return consider(new_secret());
   if (secret.error().kind == ErrorKind::Forbidden) return serve_without_secret(secret.error(), "get");
-  fail("read", secret.error());
+  fail("the Secret " + settings_.place.secret, secret.error());
 }
 
 void CertificateKeeper::consider(const Json& secret) {
@@ -72,7 +72,7 @@ void CertificateKeeper::write(const Json& secret, const Material& material, cons
     const kube::ApiError& error = written.error();
     if (error.kind == ErrorKind::Forbidden) return serve_without_secret(error, "create or update");
     if (is_lost_race(error) && may_try_again()) return read_secret();
-    fail("write", error);
+    fail("the Secret " + settings_.place.secret, error);
   }));
 }
 
@@ -104,7 +104,7 @@ void CertificateKeeper::read_webhooks() {
 void CertificateKeeper::have_webhooks(const Answer& config) {
   const auto refused = [this](const kube::ApiError& error) {
     if (error.kind == ErrorKind::NotFound) return finish(kInterval);  // none is installed
-    if (error.kind != ErrorKind::Forbidden) return fail("publish the authority of", error);
+    if (error.kind != ErrorKind::Forbidden) return fail("the configuration " + settings_.place.webhooks, error);
     say_once(
         fmt::format("may not get and patch the ValidatingWebhookConfiguration {} ({}): its caBundle has to be "
                     "filled in by hand, with ca.crt of the Secret {}",
@@ -126,8 +126,7 @@ void CertificateKeeper::have_webhooks(const Answer& config) {
 
 void CertificateKeeper::fail(const std::string& what, const kube::ApiError& error) {
   const auto delay = std::min<std::chrono::milliseconds>(kFirstRetry * (1 << std::min(failures_, 10)), kLongestRetry);
-  spdlog::warn("cannot {} the Secret {}/{}: {}; trying again in {} s", what, settings_.place.ns, settings_.place.secret,
-               error.message, delay / std::chrono::seconds(1));
+  hooks_.trouble(what, error);
   const int failures = failures_ + 1;
   finish(delay);
   failures_ = failures;

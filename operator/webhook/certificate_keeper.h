@@ -27,6 +27,8 @@ class CertificateKeeper {
     std::function<void(const Material&)> use;
     /// Call check() again in so long.
     std::function<void(std::chrono::milliseconds)> again_in;
+    /// A request failed that is tried again; whether to say it is the receiver's decision.
+    std::function<void(const std::string& what, const kube::ApiError&)> trouble;
   };
   static constexpr std::chrono::minutes kInterval{10};  ///< how late another replica's new certificate is taken
 

@@ -67,6 +67,19 @@ TEST_CASE("trouble is recognised, said with its next step, and taken back when i
   CHECK(world.trouble().empty());
 }
 
+TEST_CASE("what all pods need and the API refuses is said, and no pod is blamed", "[decide]") {
+  World world(spec_of(1), {{"trainyard.dev/network-policy", "true"}});
+  const std::string name = GENERATE_COPY(token_secret_name(world.job), network_policy_name(world.job));
+  world.refused = {{name, "exceeded quota"}};
+  world.carry_out(world.look(), 1);
+  CHECK(world.trouble() == "CannotCreate");
+  REQUIRE(world.said("CannotCreate").size() == 1);
+  CHECK_THAT(world.said("CannotCreate").front(), Catch::StartsWith(name) && Catch::Contains("exceeded quota"));
+  world.refused.clear();
+  world.settle();
+  CHECK(world.trouble().empty());
+}
+
 TEST_CASE("a pod that hangs in Terminating is reported after its grace time", "[decide]") {
   World world(spec_of(1));
   world.settle();

@@ -79,12 +79,14 @@ struct Replica {
   TimePoint now = kStart;
   std::vector<Material> used;
   std::vector<std::chrono::milliseconds> delays;
+  std::vector<std::string> troubles;
   CertificateKeeper keeper;
   explicit Replica(Cluster& cluster, const std::string& webhooks = "validator")
       : keeper(cluster, {.place = {"ns", "secret", webhooks}, .service = "op"},
                {.now = [this] { return now; },
                 .use = [this](const Material& material) { used.push_back(material); },
-                .again_in = [this](std::chrono::milliseconds delay) { delays.push_back(delay); }}) {}
+                .again_in = [this](std::chrono::milliseconds delay) { delays.push_back(delay); },
+                .trouble = [this](const std::string& what, const ApiError&) { troubles.push_back(what); }}) {}
 };
 
 void check(Cluster& cluster, Replica& replica) {
@@ -201,11 +203,13 @@ TEST_CASE("keeper: a server in trouble is asked again, more and more slowly", "[
   CHECK(replica.delays == std::vector<std::chrono::milliseconds>{seconds(1), seconds(2), seconds(4), seconds(8),
                                                                  seconds(16), seconds(32), seconds(60), seconds(60)});
   CHECK(replica.used.empty());
+  CHECK(replica.troubles == std::vector<std::string>(8, "the Secret secret"));
   cluster.secret_error = std::nullopt;
   cluster.patch_error = ErrorKind::Unknown;
   check(cluster, replica);
   CHECK(replica.used.size() == 1);  // served already
   CHECK(replica.delays.back() == seconds(60));
+  CHECK(replica.troubles.back() == "the configuration validator");
   cluster.patch_error = std::nullopt;
   check(cluster, replica);
   CHECK(cluster.bundle() == replica.used[0].authorities);
