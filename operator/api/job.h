@@ -17,6 +17,9 @@ namespace trainyard::api {
 inline constexpr const char* kApiVersion = "kubeflow.org/v1";
 inline constexpr const char* kKind = "PyTorchJob";
 inline constexpr const char* kContainerName = "pytorch";  ///< the container that ports and defaults refer to
+/// Of a type: more than any cluster holds. A number that is only mistyped would have the operator plan billions of
+/// pods.
+inline constexpr int kMostReplicas = 100'000;
 inline constexpr const char* kPortName = "pytorchjob-port";
 inline constexpr int kDefaultPort = 23456;
 

@@ -6,6 +6,7 @@
 
 #include "api/field.h"
 #include "api/job.h"
+#include "api/remarks.h"
 
 // The wording is the API server's own field errors' and the reference's webhook's, as scripts and people know it.
 namespace trainyard::api {
@@ -119,6 +120,15 @@ void check_elastic_range(const Json& job, Violations& violations) {
            fmt::format("Invalid value: {}: must be no more than spec.elasticPolicy.maxReplicas, {}", *least, *most));
 }
 
+void check_replica_counts(const Json& job, Violations& violations) {
+  for (const ReplicaType type : {ReplicaType::Master, ReplicaType::Worker}) {
+    const auto replicas = int_at(job, fmt::format("/spec/pytorchReplicaSpecs/{}/replicas", name_of(type)));
+    if (replicas && *replicas > kMostReplicas)
+      refuse(violations, fmt::format("spec.pytorchReplicaSpecs[{}].replicas", name_of(type)),
+             fmt::format("Invalid value: {}: must be no more than {}", *replicas, kMostReplicas));
+  }
+}
+
 void check_containers(const Json& replica, const std::string& path, Violations& violations) {
   static const Json nothing = Json::array();
   const Json* const written = list_at(replica, "/template/spec/containers");
@@ -163,7 +173,7 @@ void check_types(const Json& job, Violations& violations) {
 /// What the reference lets pass. A job that was there before these rules must stay changeable: its finalizers have to
 /// go at the end. So what was wrong already is let be.
 void check_own_rules(const Json& job, const Json* old_job, Violations& violations) {
-  for (const auto check : {check_service_names, check_elastic_range}) {
+  for (const auto check : {check_service_names, check_elastic_range, check_replica_counts}) {
     Violations before;
     if (old_job) check(*old_job, before);
     if (before.empty()) check(job, violations);
@@ -190,6 +200,7 @@ Verdict validate(const Json& job, const Json* old_job) {
   check_replicas(job, verdict.violations);
   check_own_rules(job, old_job, verdict.violations);
   if (verdict.violations.empty()) check_types(job, verdict.violations);
+  for (std::string& remark : remarks_on(job)) verdict.warnings.push_back(std::move(remark));
   return verdict;
 }
 

@@ -40,7 +40,8 @@ Gang gang_of(const Observed& seen) {
   auto pods = by_name(seen.pods);
   auto services = by_name(seen.services);
   for (const auto& [type, spec] : seen.job.spec.replicas) {
-    for (int index = 0; index < spec.replicas; ++index) {
+    const int replicas = std::min(spec.replicas, api::kMostReplicas);  // a job with more is not run: defect_of()
+    for (int index = 0; index < replicas; ++index) {
       std::string name = replica_name(seen.job, type, index);
       const api::Pod* const pod = take(pods, name);
       const api::Service* const service = take(services, name);

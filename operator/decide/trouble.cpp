@@ -132,6 +132,10 @@ std::string subject(const Replica& replica, int others) {
 }  // namespace
 
 std::string defect_of(const api::Job& job) {
+  for (const auto& [type, spec] : job.spec.replicas)
+    if (spec.replicas > api::kMostReplicas)
+      return fmt::format("spec.pytorchReplicaSpecs.{}.replicas is {}; {} is the most", api::name_of(type),
+                         spec.replicas, api::kMostReplicas);
   if (total_replicas(job) == 0)
     return "spec.pytorchReplicaSpecs asks for no pod; give it a Master or a Worker with at least one replica";
   for (const auto& [type, spec] : job.spec.replicas) {

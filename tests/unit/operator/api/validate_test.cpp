@@ -1,5 +1,6 @@
 #include "api/validate.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "unit/operator/api/samples.h"
@@ -86,12 +87,46 @@ TEST_CASE("validate: a replica or template that is null or of another type is re
        {"null", "[]", "7", R"({"spec": 7})", R"({"spec": {"pytorchReplicaSpecs": {"Worker": null}}})",
         R"({"spec": {"pytorchReplicaSpecs": {"Worker": {"template": {"spec": {"containers": [1, null]}}}}}})"})
     CHECK_FALSE(validate(Json::parse(text), nullptr).is_allowed());
-  CHECK(said(R"({"spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 3000000000}}}})").find("whole number") !=
+  CHECK(said(R"({"spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 3000000000}}}})").find("no more than") !=
         std::string::npos);
 }
 
 TEST_CASE("validate: a name that the API server will make up is not judged", "[api]") {
   CHECK(said(R"({"metadata": {"name": null, "generateName": "run-"}})").empty());
+}
+
+TEST_CASE("validate: a number of replicas that no cluster holds is refused", "[api]") {
+  CHECK(said(R"({"spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 100000}}}})").empty());
+  CHECK(said(R"({"spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 100001}}}})") ==
+        "spec.pytorchReplicaSpecs[Worker].replicas: Invalid value: 100001: must be no more than 100000");
+}
+
+TEST_CASE("validate: words and numbers that mean nothing draw a warning with what is known", "[api]") {
+  const std::pair<const char*, const char*> rows[] = {
+      {R"({"spec": {"runPolicy": {"cleanPodPolicy": "Some"}}})",
+       R"(spec.runPolicy.cleanPodPolicy: "Some" is not known; None, Running, All are)"},
+      {R"({"spec": {"runPolicy": {"backoffLimit": -1}}})",
+       "spec.runPolicy.backoffLimit: -1 is negative; 0 and more are meant"},
+      {R"({"spec": {"nprocPerNode": "many"}})",
+       R"(spec.nprocPerNode: "many" is not known; auto, cpu, gpu and whole numbers are)"},
+      {R"({"spec": {"elasticPolicy": {"rdzvBackend": "zookeeper"}}})",
+       R"(spec.elasticPolicy.rdzvBackend: "zookeeper" is not known; c10d, etcd, etcd-v2 are)"},
+      {R"({"spec": {"pytorchReplicaSpecs": {"Worker": {"restartPolicy": "Maybe"}}}})",
+       R"(spec.pytorchReplicaSpecs[Worker].restartPolicy: "Maybe" is not known; Always, OnFailure, Never, ExitCode are)"},
+      {R"({"metadata": {"annotations": {"trainyard.dev/restart-scope": "all"}}})",
+       R"(metadata.annotations[trainyard.dev/restart-scope]: "all" is not known; gang, replica are)"},
+      {R"({"metadata": {"annotations": {"trainyard.dev/progress-deadline-seconds": "soon"}}})",
+       R"(metadata.annotations[trainyard.dev/progress-deadline-seconds]: "soon" is no whole number of seconds above 0)"},
+  };
+  for (const auto& [patch, remark] : rows) {
+    const Verdict verdict = validate(patched(patch), nullptr);
+    CHECK(verdict.is_allowed());
+    CHECK(std::ranges::count(verdict.warnings, remark) == 1);
+  }
+  for (const char* const good : {R"({"spec": {"nprocPerNode": "8", "runPolicy": {"cleanPodPolicy": "All"}}})",
+                                 R"({"metadata": {"annotations": {"trainyard.dev/init-container": "false"}}})"})
+    for (const std::string& warning : validate(patched(good), nullptr).warnings)
+      CHECK_THAT(warning, Catch::Contains("deprecated"));
 }
 
 }  // namespace trainyard::api

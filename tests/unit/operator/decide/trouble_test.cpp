@@ -67,6 +67,14 @@ TEST_CASE("trouble is recognised, said with its next step, and taken back when i
   CHECK(world.trouble().empty());
 }
 
+TEST_CASE("a job that asks for billions of pods is reported, and none is planned", "[decide]") {
+  World world(spec_of(1, Json::parse(R"({"pytorchReplicaSpecs": {"Worker": {"replicas": 2147483647}}})")));
+  world.settle();
+  CHECK(world.trouble() == "InvalidSpec");
+  CHECK_THAT(world.said("InvalidSpec").front(), Catch::Contains("Worker.replicas is 2147483647; 100000 is the most"));
+  CHECK(world.pods.empty());
+}
+
 TEST_CASE("what all pods need and the API refuses is said, and no pod is blamed", "[decide]") {
   World world(spec_of(1), {{"trainyard.dev/network-policy", "true"}});
   const std::string name = GENERATE_COPY(token_secret_name(world.job), network_policy_name(world.job));
