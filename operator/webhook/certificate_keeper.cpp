@@ -87,7 +87,7 @@ void CertificateKeeper::serve_without_secret(const kube::ApiError& error, const 
   const CertificatePlan plan = plan_certificates(own_, names_, hooks_.now());
   if (plan.remake != Remake::Nothing) own_ = remade(plan, own_, names_, hooks_.now());
   use(own_);
-  finish(kInterval);
+  finish(next_look());
 }
 
 void CertificateKeeper::use(const Material& material) {
@@ -97,27 +97,27 @@ void CertificateKeeper::use(const Material& material) {
 }
 
 void CertificateKeeper::read_webhooks() {
-  if (settings_.place.webhooks.empty() || used_->authorities.empty()) return finish(kInterval);
+  if (settings_.place.webhooks.empty() || used_->authorities.empty()) return finish(next_look());
   store_.get_webhooks(alive_.guard([this](const Answer& config) { have_webhooks(config); }));
 }
 
 void CertificateKeeper::have_webhooks(const Answer& config) {
   const auto refused = [this](const kube::ApiError& error) {
-    if (error.kind == ErrorKind::NotFound) return finish(kInterval);  // none is installed
+    if (error.kind == ErrorKind::NotFound) return finish(next_look());  // none is installed
     if (error.kind != ErrorKind::Forbidden) return fail("the configuration " + settings_.place.webhooks, error);
     say_once(
         fmt::format("may not get and patch the ValidatingWebhookConfiguration {} ({}): its caBundle has to be "
                     "filled in by hand, with ca.crt of the Secret {}",
                     settings_.place.webhooks, error.message, settings_.place.secret));
-    finish(kInterval);
+    finish(next_look());
   };
   if (!config) return refused(config.error());
   const Json patch = publication(config.value(), settings_.service, settings_.place.ns, used_->authorities);
-  if (patch.is_null()) return finish(kInterval);
+  if (patch.is_null()) return finish(next_look());
   store_.patch_webhooks(patch, alive_.guard([this, refused](const Answer& patched) {
     if (patched) {
       spdlog::info("published the webhook's authority in {}", settings_.place.webhooks);
-      return finish(kInterval);
+      return finish(next_look());
     }
     if (patched.error().kind == ErrorKind::Conflict && may_try_again()) return read_webhooks();
     refused(patched.error());
@@ -140,6 +140,15 @@ void CertificateKeeper::finish(std::chrono::milliseconds again_in) {
 
 void CertificateKeeper::say_once(const std::string& message) {
   if (said_.insert(message).second) spdlog::warn("{}", message);
+}
+
+/// When the certificate is due, where that is before the usual time. What is due already is its owner's to renew.
+std::chrono::milliseconds CertificateKeeper::next_look() const {
+  const auto facts = used_ ? facts_of(used_->serving.certificate) : std::nullopt;
+  const TimePoint now = hooks_.now();
+  if (!facts || facts->rotate_at() <= now) return kInterval;
+  const auto due_in = std::chrono::ceil<std::chrono::seconds>(facts->rotate_at() - now);
+  return std::min<std::chrono::milliseconds>(kInterval, due_in);
 }
 
 bool CertificateKeeper::may_try_again() {

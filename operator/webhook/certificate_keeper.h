@@ -51,6 +51,7 @@ class CertificateKeeper {
   void fail(const std::string& what, const kube::ApiError& error);
   void finish(std::chrono::milliseconds again_in);
   void say_once(const std::string& message);
+  [[nodiscard]] std::chrono::milliseconds next_look() const;
   [[nodiscard]] bool may_try_again();
 
   CertificateStore& store_;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs the operator with exactly the rights of manifests/rbac.yaml, through everything that a job can ask of it: nothing
-is refused, and nothing is granted that is not used.
+"""Runs the operator with exactly the rights of manifests/rbac.yaml, and of one namespace with those of rbac-namespaced.yaml,
+through everything that a job can ask of it: nothing is refused, and nothing is granted that is not used.
 
 usage: rbac_test.py OPERATOR
 """
@@ -15,8 +15,6 @@ from kube import ControlPlane, OperatorProcess, wait_until
 from kube.jobs import API, Kubelet, pytorch_job
 
 ROOT = Path(__file__).resolve().parents[2]
-RBAC = ROOT / "manifests/rbac.yaml"
-ACCOUNT = "system:serviceaccount:kubeflow:training-operator"
 
 # Granted, and not used in this test: (resource, verb): why it has to be there.
 UNUSED = {
@@ -29,10 +27,10 @@ UNUSED = {
 }
 
 
-def granted():
+def granted(manifest):
     """{(resource, verb)} of all rules."""
     pairs = set()
-    for document in yaml.safe_load_all(RBAC.read_text()):
+    for document in yaml.safe_load_all(manifest.read_text()):
         for rule in document.get("rules", []):
             pairs |= {(resource, verb) for resource in rule["resources"] for verb in rule["verbs"]}
     return pairs
@@ -45,27 +43,47 @@ def asked(event):
 
 
 class Rbac(unittest.TestCase):
-    def test_what_is_shipped_is_enough_and_not_too_much(self):
-        with ControlPlane(crds=[ROOT / "manifests/crd"], audit=True) as cluster:
-            admin = cluster.client()
-            for name in ["kubeflow", "team"]:
-                admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-            admin.create(webhook_configuration())
-            cluster.apply(RBAC)
-            account = cluster.service_account_kubeconfig("kubeflow", "training-operator")
-            environment = {**os.environ, "MY_POD_NAMESPACE": "kubeflow"}
-            with OperatorProcess(sys.argv[1], account, cluster.folder / "operator.log", ["--leader-elect"],
-                                 environment) as operator:
-                live_through_everything(admin, Kubelet(admin, "team"))
-                operator.must_be_running()
-            self.check(cluster.requests(ACCOUNT))
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cls.enterClassContext(ControlPlane(crds=[ROOT / "manifests/crd"], audit=True))
+        cls.admin = cls.cluster.client()
+        for name in ["kubeflow", "everywhere", "team"]:
+            cls.admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        cls.admin.create(webhook_configuration())
 
-    def check(self, events):
+    def operator(self, manifest, namespace, *flags):
+        """With the rights of the manifest alone, in that namespace."""
+        self.cluster.apply(manifest)
+        account = self.cluster.service_account_kubeconfig(namespace, "training-operator")
+        return OperatorProcess(sys.argv[1], account, self.cluster.folder / f"{namespace}.log",
+                               ["--leader-elect", *flags], {**os.environ, "MY_POD_NAMESPACE": namespace})
+
+    def test_what_is_shipped_is_enough_and_not_too_much(self):
+        manifest = ROOT / "manifests/rbac.yaml"
+        with self.operator(manifest, "kubeflow") as operator:
+            live_through_everything(self.admin, Kubelet(self.admin, "everywhere"))
+            operator.must_be_running()
+        self.check(self.cluster.requests("system:serviceaccount:kubeflow:training-operator"), granted(manifest))
+
+    def test_an_operator_of_one_namespace_needs_no_more_than_a_role_there(self):
+        manifest = ROOT / "manifests/rbac-namespaced.yaml"
+        elsewhere = self.admin.create(pytorch_job("other", "default"))
+        with self.operator(manifest, "team", "--namespace", "team") as operator:
+            live_through_everything(self.admin, Kubelet(self.admin, "team"))
+            operator.must_be_running()
+        events = self.cluster.requests("system:serviceaccount:team:training-operator")
+        self.check(events, granted(manifest))
+        self.assertEqual({event["objectRef"].get("namespace") for event in events}, {"team"}, "asked elsewhere")
+        left_alone = self.admin.get(API, "PyTorchJob", "other", "default")
+        self.assertEqual(left_alone["metadata"]["resourceVersion"], elsewhere["metadata"]["resourceVersion"])
+        self.assertEqual(operator.log.read_text().count("watching namespace team alone: nodes are not seen"), 1)
+
+    def check(self, events, rights):
         refused = {asked(event) for event in events if event["responseStatus"]["code"] == 403}
         self.assertEqual(refused, set(), "refused")
         used = {asked(event) for event in events}
-        self.assertEqual(used - granted(), set(), "used, and not granted")
-        self.assertEqual(granted() - used - set(UNUSED), set(), "granted, and not used")
+        self.assertEqual(used - rights, set(), "used, and not granted")
+        self.assertEqual(rights - used - set(UNUSED), set(), "granted, and not used")
 
 
 def webhook_configuration():
@@ -79,27 +97,28 @@ def webhook_configuration():
 
 
 def live_through_everything(admin, kubelet):
+    namespace = kubelet.namespace
     metrics = [{"type": "Resource", "resource": {"name": "cpu", "target": {
         "type": "Utilization", "averageUtilization": 80}}}]
     elastic = {"minReplicas": 1, "maxReplicas": 3, "metrics": metrics}
-    taken = {"apiVersion": "v1", "metadata": {"name": "full-worker-1", "namespace": "team"}}
+    taken = {"apiVersion": "v1", "metadata": {"name": "full-worker-1", "namespace": namespace}}
     admin.create({**taken, "kind": "Pod", "spec": {"containers": [{"name": "a", "image": "i"}]}})
     admin.create({**taken, "kind": "Service", "spec": {"ports": [{"port": 1}]}})
-    admin.create(pytorch_job("full", "team", run_policy={"cleanPodPolicy": "All", "ttlSecondsAfterFinished": 1},
+    admin.create(pytorch_job("full", namespace, run_policy={"cleanPodPolicy": "All", "ttlSecondsAfterFinished": 1},
                              annotations={"trainyard.dev/network-policy": "true"}, elasticPolicy=elastic))
     wait_until("the foreign pod to be reported", lambda: "NameTaken" in str(kubelet.status("full")), 30)
     for kind in ["Pod", "Service"]:
-        admin.delete("v1", kind, "full-worker-1", "team", grace=0)
+        admin.delete("v1", kind, "full-worker-1", namespace, grace=0)
     kubelet.wait_for_pods("full", 3, 90)
     kubelet.run_until_running("full")
-    admin.patch(API, "PyTorchJob", "full", {"spec": {"elasticPolicy": {"maxReplicas": 4}}}, "team")
-    autoscaler = ("autoscaling/v2", "HorizontalPodAutoscaler", "full", "team")
+    admin.patch(API, "PyTorchJob", "full", {"spec": {"elasticPolicy": {"maxReplicas": 4}}}, namespace)
+    autoscaler = ("autoscaling/v2", "HorizontalPodAutoscaler", "full", namespace)
     wait_until("the autoscaler to follow", lambda: admin.get(*autoscaler)["spec"]["maxReplicas"] == 4, 30)
     fail_and_fail_again(kubelet)
     kubelet.run_until_running("full")
     master = next(pod for pod in kubelet.pods("full") if pod["metadata"]["name"] == "full-master-0")
     kubelet.set_phase(master, "Succeeded", exit_code=0)
-    wait_until("the job to be gone", lambda: admin.get(API, "PyTorchJob", "full", "team") is None, 60)
+    wait_until("the job to be gone", lambda: admin.get(API, "PyTorchJob", "full", namespace) is None, 60)
 
 
 def fail_and_fail_again(kubelet):

@@ -145,6 +145,21 @@ TEST_CASE("keeper: a certificate that is due is renewed by one and taken by all,
   CHECK(first.used[1].serving.certificate != first.used[0].serving.certificate);
 }
 
+TEST_CASE("keeper: a certificate that is due before the next round is looked at when it is due", "[certificates]") {
+  Cluster cluster;
+  Replica replica(cluster);
+  check(cluster, replica);
+  CHECK(replica.delays.back() == CertificateKeeper::kInterval);
+  const auto due = facts_of(replica.used.back().serving.certificate)->rotate_at();
+  replica.now = due - std::chrono::seconds(90);
+  check(cluster, replica);
+  CHECK(replica.delays.back() == std::chrono::seconds(90));
+  replica.now = due;
+  check(cluster, replica);
+  CHECK(replica.used.size() == 2);
+  CHECK(replica.delays.back() == CertificateKeeper::kInterval);
+}
+
 TEST_CASE("keeper: a caBundle that somebody changed is set right", "[certificates]") {
   Cluster cluster;
   Replica replica(cluster);
