@@ -68,12 +68,18 @@ void Client::enqueue(const CallPointer& call) {
 }
 
 void Client::pump() {
-  while (queued() > 0 && concurrency_.has_room() && take_token()) {
+  while (may_send_next() && take_token()) {
     const CallPointer call = take_next();
     call->counts_as_in_flight = true;
     concurrency_.begin();
+    if (call->request.priority == Priority::Bulk) ++bulk_in_flight_;
     dispatch(call);
   }
+}
+
+bool Client::may_send_next() const {
+  if (!concurrency_.has_room()) return false;
+  return !small_.empty() || (!bulk_.empty() && bulk_in_flight_ <= concurrency_.limit() / 8);
 }
 
 Client::CallPointer Client::take_next() {
@@ -100,8 +106,7 @@ void Client::dispatch(const CallPointer& call) {
   call->began = EventLoop::now();
   credentials_.get(alive_.guard([this, call](const Result<Credential>& credential) {
     if (credential) return send(call, credential.value());
-    if (std::exchange(call->counts_as_in_flight, false))
-      concurrency_.end(Concurrency::Answer::Lost, call->began, call->began);
+    leave_flight(call, Concurrency::Answer::Lost);
     handle_error(call, credential.error(), /*is_final=*/false);
   }));
 }
@@ -116,8 +121,7 @@ std::vector<std::string> Client::headers_of(const Credential& credential) const 
 void Client::send(const CallPointer& call, const Credential& credential) {
   const Request& request = call->request;
   if (is_write(request.method) && request.needs_lease && may_write_ && !may_write_()) {
-    if (std::exchange(call->counts_as_in_flight, false))
-      concurrency_.end(Concurrency::Answer::Lost, call->began, call->began);
+    leave_flight(call, Concurrency::Answer::Lost);
     ApiError error{.kind = ErrorKind::NotSent, .message = "not sent: this operator is not the leader"};
     return loop_.post(alive_.guard([this, call, error] { finish(call, error); }));
   }
@@ -141,14 +145,17 @@ void Client::observe(Method method, std::string_view path, int status, EventLoop
   if (observer_) observer_({method, path, status, EventLoop::now() - sent});
 }
 
+void Client::leave_flight(const CallPointer& call, Concurrency::Answer answer) {
+  if (!std::exchange(call->counts_as_in_flight, false)) return;
+  concurrency_.end(answer, call->began, EventLoop::now());
+  if (call->request.priority == Priority::Bulk) --bulk_in_flight_;
+}
+
 void Client::receive(const CallPointer& call, Outcome outcome) {
-  if (std::exchange(call->counts_as_in_flight, false)) {
-    const bool is_overload = outcome.status == 429 || outcome.status == 503 || outcome.trouble == Trouble::TimedOut;
-    const auto answer = is_overload                        ? Concurrency::Answer::Overloaded
-                        : outcome.trouble == Trouble::None ? Concurrency::Answer::Served
-                                                           : Concurrency::Answer::Lost;
-    concurrency_.end(answer, call->began, EventLoop::now());
-  }
+  const bool is_overload = outcome.status == 429 || outcome.status == 503 || outcome.trouble == Trouble::TimedOut;
+  leave_flight(call, is_overload                        ? Concurrency::Answer::Overloaded
+                     : outcome.trouble == Trouble::None ? Concurrency::Answer::Served
+                                                        : Concurrency::Answer::Lost);
   if (is_success(outcome)) return finish(call, std::move(outcome.body));
   const ApiError error = error_of(outcome, call->request.method);
   if (error.kind == ErrorKind::TooMany) ++counts_.throttled;

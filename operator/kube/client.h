@@ -27,7 +27,7 @@ namespace trainyard::kube {
 enum class Priority {
   Urgent,  ///< the lease: neither limits nor the queue hold it up, and it is tried once
   Small,   ///< writes and single objects
-  Bulk,    ///< lists
+  Bulk,    ///< lists and events: after the others, and an eighth of what may be on its way
 };
 
 struct Request {
@@ -119,10 +119,12 @@ class Client {
 
   void enqueue(const CallPointer& call);
   void pump();
+  [[nodiscard]] bool may_send_next() const;
   [[nodiscard]] CallPointer take_next();
   [[nodiscard]] bool take_token();
   void dispatch(const CallPointer& call);
   void send(const CallPointer& call, const Credential& credential);
+  void leave_flight(const CallPointer& call, Concurrency::Answer answer);
   void receive(const CallPointer& call, Outcome outcome);
   void handle_error(const CallPointer& call, const ApiError& error, bool is_final);
   void finish(const CallPointer& call, Result<std::string> result);
@@ -139,6 +141,7 @@ class Client {
   Concurrency concurrency_;
   std::optional<TokenBucket> bucket_;
   std::deque<CallPointer> small_, bulk_;
+  size_t bulk_in_flight_ = 0;
   size_t queued_bytes_ = 0;
   size_t pending_ = 0;  ///< calls that have not ended
   bool is_pumping_ = false, waits_for_token_ = false;

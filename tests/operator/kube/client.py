@@ -114,6 +114,17 @@ class Client:
             raise ApiError(status, parsed if isinstance(parsed, dict) else {"message": parsed})
         return parsed
 
+    def stream(self, path, query):
+        """The lines of a watch, as they come; it has a connection of its own and ends with it, or after an hour."""
+        connection = http.client.HTTPSConnection(self._address.hostname, self._address.port, context=self._tls,
+                                                 timeout=3600)
+        headers = {"Accept": "application/json", **({"Authorization": f"Bearer {self._token}"} if self._token else {})}
+        connection.request("GET", f"{path}?{urllib.parse.urlencode(query)}", headers=headers)
+        answer = connection.getresponse()
+        if answer.status != 200:
+            raise ApiError(answer.status, json.loads(answer.read()))
+        return answer
+
     def _exchange(self, method, path, body, content_type):
         headers = {"Accept": "application/json"}
         if body is not None:
