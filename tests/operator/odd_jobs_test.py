@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""Jobs that are wrong, huge or odd: the API server (with our schema and our webhook) and `trainyard-operator validate` name
+the field and what is allowed; what is accepted runs or says why not, and nothing of others is touched.
+
+usage: odd_jobs_test.py OPERATOR
+"""
+import json
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+from kube import ApiError, ControlPlane, OperatorProcess, wait_until
+from kube.jobs import API, Kubelet, pytorch_job
+from kube.webhook import ca_bundle, install_webhook
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKER = "spec.pytorchReplicaSpecs.Worker"
+CONTAINER = f"{WORKER}.template.spec.containers.0"
+WORKERS = "spec.pytorchReplicaSpecs[Worker]"
+
+# (path, value, what the API server's answer has in it, what validate's has)
+WRONG = [
+    ("spec", "text", "spec in body must be of type object", "spec: must be an object, but is \"text\""),
+    ("spec.pytorchReplicaSpecs", None, "spec.pytorchReplicaSpecs: Required value", "spec.pytorchReplicaSpecs"),
+    ("spec.pytorchReplicaSpecs.Chief", {"template": {"spec": {"containers": [{"name": "pytorch", "image": "i"}]}}},
+     'Unsupported value: "Chief": supported values: "Master", "Worker"', 'supported values: "Master", "Worker"'),
+    (f"{WORKER}.replicas", "two", f"{WORKER}.replicas in body must be of type integer", "replicas: must be a whole number"),
+    (f"{WORKER}.replicas", 1.5, f"{WORKER}.replicas in body must be of type integer", "must be a whole number, but is 1.5"),
+    (f"{WORKER}.replicas", 0, f"{WORKERS}.replicas: Forbidden: must be at least 1", "must be at least 1"),
+    (f"{WORKER}.replicas", -1, f"{WORKER}.replicas: Invalid value: -1: should be a non-negative", "must be at least 1"),
+    (f"{WORKER}.replicas", 2_000_000_000, f"{WORKERS}.replicas: Invalid value: 2000000000: must be no more than 100000",
+     "must be no more than 100000"),
+    (f"{WORKER}.replicas", 1 << 70, f"{WORKER}.replicas", f"{WORKER}.replicas"),
+    ("spec.pytorchReplicaSpecs.Master.replicas", 2, "spec.pytorchReplicaSpecs[Master].replicas: Forbidden: must be 1",
+     "Forbidden: must be 1"),
+    (f"{WORKER}.template.spec.containers", [], f"{WORKERS}.template.spec.containers: Required value", "Required value"),
+    (f"{CONTAINER}.image", "", "containers[0].image: Required value: must be required", "containers[0].image: Required"),
+    (f"{CONTAINER}.name", "main", "must have at least one container with name pytorch", "container with name pytorch"),
+    (f"{CONTAINER}.env", [{"value": "x"}], "env[0].name: Required value", "env[0].name: is missing, but required"),
+    (f"{CONTAINER}.env", "A=b", "env in body must be of type array", "env: must be a list"),
+    (f"{CONTAINER}.resources", {"limits": {"cpu": "lots"}}, "resources.limits.cpu", "must be a quantity such as 2"),
+    ("spec.runPolicy.suspend", "yes", "spec.runPolicy.suspend in body must be of type boolean", "must be true or false"),
+    ("spec.runPolicy.activeDeadlineSeconds", "1h", "activeDeadlineSeconds in body must be of type integer",
+     "spec.runPolicy.activeDeadlineSeconds: must be a whole number"),
+    ("spec.runPolicy.managedBy", "me", 'managedBy: Unsupported value: "me": supported values: "kubeflow.org/training-op',
+     'Unsupported value: "me": supported values'),
+    ("spec.elasticPolicy", {"minReplicas": 3, "maxReplicas": 2},
+     "spec.elasticPolicy.minReplicas: Invalid value: 3: must be no more than spec.elasticPolicy.maxReplicas, 2",
+     "must be no more than"),
+    ("spec.nprocPerNode", 4, "spec.nprocPerNode in body must be of type string", "spec.nprocPerNode: must be a text"),
+    ("metadata.name", "a.b", "metadata.name: Invalid value: \"a.b\"", "a DNS-1035 label must consist of"),
+    ("metadata.name", "a" * 64, "must be no more than 63 characters", "must be no more than 63 characters"),
+    ("metadata.name", "a" * 60, "must be no more than 54 characters, since a service's name", "no more than 54"),
+    ("metadata.name", "jöb", "metadata.name", "metadata.name: Invalid value: \"jöb\""),
+    ("metadata.annotations", {"a": 1}, "annotations", "metadata.annotations.a: must be a text, but is 1"),
+]
+
+
+def changed(path, value):
+    job = pytorch_job("job", "team")
+    *parents, last = path.split(".")
+    place = job
+    for name in parents:
+        place = place[int(name)] if name.isdigit() else place[name]
+    place[last] = value
+    return job
+
+
+class OddJobs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cls.enterClassContext(ControlPlane(crds=[ROOT / "manifests/crd"]))
+        cls.admin = cls.cluster.client()
+        cls.admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+        cls.kubelet = Kubelet(cls.admin, "team")
+        cls.operator = OperatorProcess(sys.argv[1], cls.cluster.kubeconfig, cls.cluster.folder / "operator.log")
+        install_webhook(cls.admin, "default", cls.operator.webhook_port)
+        cls.enterClassContext(cls.operator)
+        wait_until("the caBundle", lambda: ca_bundle(cls.admin), 60, [cls.operator])
+        wait_until("the API server to call the webhook", lambda: "403" in cls.answer_to(changed(*WRONG[5][:2])), 60)
+
+    def tearDown(self):
+        self.operator.must_be_running()
+
+    @classmethod
+    def answer_to(cls, job):
+        try:
+            cls.admin.request("POST", f"/apis/{API}/namespaces/team/pytorchjobs", job, query={"dryRun": "All"})
+            return ""
+        except ApiError as error:
+            return str(error)
+
+    def trouble_of(self, job):
+        conditions = self.kubelet.status(job).get("conditions") or []
+        return next((each for each in conditions if each["type"] == "Trouble" and each["status"] == "True"), {})
+
+    def wait_for_trouble(self, job, reason, text):
+        wait_until(f"{job} to say {reason}: {text}", lambda: self.trouble_of(job).get("reason") == reason
+                   and text in self.trouble_of(job)["message"], 60, [self.operator])
+
+    def test_wrong_values_are_named_by_the_api_server_and_offline(self):
+        for path, value, online, offline in WRONG:
+            with self.subTest(path=path, value=str(value)[:40]):
+                job = changed(path, value)
+                self.assertIn(online, self.answer_to(job))
+                ended = subprocess.run([sys.argv[1], "validate", "-f", "-"], input=json.dumps(job).encode(), timeout=60,
+                                       capture_output=True)
+                self.assertEqual(ended.returncode, 2, ended.stdout)
+                self.assertIn(offline, ended.stderr.decode())
+
+    def test_names_that_others_have_are_left_alone(self):
+        labels = {"training.kubeflow.org/job-name": "taken", "training.kubeflow.org/replica-type": "worker",
+                  "training.kubeflow.org/replica-index": "0",
+                  "training.kubeflow.org/operator-name": "pytorchjob-controller"}
+        strange = {"apiVersion": API, "kind": "PyTorchJob", "name": "taken", "controller": True, "uid": "another"}
+        metadata = {"namespace": "team", "labels": labels}
+        others = [
+            self.admin.create({"apiVersion": "v1", "kind": "Pod", "metadata": {
+                **metadata, "name": "taken-worker-0", "finalizers": ["example.org/kept"]},
+                "spec": {"containers": [{"name": "pytorch", "image": "i"}]}}),
+            self.admin.create({"apiVersion": "v1", "kind": "Service", "metadata": {
+                **metadata, "name": "taken-worker-1", "finalizers": ["example.org/kept"], "ownerReferences": [strange]},
+                "spec": {"ports": [{"port": 1}]}})]
+        self.admin.create(pytorch_job("taken", "team", run_policy={"cleanPodPolicy": "All"}))
+        self.wait_for_trouble("taken", "NameTaken", "belongs to something else")
+        self.admin.patch(API, "PyTorchJob", "taken", {"spec": {"runPolicy": {"suspend": True}}}, "team")
+        self.kubelet.wait_for_state("taken", "Suspended")
+        self.admin.delete(API, "PyTorchJob", "taken", "team")
+        wait_until("its pods to be gone", lambda: len(self.admin.list("v1", "Pod", "team", "training.kubeflow.org/"
+                                                                      "job-name=taken")) == 1, 60)
+        pod = self.admin.get("v1", "Pod", "taken-worker-0", "team")
+        self.assertEqual(pod["metadata"]["resourceVersion"], others[0]["metadata"]["resourceVersion"])
+        service = self.admin.get("v1", "Service", "taken-worker-1", "team")
+        self.assertEqual(service["metadata"]["uid"], others[1]["metadata"]["uid"])
+        for thing in others:
+            self.admin.patch("v1", thing["kind"], thing["metadata"]["name"], {"metadata": {"finalizers": None}}, "team")
+
+    def test_5000_variables_and_unicode(self):
+        job = pytorch_job("rich", "team", workers=5, annotations={"note": "Übung 日本 😀\u2028"})
+        values = [{"name": f"V{number}", "value": "ü😀" if number % 2 else ""} for number in range(5000)]
+        job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["env"] = values
+        self.admin.create(job)
+        self.kubelet.wait_for_pods("rich", 6, 90)
+        worker = next(pod for pod in self.kubelet.pods("rich") if pod["metadata"]["name"] == "rich-worker-4")
+        env = worker["spec"]["containers"][0]["env"]
+        self.assertEqual(env[:5000], [{key: text for key, text in each.items() if text} for each in values])
+        self.assertIn("RANK", [each["name"] for each in env[5000:]])
+        self.kubelet.run_until_running("rich", 90)
+        self.end_with_message(worker, "é😀" * 682)  # 4,092 bytes: a kubelet keeps 4,096
+        wait_until("the cause to be kept", lambda: "é😀" in self.kubelet.status("rich").get("restarts", {}).get(
+            "lastCause", {}).get("message", ""), 60, [self.operator])
+        self.admin.delete(API, "PyTorchJob", "rich", "team")
+
+    def end_with_message(self, pod, message):
+        ended = {"exitCode": 1, "reason": "Error", "message": message}
+        self.admin.patch("v1", "Pod", pod["metadata"]["name"], {"status": {"phase": "Failed", "containerStatuses": [
+            {"name": "pytorch", "image": "i", "imageID": "", "ready": False, "restartCount": 0,
+             "state": {"terminated": ended}}]}}, "team", "status")
+
+    def test_labels_that_pods_cannot_have_are_said_at_the_job(self):
+        job = pytorch_job("labels", "team", workers=1)
+        job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["metadata"] = {"labels": {"größe": "groß"}}
+        self.admin.create(job)
+        self.wait_for_trouble("labels", "CannotCreate", "metadata.labels: Invalid value: \"größe\"")
+        self.admin.delete(API, "PyTorchJob", "labels", "team")
+
+    def test_a_manifest_that_etcd_cannot_store_twice_over(self):
+        job = pytorch_job("large", "team", workers=1)
+        container = job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
+        container["env"] = [{"name": f"V{number}", "value": "x" * 10_000} for number in range(400)]
+        self.assertRegex(self.answer_or_creation(job), "413|too large|request is too large")
+        container["env"] = container["env"][:135]
+        self.admin.create(job)  # 1.4 MB; its pod is a little larger than that
+        wait_until("its pod, or the reason why there is none", lambda: len(self.kubelet.pods("large")) == 2
+                   or self.trouble_of("large").get("reason") == "CannotCreate", 60, [self.operator])
+        self.admin.delete(API, "PyTorchJob", "large", "team")
+
+    def answer_or_creation(self, job):
+        try:
+            self.admin.create(job)
+            return ""
+        except ApiError as error:
+            return str(error)
+
+    def test_a_scale_that_no_cluster_holds(self):
+        """The scale subresource is not what the webhook sees."""
+        self.admin.create(pytorch_job("scaled", "team", workers=1))
+        self.kubelet.wait_for_pods("scaled", 2)
+        self.admin.patch(API, "PyTorchJob", "scaled", {"spec": {"replicas": 2_000_000_000}}, "team", "scale")
+        self.wait_for_trouble("scaled", "InvalidSpec", "Worker.replicas is 2000000000; 100000 is the most")
+        self.assertLess(self.operator.resident_bytes(), 300 << 20)
+        self.admin.patch(API, "PyTorchJob", "scaled", {"spec": {"replicas": 2}}, "team", "scale")
+        self.kubelet.wait_for_pods("scaled", 3, 60)
+        self.admin.delete(API, "PyTorchJob", "scaled", "team")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], warnings="ignore")
