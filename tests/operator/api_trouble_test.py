@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The operator with an API server that is away, is not trusted, or refuses it: it says once what is wrong and what to do,
-goes on trying, and works as soon as it can.
+"""The operator with an API server that is away, is not trusted, or refuses it: it says once what is wrong and what to
+do, goes on trying, and works as soon as it can.
 
 usage: api_trouble_test.py OPERATOR
 """
@@ -119,7 +119,8 @@ class ApiTrouble(unittest.TestCase):
         self.cluster.api_server.kill()
         try:
             operator = self.start_operator(self.cluster.kubeconfig)
-            self.wait_for_log(operator, f"the API server {self.cluster.server} ({self.cluster.kubeconfig}, context test):")
+            self.wait_for_log(
+                operator, f"the API server {self.cluster.server} ({self.cluster.kubeconfig}, context test):")
             self.check_that_it_waits(operator)
             time.sleep(3)  # that it says it once shows only where it would have said it again
             self.assertEqual(len(operator.log.read_text().splitlines()), 1, operator.log_tail())
@@ -173,7 +174,7 @@ def encoded(data):
 
 
 def raw_signature(der):
-    """An ECDSA signature as tokens have it: r and s of 32 bytes each, out of ASN.1's SEQUENCE {r INTEGER, s INTEGER}."""
+    """An ECDSA signature as tokens have it: r and s of 32 bytes each, out of ASN.1's SEQUENCE {INTEGER, INTEGER}."""
     r_size = der[3]
     r, s = der[4:4 + r_size], der[4 + r_size + 2:]
     return b"".join(number.lstrip(b"\0").rjust(32, b"\0") for number in (r, s))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The operator where the resource PyTorchJob is not defined, or is defined otherwise than ours: it says so and what to do,
-stays, and works once our definition is there.
+"""The operator where the resource PyTorchJob is not defined, or is defined otherwise than ours: it says so and what to
+do, stays, and works once our definition is there.
 
 usage: definitions_test.py OPERATOR
 """
@@ -53,8 +53,8 @@ class Definitions(unittest.TestCase):
 
     def test_none_then_another_version_then_ours(self):
         operator = self.start_operator("none")
-        self.wait_for_log(operator, "; the CRD is not installed, or one that does not serve kubeflow.org/v1: kubectl apply "
-                                    "--server-side -f manifests/crd; it is tried again")
+        self.wait_for_log(operator, "; the CRD is not installed, or one that does not serve kubeflow.org/v1: "
+                                    "kubectl apply --server-side -f manifests/crd; it is tried again")
         self.assertEqual(operator.probe("/healthz"), 200)
         self.assertEqual(operator.probe("/readyz"), 503)
         install_job_definition(self.admin, job_definition("v1beta1"))

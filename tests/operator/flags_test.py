@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What the operator is told that cannot be: it ends at once with 2 and one line that says where, what and what is allowed.
-What an old Deployment may say is taken. No API server is needed.
+"""What the operator is told that cannot be: it ends at once with 2 and one line that says where, what and what is
+allowed. What an old Deployment may say is taken. No API server is needed.
 
 usage: flags_test.py OPERATOR
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Jobs that are wrong, huge or odd: the API server (with our schema and our webhook) and `trainyard-operator validate` name
-the field and what is allowed; what is accepted runs or says why not, and nothing of others is touched.
+"""Jobs that are wrong, huge or odd: the API server (with our schema and our webhook) and `trainyard-operator validate`
+name the field and what is allowed; what is accepted runs or says why not, and nothing of others is touched.
 
 usage: odd_jobs_test.py OPERATOR
 """
@@ -25,8 +25,8 @@ WRONG = [
     ("spec.pytorchReplicaSpecs", None, "spec.pytorchReplicaSpecs: Required value", "spec.pytorchReplicaSpecs"),
     ("spec.pytorchReplicaSpecs.Chief", {"template": {"spec": {"containers": [{"name": "pytorch", "image": "i"}]}}},
      'Unsupported value: "Chief": supported values: "Master", "Worker"', 'supported values: "Master", "Worker"'),
-    (f"{WORKER}.replicas", "two", f"{WORKER}.replicas in body must be of type integer", "replicas: must be a whole number"),
-    (f"{WORKER}.replicas", 1.5, f"{WORKER}.replicas in body must be of type integer", "must be a whole number, but is 1.5"),
+    (f"{WORKER}.replicas", "two", "Worker.replicas in body must be of type int", "replicas: must be a whole number"),
+    (f"{WORKER}.replicas", 1.5, "Worker.replicas in body must be of type int", "must be a whole number, but is 1.5"),
     (f"{WORKER}.replicas", 0, f"{WORKERS}.replicas: Forbidden: must be at least 1", "must be at least 1"),
     (f"{WORKER}.replicas", -1, f"{WORKER}.replicas: Invalid value: -1: should be a non-negative", "must be at least 1"),
     (f"{WORKER}.replicas", 2_000_000_000, f"{WORKERS}.replicas: Invalid value: 2000000000: must be no more than 100000",
@@ -34,16 +34,16 @@ WRONG = [
     (f"{WORKER}.replicas", 1 << 70, f"{WORKER}.replicas", f"{WORKER}.replicas"),
     ("spec.pytorchReplicaSpecs.Master.replicas", 2, "spec.pytorchReplicaSpecs[Master].replicas: Forbidden: must be 1",
      "Forbidden: must be 1"),
-    (f"{WORKER}.template.spec.containers", [], f"{WORKERS}.template.spec.containers: Required value", "Required value"),
-    (f"{CONTAINER}.image", "", "containers[0].image: Required value: must be required", "containers[0].image: Required"),
+    (f"{WORKER}.template.spec.containers", [], f"{WORKERS}.template.spec.containers: Required", "Required value"),
+    (f"{CONTAINER}.image", "", "containers[0].image: Required value", "containers[0].image: Required"),
     (f"{CONTAINER}.name", "main", "must have at least one container with name pytorch", "container with name pytorch"),
-    (f"{CONTAINER}.env", [{"value": "x"}], "env[0].name: Required value", "env[0].name: is missing, but required"),
+    (f"{CONTAINER}.env", [{"value": "x"}], "env[0].name: Required", "env[0].name: is missing, but required"),
     (f"{CONTAINER}.env", "A=b", "env in body must be of type array", "env: must be a list"),
     (f"{CONTAINER}.resources", {"limits": {"cpu": "lots"}}, "resources.limits.cpu", "must be a quantity such as 2"),
-    ("spec.runPolicy.suspend", "yes", "spec.runPolicy.suspend in body must be of type boolean", "must be true or false"),
+    ("spec.runPolicy.suspend", "yes", "spec.runPolicy.suspend in body must be of type bool", "must be true or false"),
     ("spec.runPolicy.activeDeadlineSeconds", "1h", "activeDeadlineSeconds in body must be of type integer",
      "spec.runPolicy.activeDeadlineSeconds: must be a whole number"),
-    ("spec.runPolicy.managedBy", "me", 'managedBy: Unsupported value: "me": supported values: "kubeflow.org/training-op',
+    ("spec.runPolicy.managedBy", "me", 'managedBy: Unsupported value: "me": supported values: "kubeflow.org/training',
      'Unsupported value: "me": supported values'),
     ("spec.elasticPolicy", {"minReplicas": 3, "maxReplicas": 2},
      "spec.elasticPolicy.minReplicas: Invalid value: 3: must be no more than spec.elasticPolicy.maxReplicas, 2",

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the operator with exactly the rights of manifests/rbac.yaml, and of one namespace with those of rbac-namespaced.yaml,
-through everything that a job can ask of it: nothing is refused, and nothing is granted that is not used.
+"""Runs the operator with exactly the rights of manifests/rbac.yaml, and of one namespace with those of
+rbac-namespaced.yaml, through everything that a job can ask of it: nothing is refused, and nothing is granted that is not
+used.
 
 usage: rbac_test.py OPERATOR
 """

@@ -24,8 +24,9 @@ NAMES = ["training-operator.default.svc", "training-operator.default.svc.cluster
 BAD_BODIES = [b"", b"{", b"[]", b"null", b"7", b"{}", b"\xff\xfe\x00", b'{"kind": "\xff"}', b'{"kind":' * 5000,
               b"[" * 1_000_000, b'"' + b"a" * 2_000_000, b'{"a":' + b"9" * 100_000 + b"}"]
 BAD_REQUESTS = [b"\0" * 4096, b"GET / HTTP/9.9\r\n\r\n", b"POST " + b"/" * 100_000 + b" HTTP/1.1\r\n\r\n",
-                b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", b"POST / HTTP/1.1\r\nContent-Length: 99999999999999999999"
-                b"\r\n\r\n", b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nZZZ\r\n", b"A: b\r\n" * 50_000]
+                b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+                b"POST / HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n",
+                b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nZZZ\r\n", b"A: b\r\n" * 50_000]
 
 
 class Webhook(unittest.TestCase):
@@ -47,8 +48,8 @@ class Webhook(unittest.TestCase):
     def is_called(cls):
         """It learns of Services and configurations a little later, and until then refuses or lets pass."""
         try:
-            cls.admin.request("POST", f"/apis/{API}/namespaces/default/pytorchjobs", pytorch_job("x", "default", workers=0),
-                              query={"dryRun": "All"})
+            cls.admin.request("POST", f"/apis/{API}/namespaces/default/pytorchjobs",
+                              pytorch_job("x", "default", workers=0), query={"dryRun": "All"})
         except ApiError as error:
             return error.status == 403
 
@@ -71,8 +72,8 @@ class Webhook(unittest.TestCase):
                 ["req", "-x509", *curve, "-keyout", "ca.key", "-out", "ca.crt", "-days", "30", "-subj", "/CN=old",
                  "-extensions", "a"],
                 ["req", *curve, "-keyout", "tls.key", "-out", "tls.csr", "-subj", "/CN=old"],
-                ["ca", "-batch", "-notext", "-config", "ca.cnf", "-cert", "ca.crt", "-keyfile", "ca.key", "-in", "tls.csr",
-                 "-out", "tls.crt", "-startdate", stamp(now - 7170), "-enddate", stamp(now + 3630)]):
+                ["ca", "-batch", "-notext", "-config", "ca.cnf", "-cert", "ca.crt", "-keyfile", "ca.key",
+                 "-in", "tls.csr", "-out", "tls.crt", "-startdate", stamp(now - 7170), "-enddate", stamp(now + 3630)]):
             subprocess.run(["openssl", *command], cwd=folder, check=True, capture_output=True)
         data = {name: base64.b64encode((folder / name).read_bytes()).decode()
                 for name in ["ca.crt", "ca.key", "tls.crt", "tls.key"]}
@@ -95,7 +96,7 @@ class Webhook(unittest.TestCase):
         def is_renewed():
             nonlocal number
             number += 1
-            self.admin.create(pytorch_job(f"during-{number}", "default", run_policy={"suspend": True}))  # throws where it is refused
+            self.admin.create(pytorch_job(f"during-{number}", "default", run_policy={"suspend": True}))  # or throws
             return self.shown_certificate().strip() != first.strip()
         wait_until("another certificate", is_renewed, 120, [self.operator])
         self.assertIn("its certificate expires at", self.operator.log.read_text())

@@ -28,8 +28,8 @@ def install_job_definition(admin, definition):
 
     def is_served():
         conditions = admin.get(*_API).get("status", {}).get("conditions")
-        return any(each["type"] == "Established" and each["status"] == "True" for each in conditions or []) and wanted <= {
-            version["version"] for version in _group_versions(admin)}
+        established = any(each["type"] == "Established" and each["status"] == "True" for each in conditions or [])
+        return established and wanted <= {version["version"] for version in _group_versions(admin)}
     wait_until("the definition of PyTorchJob to be served", is_served, 60)
 
 
