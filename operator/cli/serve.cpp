@@ -6,6 +6,7 @@
 #include <fstream>
 #include <memory>
 #include <sstream>
+#include <tuple>
 
 #include "base/text.h"
 #include "cli/command.h"
@@ -53,7 +54,18 @@ decide::GangScheduler gang_scheduler_of(const std::string& name) {
   return name == "volcano" ? decide::GangScheduler::Volcano : decide::GangScheduler::SchedulerPlugins;
 }
 
+/// Two leaders at once would be the rule otherwise.
+void check_election(const serve::Options& options) {
+  const auto [lease, renew, retry] = std::tie(options.lease_duration, options.renew_deadline, options.retry_period);
+  if (retry > std::chrono::milliseconds(0) && retry < renew && renew < lease) return;
+  throw local::Refusal(
+      fmt::format("--leader-elect-retry-period ({} ms) must be less than --leader-elect-renew-deadline ({} ms), and "
+                  "that less than --leader-elect-lease-duration ({} ms)",
+                  retry.count(), renew.count(), lease.count()));
+}
+
 serve::Options options_of(Flags flags) {
+  check_election(flags.options);
   decide::Settings& decisions = flags.options.decisions;
   decisions.gang_scheduler = gang_scheduler_of(flags.gang_scheduler);
   decisions.gang_scheduler_name = flags.gang_scheduler;
@@ -61,6 +73,24 @@ serve::Options options_of(Flags flags) {
       std::chrono::ceil<std::chrono::seconds>(std::chrono::milliseconds(flags.node_lost_grace_milliseconds));
   if (!flags.init_template_file.empty()) decisions.init_template = init_template(flags.init_template_file, decisions);
   return std::move(flags.options);
+}
+
+void add_duration(CLI::App& command, const char* name, std::chrono::milliseconds& value, const char* description) {
+  const auto set = [&value](const int64_t& milliseconds) { value = std::chrono::milliseconds(milliseconds); };
+  command.add_option_function<int64_t>(name, set, description)
+      ->transform(duration())
+      ->option_text(fmt::format("TIME ({}s)", value.count() / 1000));
+}
+
+void add_election_flags(CLI::App& command, serve::Options& options) {
+  command.add_flag("--leader-elect", options.leader_elect, "Of several replicas one decides, by a Lease.");
+  command.add_option("--leader-election-id", options.leader_election_id, "The Lease's name.")
+      ->check(object_name(NameForm::Subdomain));
+  add_duration(command, "--leader-elect-lease-duration", options.lease_duration,
+               "Others take the lead when the lease has not been renewed for so long.");
+  add_duration(command, "--leader-elect-renew-deadline", options.renew_deadline,
+               "A leader that could not renew it for so long stops by itself; less than the lease's duration.");
+  add_duration(command, "--leader-elect-retry-period", options.retry_period, "Between renewals.");
 }
 
 void add_watch_flags(CLI::App& command, Flags& flags) {
@@ -82,9 +112,6 @@ void add_watch_flags(CLI::App& command, Flags& flags) {
       ->check(number_from(0));
   command.add_option("--kube-api-burst", options.kube_api_burst, "So many at once before that limit holds.")
       ->check(number_from(0));
-  command.add_flag("--leader-elect", options.leader_elect, "Of several replicas one decides, by a Lease.");
-  command.add_option("--leader-election-id", options.leader_election_id, "The Lease's name.")
-      ->check(object_name(NameForm::Subdomain));
 }
 
 void add_decision_flags(CLI::App& command, Flags& flags) {
@@ -167,6 +194,7 @@ void add_serve(CLI::App& program, int& exit_code) {
   // Who patches a Deployment appends: the last of two holds, as with the reference.
   command->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_watch_flags(*command, *flags);
+  add_election_flags(*command, flags->options);
   add_decision_flags(*command, *flags);
   add_server_flags(*command, *flags);
   add_old_flags(*command, *flags);

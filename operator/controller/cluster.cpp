@@ -98,11 +98,27 @@ void Cluster::start() {
   if (settings_.gang_scheduler != decide::GangScheduler::None) begin(pod_groups_, "podgroups");
 }
 
+template <typename Self, typename Predicate>
+bool Cluster::all_of(Self& self, Predicate holds) {
+  const bool have_nodes = !self.settings_.watches_nodes || holds(self.nodes_);
+  const bool have_groups = self.settings_.gang_scheduler == decide::GangScheduler::None || holds(self.pod_groups_);
+  return holds(self.jobs_) && holds(self.pods_) && holds(self.services_) && holds(self.autoscalers_) && have_nodes &&
+         have_groups;
+}
+
 bool Cluster::is_synced() const {
-  const bool has_nodes = !settings_.watches_nodes || nodes_.is_synced();
-  const bool has_groups = settings_.gang_scheduler == decide::GangScheduler::None || pod_groups_.is_synced();
-  return jobs_.is_synced() && pods_.is_synced() && services_.is_synced() && autoscalers_.is_synced() && has_nodes &&
-         has_groups;
+  return all_of(*this, [](const auto& informer) { return informer.is_synced(); });
+}
+
+bool Cluster::is_current() const {
+  return all_of(*this, [](const auto& informer) { return informer.is_current(); });
+}
+
+void Cluster::refresh() {
+  static_cast<void>(all_of(*this, [](auto& informer) {
+    informer.refresh();
+    return true;
+  }));
 }
 
 std::shared_ptr<const WatchedJob> Cluster::job(const std::string& key) const {

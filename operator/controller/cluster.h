@@ -39,6 +39,9 @@ class Cluster {
 
   void start();
   [[nodiscard]] bool is_synced() const;
+  /// Reads everything anew, as watches may be behind. Until is_current() again nothing is to be decided.
+  void refresh();
+  [[nodiscard]] bool is_current() const;
 
   [[nodiscard]] std::shared_ptr<const WatchedJob> job(const std::string& key) const;
   void for_each_job(const std::function<void(const WatchedJob&)>& look) const;
@@ -53,6 +56,9 @@ class Cluster {
   [[nodiscard]] size_t job_count() const { return jobs_.size(); }
 
  private:
+  /// Whether `holds` for the informer of each kind that is watched.
+  template <typename Self, typename Predicate>
+  static bool all_of(Self& self, Predicate holds);
   template <typename T>
   void begin(kube::Informer<T>& informer, const char* resource);
   template <typename T>

@@ -170,7 +170,7 @@ void Execution::on_created(const decide::Create& wanted, const kube::Result<Json
   switch (reply.error().kind) {
     case ErrorKind::AlreadyExists:
     case ErrorKind::Unknown:
-      return look_who_has(wanted);
+      return look_who_has(wanted, reply.error().kind);
     case ErrorKind::NotSent:
       has_failed_ = true;
       return finish_one();
@@ -203,10 +203,14 @@ void Execution::on_refused(const decide::Create& wanted, const kube::ApiError& e
 }
 
 /// The name is taken, or the answer was lost: what is there tells whether it is ours.
-void Execution::look_who_has(const decide::Create& wanted) {
+void Execution::look_who_has(const decide::Create& wanted, ErrorKind error) {
   if (wanted.kind == Kind::Secret || wanted.kind == Kind::NetworkPolicy) {
-    // Their names have the job's uid in them, and Secrets may not be read. At worst it is made once more.
-    on_made(wanted, {});
+    // Their names have the job's uid in them, so what is there is ours. Whether it is there only another attempt tells,
+    // as Secrets may not be read.
+    if (error == ErrorKind::AlreadyExists)
+      on_made(wanted, {});
+    else
+      has_failed_ = true;
     return finish_one();
   }
   hands_.client.call(kube::get(path(wanted.kind, wanted.name)),

@@ -59,7 +59,7 @@ class Execution : public std::enable_shared_from_this<Execution> {
   void on_created(const decide::Create& wanted, const kube::Result<Json>& reply);
   void on_made(const decide::Create& wanted, const Json& object);
   void on_refused(const decide::Create& wanted, const kube::ApiError& error);
-  void look_who_has(const decide::Create& wanted);
+  void look_who_has(const decide::Create& wanted, kube::ErrorKind error);
   void look_for_foreign(decide::Kind kind, const std::string& name);
   void patch(const decide::Patch& wanted);
   void remove(const decide::Delete& wanted);

@@ -76,9 +76,9 @@ void Reconciler::schedule_pump() {
 
 void Reconciler::pump() {
   if (!is_leading_) return;  // lead() asks for every job
-  if (!cluster_.is_synced()) {
+  if (!cluster_.is_current()) {
     client_.loop().cancel(timer_);
-    timer_ = client_.loop().after(200ms, [this] { schedule_pump(); });
+    timer_ = client_.loop().after(50ms, [this] { schedule_pump(); });
     return;
   }
   for (int i = 0; i < kKeysATurn; ++i) {

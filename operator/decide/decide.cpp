@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "decide/autoscaler.h"
+#include "decide/calendar.h"
 #include "decide/conditions.h"
 #include "decide/converge.h"
 #include "decide/finish.h"
@@ -73,6 +74,7 @@ void follow_policy(Draft& draft) {
 Plan decide(const Observed& seen, const Settings& settings, TimePoint now) {
   if (is_managed_elsewhere(seen.job) || seen.job.deleted) return {};
   Draft draft{seen, settings, now, restart_scope_of(seen.job, settings), gang_of(seen), seen.job.status};
+  mend_times(draft);
   follow_policy(draft);
   if (api::to_json(draft.status) != api::to_json(seen.job.status)) {
     draft.status.last_reconcile_time = now;

@@ -19,7 +19,8 @@ using namespace std::chrono_literals;
 
 constexpr int kDeviceFault = 140;  // exit code: this node's accelerator failed (docs/interfaces.md)
 constexpr size_t kMaxAvoided = 16;
-constexpr auto kGotOn = 10min;  // of running, after which the back-off begins anew
+constexpr auto kFirstWait = 10s;  // of a gang; a replica's is shorter
+constexpr auto kGotOn = 10min;    // of running, after which the back-off begins anew
 
 /// The `nth` restart in a row waits: none, then `first`, doubling up to five minutes.
 std::chrono::milliseconds back_off(int nth, std::chrono::milliseconds first) {
@@ -140,7 +141,7 @@ void restart_for(Draft& draft, Loss loss) {
   if (loss.is_disruption) {
     ++draft.status.restarts.disruptions;
   } else {
-    spend_budget(draft, 10s);
+    spend_budget(draft, kFirstWait);
   }
   if (loss.cause.exit_code == kDeviceFault) avoid(draft, loss.cause.node);
   const std::string why = loss.is_disruption ? fmt::format("pod {} {}", loss.replica->name, described(loss.cause))
@@ -189,6 +190,10 @@ void replace_leaving(Draft& draft, const Replica& replica) {
 }
 
 }  // namespace
+
+std::chrono::milliseconds longest_wait(int streak) {
+  return back_off(streak, kFirstWait);
+}
 
 bool restart_gang(Draft& draft) {
   if (auto loss = loss_in_gang(draft)) {

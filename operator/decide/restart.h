@@ -4,6 +4,9 @@
 
 namespace trainyard::decide {
 
+/// How long what failed `streak` times in a row waits at the most before it is made anew.
+[[nodiscard]] std::chrono::milliseconds longest_wait(int streak);
+
 /// Gang scope: where a replica is lost, the whole gang starts anew as the next generation, or the job fails. True where
 /// either happened.
 bool restart_gang(Draft& draft);

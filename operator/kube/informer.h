@@ -24,6 +24,8 @@ class Informer {
       : store_(std::move(parse), std::move(handler)), reflector_(client, std::move(selection), store_) {}
 
   void start() { reflector_.start(); }
+  /// Lists anew; what is held stays until then.
+  void refresh() { reflector_.restart(); }
   /// Every failure of its requests, so that somebody says it (once).
   void set_on_trouble(Reflector::OnTrouble on_trouble) { reflector_.set_on_trouble(std::move(on_trouble)); }
   /// After each complete list, the first included.
@@ -31,6 +33,8 @@ class Informer {
 
   /// The first list has been taken.
   [[nodiscard]] bool is_synced() const { return store_.is_synced(); }
+  /// What is held is no older than the last start() or refresh().
+  [[nodiscard]] bool is_current() const { return reflector_.has_listed(); }
   /// Null where there is none.
   [[nodiscard]] Pointer find(std::string_view ns, std::string_view name) const { return store_.find(ns, name); }
   template <typename Function>

@@ -2,6 +2,12 @@
 
 namespace trainyard::kube {
 
+ListWatchAction ListWatch::start() {
+  continue_token_.clear();
+  stale_lists_ = watch_failures_ = 0;
+  return {.next = AskPage{}};
+}
+
 ListWatchAction ListWatch::page_arrived(const std::string& continue_token) {
   continue_token_ = continue_token;
   if (!continue_token.empty()) return {.next = AskPage{continue_token}};

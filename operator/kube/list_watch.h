@@ -36,7 +36,8 @@ class ListWatch {
 
   explicit ListWatch(std::mt19937_64& random) : random_(random) {}
 
-  [[nodiscard]] ListWatchAction start() const { return {.next = AskPage{}}; }
+  /// Also anew, whatever was under way.
+  [[nodiscard]] ListWatchAction start();
   /// `continue_token` is the page's: empty for the last one.
   [[nodiscard]] ListWatchAction page_arrived(const std::string& continue_token);
   [[nodiscard]] ListWatchAction page_failed(const ApiError& error);

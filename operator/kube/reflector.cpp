@@ -25,6 +25,14 @@ void Reflector::start() {
   carry_out(list_watch_.start());
 }
 
+void Reflector::restart() {
+  alive_.renew();
+  watch_.cancel();
+  target_.drop_page();
+  has_listed_ = false;
+  start();
+}
+
 void Reflector::carry_out(const ListWatchAction& action) {
   const auto act = [this, next = action.next] {
     if (const auto* const page = std::get_if<AskPage>(&next)) return ask_page(page->continue_token);
@@ -63,6 +71,7 @@ void Reflector::read_page(const std::string& body, bool is_first) {
   target_.take_page();
   if (page->continue_token.empty()) {
     target_.end_list();
+    has_listed_ = true;
     if (on_listed_) on_listed_();
   }
   carry_out(list_watch_.page_arrived(page->continue_token));

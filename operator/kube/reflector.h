@@ -29,6 +29,10 @@ class Reflector {
   Reflector& operator=(const Reflector&) = delete;
 
   void start();
+  /// Lists anew, whatever is under way.
+  void restart();
+  /// A list has been taken that was asked for after the last start() or restart(): the target is no older than that.
+  [[nodiscard]] bool has_listed() const { return has_listed_; }
   void set_on_trouble(OnTrouble on_trouble) { on_trouble_ = std::move(on_trouble); }
   /// Called after each list that was taken, the first included.
   void set_on_listed(std::function<void()> on_listed) { on_listed_ = std::move(on_listed); }
@@ -48,7 +52,7 @@ class Reflector {
   ListWatch list_watch_;
   Watch watch_;
   EventLoop::Clock::time_point opened_{};
-  bool had_events_ = false;
+  bool had_events_ = false, has_listed_ = false;
   OnTrouble on_trouble_;
   std::function<void()> on_listed_;
   Alive alive_;

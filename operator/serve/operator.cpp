@@ -171,6 +171,9 @@ void Operator::run() {
 
 void Operator::change_lead(bool leads) {
   has_lease_ = leads;
+  // What the leader before wrote, this one's watches may not have told yet: of a gang whose status says that it is
+  // complete, pods would seem to be lost.
+  if (leads) reconciler_->cluster().refresh();
   spdlog::info("{}", leads ? "leading" : "no longer leading: another decides, this one follows");
   lead_when_ready();
 }

@@ -7,8 +7,9 @@ _CURVE = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
 
 
 class Authority:
-    def __init__(self, folder):
-        self.folder = Path(folder)
+    def __init__(self, folder, environment=None):
+        """`environment`: of openssl, which says when certificates begin to hold."""
+        self.folder, self._environment = Path(folder), environment
         self.folder.mkdir()
         # Without a configuration of our own the system's would add extensions that contradict these.
         self.configuration = self.folder / "openssl.cnf"
@@ -40,9 +41,9 @@ class Authority:
     def _files(self, file):
         return self.folder / f"{file}.crt", self.folder / f"{file}.key"
 
-    @staticmethod
-    def _openssl(*arguments):
-        done = subprocess.run(["openssl", *map(str, arguments)], capture_output=True, text=True)
+    def _openssl(self, *arguments):
+        command = ["openssl", *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, env=self._environment)
         if done.returncode != 0:
             raise RuntimeError(f"openssl {arguments[0]}: {done.stderr}")
 

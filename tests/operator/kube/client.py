@@ -40,7 +40,7 @@ class Client:
         user = _named(config["users"], context["user"])["user"]
         self._address = urllib.parse.urlsplit(cluster["server"])
         self._timeout = timeout
-        self._tls = _tls_for(cluster, user)
+        self.tls = _tls_for(cluster, user)
         self._token = user.get("token")
         self._connections = threading.local()
         self._resources = {}
@@ -148,7 +148,7 @@ class Client:
         if getattr(self._connections, "open", None):
             return self._connections.open, False
         self._connections.open = http.client.HTTPSConnection(
-            self._address.hostname, self._address.port, context=self._tls, timeout=self._timeout)
+            self._address.hostname, self._address.port, context=self.tls, timeout=self._timeout)
         return self._connections.open, True
 
 

@@ -188,6 +188,14 @@ TEST_CASE("a page that is too old begins the list anew: at once, and then with p
   CHECK(it.page_failed({.kind = ErrorKind::Gone}).wait > 0ms);
 }
 
+TEST_CASE("a list that is begun anew in its midst begins with the first page", "[kube]") {
+  std::mt19937_64 random(1);
+  ListWatch it(random);
+  static_cast<void>(it.page_arrived("p2"));
+  CHECK(lists(it.start()));
+  CHECK(lists(it.page_failed({.kind = ErrorKind::Server})));
+}
+
 TEST_CASE("a watch that ends is resumed, one that is too old is followed by a list", "[kube]") {
   std::mt19937_64 random(1);
   ListWatch it(random);

@@ -1,0 +1,33 @@
+#include "decide/calendar.h"
+
+#include "decide/restart.h"
+
+namespace trainyard::decide {
+namespace {
+
+// Calendars of two machines differ by so much without anything being wrong.
+constexpr auto kUsualSkew = std::chrono::seconds(5);
+
+}  // namespace
+
+void mend_times(Draft& draft) {
+  const TimePoint latest = draft.now + kUsualSkew;
+  const auto mend = [&](TimePoint& time) {
+    if (time > latest) time = draft.now;
+  };
+  api::JobStatus& status = draft.status;
+  if (status.start_time) mend(*status.start_time);
+  if (status.completion_time) mend(*status.completion_time);
+  for (api::Condition& condition : status.conditions) {
+    mend(condition.updated);
+    mend(condition.transitioned);
+  }
+  if (status.progress) {
+    mend(status.progress->updated);
+    mend(status.progress->advanced);
+  }
+  api::Restarts& restarts = status.restarts;
+  if (restarts.not_before && *restarts.not_before > latest + longest_wait(restarts.streak)) restarts.not_before.reset();
+}
+
+}  // namespace trainyard::decide
