@@ -116,7 +116,7 @@ class Client:
 
     def stream(self, path, query):
         """The lines of a watch, as they come; it has a connection of its own and ends with it, or after an hour."""
-        connection = http.client.HTTPSConnection(self._address.hostname, self._address.port, context=self._tls,
+        connection = http.client.HTTPSConnection(self._address.hostname, self._address.port, context=self.tls,
                                                  timeout=3600)
         headers = {"Accept": "application/json", **({"Authorization": f"Bearer {self._token}"} if self._token else {})}
         connection.request("GET", f"{path}?{urllib.parse.urlencode(query)}", headers=headers)
