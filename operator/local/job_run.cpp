@@ -28,12 +28,16 @@ constexpr int kMaxRounds = 1000;     // of decisions that each change something,
 }  // namespace
 
 JobRun::JobRun(api::Job job, Input input, decide::Settings settings, JobPlace place)
-    : job_(std::move(job)), input_(std::move(input)), settings_(std::move(settings)), place_(std::move(place)) {}
+    : job_(std::move(job)), input_(std::move(input)), settings_(std::move(settings)), place_(std::move(place)) {
+  settings_.progress_url = place_.inbox.url();
+  place_.inbox.track(job_);
+}
 
 void JobRun::step(TimePoint now) {
   for (auto& [name, pod] : pods_) pod.on_time(now);
   forget_gone_pods();
   if (is_stopping_) return;
+  if (auto told = place_.inbox.take(job_)) progress_ = std::move(told);
   for (int round = 0;; ++round) {
     const decide::Plan plan = decide::decide(observe(), settings_, now);
     look_again_ = plan.look_again;
@@ -53,6 +57,7 @@ decide::Observed JobRun::observe() const {
   for (const auto& [name, service] : services_) seen.services.push_back(&service);
   seen.pod_group = pod_group_ ? &*pod_group_ : nullptr;
   seen.autoscaler = autoscaler_ ? &*autoscaler_ : nullptr;
+  seen.progress = progress_;
   seen.token_is_there = token_is_there_;
   seen.network_policy_is_there = network_policy_is_there_;
   return seen;
@@ -85,6 +90,7 @@ void JobRun::set_status(const api::JobStatus& status, const std::vector<decide::
   for (const api::Condition& condition : status.conditions)
     if (condition.status && said.insert(condition.message).second) place_.console.notice(condition.message);
   job_.status = status;
+  place_.inbox.track(job_);
   write_status();
 }
 
@@ -203,7 +209,7 @@ void JobRun::remove(const decide::Delete& wanted, TimePoint now) {
 }
 
 void JobRun::prepare_token(const decide::Create& wanted) {
-  Entries entries{{"token", job_token(OperatorKey::random(), job_.ns, job_.name, job_.uid)}};
+  Entries entries{{"token", job_token(place_.inbox.key(), job_.ns, job_.name, job_.uid)}};
   const Json others = wanted.object.value("stringData", Json::object());
   for (const auto& [key, value] : others.items()) entries[key] = value;
   input_.secrets[job_.ns + "/" + wanted.name] = std::move(entries);

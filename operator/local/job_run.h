@@ -12,6 +12,7 @@
 #include "decide/plan.h"
 #include "local/gpus.h"
 #include "local/pod_run.h"
+#include "local/progress_inbox.h"
 
 namespace trainyard::local {
 
@@ -19,6 +20,7 @@ struct JobPlace {
   std::filesystem::path folder;  ///< logs/, volumes/, pods/, status.yaml
   Console& console;
   Gpus& gpus;
+  ProgressInbox& inbox;
 };
 
 /// One job: what there is of it is handed to decide(), and what that plans is carried out with processes, again and
@@ -73,6 +75,7 @@ class JobRun {
   std::map<std::string, PodRun> pods_;
   std::map<std::string, std::vector<std::string>> gpus_of_;
   std::map<std::string, api::Service> services_;
+  std::optional<api::Progress> progress_;  ///< as last posted
   std::optional<api::PodGroup> pod_group_;
   std::optional<api::Autoscaler> autoscaler_;
   bool token_is_there_ = false, network_policy_is_there_ = false;

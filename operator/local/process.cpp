@@ -39,7 +39,8 @@ void reset_signals() {
   ::signal(SIGPIPE, SIG_DFL);
 }
 
-/// In the child. This process has one thread, so whatever is safe at all is safe here.
+/// In the child, which has one thread. Its parent had another, the endpoint's: glibc makes malloc safe here all the
+/// same, and no other lock that is taken here is one that the endpoint's thread takes.
 [[noreturn]] void become(const Program& program, pid_t parent, int output) {
   ::setpgid(0, 0);
   if (!program.root.empty()) enter_root(program.root, program.staging);

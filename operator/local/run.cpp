@@ -97,6 +97,8 @@ int run(const RunOptions& options) {
   refuse_invalid(input.jobs);
   Console console(label_width(input));
   for (const std::string& line : input.ignored) console.notice(line);
+  Signals signals;
+  ProgressInbox inbox;
   Gpus gpus(gpus_here());
   std::set<int> ports;
   std::list<RunFolder> folders;
@@ -105,9 +107,9 @@ int run(const RunOptions& options) {
     api::Job job = ready_job(document, ports, console);
     add_arguments(job, options.arguments);
     folders.emplace_back(folder_of(options, job.name, input.jobs.size() == 1));
-    jobs.emplace_back(std::move(job), input, options.decisions, JobPlace{folders.back().path(), console, gpus});
+    jobs.emplace_back(std::move(job), input, options.decisions, JobPlace{folders.back().path(), console, gpus, inbox});
   }
-  Session session(jobs, console);
+  Session session(jobs, inbox, signals, console);
   return code_of(jobs, session.run());
 }
 

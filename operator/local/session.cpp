@@ -25,7 +25,8 @@ TimePoint clock_now() {
 
 }  // namespace
 
-Session::Session(std::list<JobRun>& jobs, Console& console) : jobs_(jobs), console_(console) {
+Session::Session(std::list<JobRun>& jobs, ProgressInbox& inbox, Signals& signals, Console& console)
+    : jobs_(jobs), inbox_(inbox), signals_(signals), console_(console) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // what a container leaves behind comes to this process, which ends it
 }
 
@@ -62,7 +63,8 @@ void Session::turn() {
 }
 
 void Session::wait_for_something() {
-  std::vector<pollfd> entries{signals_.poll_entry()};
+  std::vector<pollfd> entries{signals_.poll_entry(), {.fd = inbox_.fd(), .events = POLLIN, .revents = 0}};
+  const size_t first_reader = entries.size();
   std::vector<Container*> readers;
   std::optional<TimePoint> next;
   for (JobRun& job : jobs_) {
@@ -77,8 +79,9 @@ void Session::wait_for_something() {
   const auto patience =
       next ? std::clamp(std::chrono::ceil<std::chrono::milliseconds>(*next - clock_now()), 0ms, 60'000ms) : 60'000ms;
   ::poll(entries.data(), entries.size(), static_cast<int>(patience.count()));
+  inbox_.take_notice();
   for (size_t i = 0; i < readers.size(); ++i)
-    if (entries[i + 1].revents != 0) readers[i]->read_output();
+    if (entries[first_reader + i].revents != 0) readers[i]->read_output();
 }
 
 void Session::take_signals() {

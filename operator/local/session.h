@@ -13,7 +13,8 @@ namespace trainyard::local {
 /// One thread. When it is left, by whatever way, none of the containers' processes is left.
 class Session {
  public:
-  Session(std::list<JobRun>& jobs, Console& console);
+  /// Signals are blocked by then: `inbox` has a thread.
+  Session(std::list<JobRun>& jobs, ProgressInbox& inbox, Signals& signals, Console& console);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -40,8 +41,9 @@ class Session {
   [[nodiscard]] bool are_all_done() const;
 
   std::list<JobRun>& jobs_;
+  ProgressInbox& inbox_;
+  Signals& signals_;
   Console& console_;
-  Signals signals_;
   std::optional<int> signal_;  ///< that asked for the end
   bool is_stopping_ = false;
 };

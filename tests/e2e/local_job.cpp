@@ -22,10 +22,12 @@ std::string replica(const std::string& script, const std::string& policy, const 
 
 std::string ScriptJob::yaml() const {
   return fmt::format(
-      "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {{name: {}}}\nspec:\n  runPolicy: {}\n  "
+      "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {{name: {}, annotations: {}}}\nspec:\n  runPolicy: "
+      "{}\n  "
       "pytorchReplicaSpecs:\n"
       "    Master: {}\n    Worker: {}\n",
-      name, run_policy, replica(master, "Never", "", ""), replica(worker, restart_policy, pod, container));
+      name, annotations, run_policy, replica(master, master_restart_policy, "", ""),
+      replica(worker, restart_policy, pod, container));
 }
 
 Words trainyard_operator(Words arguments) {

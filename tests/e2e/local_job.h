@@ -11,9 +11,11 @@ namespace trainyard::test {
 struct ScriptJob {
   std::string master = "true", worker = "true";
   std::string run_policy = "{}";             ///< in YAML's flow style, as the next ones
-  std::string restart_policy = "OnFailure";  ///< of the worker; the master's is Never
-  std::string pod = "";                      ///< further fields of the worker's pod, "volumes: […], "
-  std::string container = "";                ///< and of its container
+  std::string restart_policy = "OnFailure";  ///< of the worker
+  std::string master_restart_policy = "Never";
+  std::string pod = "";            ///< further fields of the worker's pod, "volumes: […], "
+  std::string container = "";      ///< and of its container
+  std::string annotations = "{}";  ///< of the job
   std::string name = "j";
 
   [[nodiscard]] std::string yaml() const;

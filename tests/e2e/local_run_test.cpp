@@ -151,10 +151,10 @@ TEST_CASE("run: what a pod leaves behind is ended, in its process group or out o
 TEST_CASE("run: pods die with a run that is killed", "[local]") {
   const LocalRun local;
   const auto pid = local.base() / "pid";
-  Process process(local.command(
-      ScriptJob{.master = fmt::format("echo $BASHPID >{0}.new; mv {0}.new {0}; echo ready; exec sleep 300", pid.string()),
-                .worker = "exec sleep 300"}
-          .yaml()));
+  Process process(local.command(ScriptJob{
+      .master = fmt::format("echo $BASHPID >{0}.new; mv {0}.new {0}; echo ready; exec sleep 300", pid.string()),
+      .worker = "exec sleep 300"}
+                                    .yaml()));
   REQUIRE(process.says("ready"));
   process.signal(SIGKILL);
   CHECK(process.wait().code == 137);
@@ -179,7 +179,9 @@ TEST_CASE("run: init containers come first, one after another", "[local]") {
 
 TEST_CASE("run: two jobs of one input run at the same time; the first that fails gives the exit code", "[local]") {
   const LocalRun local;
-  ScriptJob first{.master = "exec sleep 300", .worker = "exit 5", .run_policy = "{backoffLimit: 0}", .restart_policy = "Never"}, second{};
+  ScriptJob first{
+      .master = "exec sleep 300", .worker = "exit 5", .run_policy = "{backoffLimit: 0}", .restart_policy = "Never"},
+      second{};
   second.name = "k";
   const Ended ended = local.run(first.yaml() + "---\n" + second.yaml());
   CAPTURE(ended.all());
@@ -203,4 +205,28 @@ TEST_CASE("run: a manifest from standard input, arguments behind --, a folder in
   const Ended refused = local.run(ScriptJob{}.yaml());
   CHECK(refused.code == 2);
   CHECK(has(refused.err, "another run uses this folder"));
+}
+
+TEST_CASE("run: what rank 0 posts is in the status, and a job that gets on no further is restarted", "[local]") {
+  const LocalRun local;
+  // The trainer's own post, by hand: this one then hangs.
+  const std::string post = R"(
+    url=${TRAINYARD_PROGRESS_URL#http://}; address=${url%%/*}
+    body='{"step": 7, "totalSteps": 9, "silentRanks": [1]}'
+    exec 3<>/dev/tcp/${address%:*}/${address#*:}
+    printf 'POST /%s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s' \
+      "${url#*/}" "$TRAINYARD_JOB_TOKEN" ${#body} "$body" >&3
+    read -r line <&3; echo "answer $line"
+    exec sleep 300)";
+  ScriptJob job{.master = "[ $TRAINYARD_GENERATION = 2 ] && exit 0" + post, .worker = "exec sleep 300"};
+  job.master_restart_policy = "OnFailure";
+  job.annotations = R"({trainyard.dev/progress-deadline-seconds: "2"})";
+  const Ended ended = local.run(job.yaml());
+  CAPTURE(ended.all());
+  CHECK(ended.code == 0);
+  CHECK(has(ended.out, "j-master-0 | answer HTTP/1.1 204"));
+  CHECK(has(ended.err, "silent: rank 1"));
+  const std::string status = text_of_file(local.folder() / "status.yaml");
+  CHECK(has(status, "reason: Stalled"));
+  CHECK(has(status, "step: 7"));
 }
