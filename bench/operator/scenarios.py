@@ -71,7 +71,7 @@ def many_small_jobs(cluster, side, jobs=500, replicas=4):
         things = objects(client, "Pod", ns) + objects(client, "Service", ns)
         if made is not None:
             wait_for(lambda: settled(followed), 10)
-            send_raw(cluster, [status_change(thing, "Running") for thing in things if thing["kind"] == "Pod"])
+            send_raw(cluster, [status_change(thing, "Running") for thing in things if thing["kind"] == "Pod"], parallel=32)
             wait_for(lambda: len(running_moments(followed)) == jobs, LIMIT)
             figures.update(running_figures(pods, followed, jobs))
         figures["resident then, MB"] = operator.resident_bytes() / 1e6

@@ -96,7 +96,9 @@ struct Restarts {
   int streak = 0;  ///< failures since the last time that training got on: the exponent of the back-off
   std::optional<TimePoint> not_before;  ///< new pods wait for it (back-off)
   int64_t checkpoint_step = -1;         ///< the newest checkpoint when this generation began; -1: none known
-  bool formed = false;  ///< all pods of this generation were there at once, one of them running: a missing one is lost
+  /// So many places, by rank, had their pods of this generation at once, one of them running: one of these that has
+  /// none has lost it. Places that a job is scaled up by are not among them until they have pods.
+  int formed = 0;
   std::vector<std::string> avoid_nodes;      ///< whose device was at fault (exit code 140)
   std::vector<std::string> restarting_pods;  ///< replica scope: uids of failed pods that are counted and being deleted
 };

@@ -119,7 +119,7 @@ Restarts parse_restarts(const Json& object) {
           .streak = number_of<int>(object, "streak"),
           .not_before = time_at(object, "/notBefore"),
           .checkpoint_step = number_of<int64_t>(object, "checkpointStep", -1),
-          .formed = at(object, "formed") == true,
+          .formed = number_of<int>(object, "formed"),
           .avoid_nodes = text_list(object, "avoidNodes"),
           .restarting_pods = text_list(object, "restartingPods")};
 }
@@ -131,7 +131,7 @@ Json restarts_json(const Restarts& restarts) {
   put_unless(object, "streak", restarts.streak, 0);
   put(object, "notBefore", restarts.not_before);
   put_unless(object, "checkpointStep", restarts.checkpoint_step, -1);
-  if (restarts.formed) object["formed"] = true;
+  put_unless(object, "formed", restarts.formed, 0);
   if (!restarts.avoid_nodes.empty()) object["avoidNodes"] = restarts.avoid_nodes;
   if (!restarts.restarting_pods.empty()) object["restartingPods"] = restarts.restarting_pods;
   if (object.empty() && restarts.count == 0 && restarts.disruptions == 0 && restarts.generation == 1) return object;

@@ -1,5 +1,6 @@
 #include "cli/settings.h"
 
+#include <limits>
 #include <map>
 
 #include "cli/values.h"
@@ -29,6 +30,7 @@ void add_restart_scope(CLI::App& command, decide::Settings& settings) {
 decide::Settings settings_without_cluster() {
   decide::Settings settings;
   settings.watches_nodes = false;
+  settings.most_creates = std::numeric_limits<size_t>::max();  // one plan shows all
   return settings;
 }
 

@@ -30,6 +30,13 @@ bool must_wait(Draft& draft) {
   return true;
 }
 
+/// Whether this plan may make more. If not, the next one goes on, at once.
+bool has_room(Draft& draft) {
+  if (draft.plan.creates.size() < draft.settings.most_creates) return true;
+  draft.look_again_at(draft.now);
+  return false;
+}
+
 /// What the pods refer to, before the first of them.
 void prepare(Draft& draft) {
   const api::Job& job = draft.job();
@@ -48,12 +55,12 @@ void converge(Draft& draft) {
     const bool is_free = !replica.pod && !draft.seen.foreign_pods.contains(replica.name);
     if (replica.pod && (!is_current(*replica.pod, draft.status) || hangs_on_gone_node(draft, *replica.pod))) {
       make_room(draft, *replica.pod);
-    } else if (is_free && !waits) {
+    } else if (is_free && !waits && has_room(draft)) {
       if (!placement) placement = {draft.status.restarts.generation, nodes_to_avoid(draft)};
       draft.plan.creates.push_back(
           {Kind::Pod, replica.name, pod_object(draft.job(), replica, draft.settings, *placement)});
     }
-    if (!replica.service && !draft.seen.foreign_services.contains(replica.name))
+    if (!replica.service && !draft.seen.foreign_services.contains(replica.name) && has_room(draft))
       draft.plan.creates.push_back({Kind::Service, replica.name, service_object(draft.job(), replica)});
   }
   for (const api::Pod* pod : draft.gang.surplus_pods) make_room(draft, *pod);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <utility>
 
 namespace trainyard::decide {
 namespace {
@@ -67,11 +68,11 @@ std::optional<Loss> loss_by_node(const Replica& replica, const Draft& draft) {
       cause(pod, "NodeFault", fmt::format("node {} reports {}: {}", pod.node, fault->type, fault->message), draft.now));
 }
 
-std::optional<Loss> loss_of_pod(const Replica& replica, const Draft& draft) {
+std::optional<Loss> loss_of_pod(const Replica& replica, bool had_formed, const Draft& draft) {
   const api::Pod& pod = *replica.pod;
   if (has_succeeded(pod)) return std::nullopt;
   if (has_failed(pod)) return lost(replica, is_disrupted(pod), cause_of_failure(pod, draft.now));
-  if (pod.deleted && (is_running(pod) || draft.status.restarts.formed)) {
+  if (pod.deleted && (is_running(pod) || had_formed)) {
     const api::PodCondition* const target = disruption_target(pod);
     return lost(replica, true,
                 cause(pod, target ? target->reason : "PodDeleted", target ? target->message : "the pod was deleted",
@@ -80,9 +81,11 @@ std::optional<Loss> loss_of_pod(const Replica& replica, const Draft& draft) {
   return loss_by_node(replica, draft);
 }
 
-std::optional<Loss> loss_of(const Replica& replica, const Draft& draft) {
-  if (replica.pod && is_current(*replica.pod, draft.status)) return loss_of_pod(replica, draft);
-  if (replica.pod || !draft.status.restarts.formed) return std::nullopt;  // of an earlier life, or not made yet
+std::optional<Loss> loss_of(size_t place, const Draft& draft) {
+  const Replica& replica = draft.gang.replicas[place];
+  const bool had_formed = std::cmp_less(place, draft.status.restarts.formed);
+  if (replica.pod && is_current(*replica.pod, draft.status)) return loss_of_pod(replica, had_formed, draft);
+  if (replica.pod || !had_formed) return std::nullopt;  // of an earlier life, or not made yet
   return Loss{&replica, true, {replica.name, "", std::nullopt, "PodDeleted", "the pod is gone", draft.now}};
 }
 
@@ -104,8 +107,8 @@ std::optional<Loss> node_behind(const Draft& draft) {
 
 std::optional<Loss> loss_in_gang(const Draft& draft) {
   std::optional<Loss> first, consequence;
-  for (const Replica& replica : draft.gang.replicas) {
-    std::optional<Loss> loss = loss_of(replica, draft);
+  for (size_t place = 0; place < draft.gang.replicas.size(); ++place) {
+    std::optional<Loss> loss = loss_of(place, draft);
     if (!loss) continue;
     if (loss->is_disruption) return loss;
     std::optional<Loss>& kept = is_consequence(*loss) ? consequence : first;

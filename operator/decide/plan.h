@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -29,7 +30,9 @@ struct Settings {
   bool init_container = true;         ///< false: left out for all jobs
   std::string progress_url;           ///< ".../progress" of this operator; "": there is none
   std::string progress_ca;            ///< PEM; "" where the system's authorities do
-  bool watches_nodes = true;          ///< false where it may not (--namespace)
+  /// Pods and services that one plan makes; the rest follows when they are there. What is planned is held in memory.
+  size_t most_creates = 2000;
+  bool watches_nodes = true;  ///< false where it may not (--namespace)
   /// Conditions of a node that, where True, drive gangs off it (node-problem-detector's, --node-fault-conditions).
   std::vector<std::string> node_faults{"GPUProblem", "KernelDeadlock", "ReadonlyFilesystem"};
 };

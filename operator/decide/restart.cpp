@@ -61,7 +61,7 @@ std::string failed_of(api::ReplicaType type, const Draft& draft) {
 void begin_generation(Draft& draft) {
   api::Restarts& restarts = draft.status.restarts;
   ++restarts.generation;
-  restarts.formed = false;
+  restarts.formed = 0;
   restarts.checkpoint_step = newest_checkpoint(draft);
   if (draft.status.progress) {
     draft.status.progress->silent_ranks.clear();

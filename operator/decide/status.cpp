@@ -42,8 +42,10 @@ void note_formed(Draft& draft) {
   const auto is_there = [&](const Replica& replica) { return replica.pod && is_current(*replica.pod, draft.status); };
   const auto has_begun = [](const Replica& replica) { return is_running(*replica.pod) || has_ended(*replica.pod); };
   const auto& replicas = draft.gang.replicas;
-  if (std::ranges::all_of(replicas, is_there) && std::ranges::any_of(replicas, has_begun))
-    draft.status.restarts.formed = true;
+  const int places = static_cast<int>(replicas.size());
+  int& formed = draft.status.restarts.formed;
+  formed = std::min(formed, places);
+  if (std::ranges::all_of(replicas, is_there) && std::ranges::any_of(replicas, has_begun)) formed = places;
 }
 
 }  // namespace

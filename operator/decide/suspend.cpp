@@ -23,7 +23,7 @@ void suspend(Draft& draft) {
   draft.say(false, reason::kSuspended, message);
   if (!draft.seen.pods.empty()) {  // what still runs of it must not meet those that come after
     ++draft.status.restarts.generation;
-    draft.status.restarts.formed = false;
+    draft.status.restarts.formed = 0;
   }
 }
 

@@ -7,6 +7,11 @@
 #include "kube/reply.h"
 
 namespace trainyard::kube {
+namespace {
+
+constexpr size_t kBulkBeside = 2;  // requests in bulk on their way while others are
+
+}  // namespace
 
 struct Client::Call {
   Request request;
@@ -79,7 +84,9 @@ void Client::pump() {
 
 bool Client::may_send_next() const {
   if (!concurrency_.has_room()) return false;
-  return !small_.empty() || (!bulk_.empty() && bulk_in_flight_ <= concurrency_.limit() / 8);
+  if (!small_.empty()) return true;
+  const bool is_alone = concurrency_.in_flight() == bulk_in_flight_;
+  return !bulk_.empty() && (is_alone || bulk_in_flight_ < kBulkBeside);
 }
 
 Client::CallPointer Client::take_next() {

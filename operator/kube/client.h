@@ -27,7 +27,7 @@ namespace trainyard::kube {
 enum class Priority {
   Urgent,  ///< the lease: neither limits nor the queue hold it up, and it is tried once
   Small,   ///< writes and single objects
-  Bulk,    ///< lists and events: after the others, and an eighth of what may be on its way
+  Bulk,    ///< lists and events: after the others, and few at once while there are others
 };
 
 struct Request {

@@ -170,9 +170,9 @@ TEST_CASE("to_json: an empty status is an empty object; a replica type without p
 
 TEST_CASE("to_json: a gang that has formed shows its counts, zeros too", "[api]") {
   JobStatus status;
-  status.restarts.formed = true;
+  status.restarts.formed = 2;
   CHECK(to_json(status)["restarts"] ==
-        Json::parse(R"({"count": 0, "disruptions": 0, "generation": 1, "formed": true})"));
+        Json::parse(R"({"count": 0, "disruptions": 0, "generation": 1, "formed": 2})"));
 }
 
 TEST_CASE("to_json: a loss that is no number is left out, as JSON has none", "[api]") {

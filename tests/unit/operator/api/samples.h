@@ -37,7 +37,7 @@ inline JobStatus full_status() {
                      .streak = 2,
                      .not_before = moment("2026-11-21T10:00:07Z"),
                      .checkpoint_step = 50,
-                     .formed = true,
+                     .formed = 3,
                      .avoid_nodes = {"node-3"},
                      .restarting_pods = {"uid-1", "uid-2"}};
   status.progress = Progress{.step = 60,

@@ -269,10 +269,46 @@ TEST_CASE("a gang whose size is changed starts anew, as its ranks know another W
   world.settle();
   CHECK(world.job.status.restarts.generation == 2);
   CHECK(world.job.status.restarts.count == 0);
+  CHECK(world.job.status.restarts.disruptions == 0);
   world.finish_all_ending();
   world.settle();
   CHECK(world.pods.size() == 4);
   CHECK(world.services.size() == 4);
+}
+
+TEST_CASE("an elastic job goes on while it is scaled, and what is lost of its new size restarts it", "[decide]") {
+  World world(spec_of(2, {{"elasticPolicy", {{"minReplicas", 1}, {"maxReplicas", 8}}}}));
+  world.settle();
+  world.run_all();
+  world.settle();
+  int& workers = world.job.spec.replicas.at(api::ReplicaType::Worker).replicas;
+  workers = 4;
+  world.settle();
+  CHECK(world.pods.size() == 5);
+  workers = 3;
+  world.settle();
+  world.finish_all_ending();
+  world.settle();
+  CHECK(world.pods.size() == 4);
+  world.run_all();
+  world.settle();
+  CHECK(world.job.status.restarts.generation == 1);
+  CHECK(world.job.status.restarts.formed == 4);
+  world.finish("job-worker-2");
+  world.settle();
+  CHECK(world.job.status.restarts.generation == 2);
+  CHECK(world.job.status.restarts.disruptions == 1);
+}
+
+TEST_CASE("a large gang is made in parts, none of which is taken for a loss", "[decide]") {
+  World world(spec_of(24));
+  world.settings.most_creates = 7;
+  CHECK(world.look().creates.size() == 7);
+  CHECK(world.look().look_again == world.now);
+  CHECK(world.settle() >= 8);
+  CHECK(world.pods.size() == 25);
+  CHECK(world.services.size() == 25);
+  CHECK(world.job.status.restarts.generation == 1);
 }
 
 TEST_CASE("a stalled job is restarted, with the silent ranks named", "[decide]") {
