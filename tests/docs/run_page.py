@@ -29,7 +29,16 @@ NOT_RUN = {
     ("README.md", "./quickstart"): "it builds the tree that this test is a part of; tests/setup/clean_root runs it",
     ("README.md", "./check"): "it runs this test",
     ("training.md", "# on the first machine"): "it takes two machines",
+    ("operator.md", "kubectl apply -k manifests        # namespace kubeflow, CRD, RBAC, Deployment (2 replicas, one leads), Service, webhook"):
+        "it takes a cluster; tests/operator/manifests_test.py applies them",
+    ("kustomize.md", "kubectl apply -k kustomize/overlays/cpu-demo"): "it takes a cluster; tests/operator/kustomize_test.py does it",
+    ("kustomize.md", "kubectl kustomize kustomize/overlays/cpu-demo | trainyard-operator run -f -"): "it takes kubectl",
+    ("kustomize.md", "kubectl kustomize . | trainyard-operator validate -f -"): "it takes kubectl",
+    ("performance.md", "bench/operator/webhook                # 10,000 connections, 1,000 of them with TLS's handshake behind them"):
+        "a bench",
     ("testing.md", "./check --fast"): "it runs this test",
+    ("testing.md", "TRAINYARD_SEED=42 TRAINYARD_FAULTS_LOGS=build/faults /usr/bin/python3 tests/faults/faults_test.py \\"):
+        "the tests labelled operator run it",
     ("testing.md", "tests/operator/control_plane run --crd manifests/crd -- kubectl get crds"):
         "the tests labelled operator run it",
     ("testing.md", "tests/setup/clean_root"): "it takes a quarter of an hour and root",
