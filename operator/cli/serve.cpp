@@ -12,7 +12,7 @@
 #include "cli/command.h"
 #include "cli/settings.h"
 #include "cli/values.h"
-#include "decide/objects.h"
+#include "decide/init_container.h"
 #include "local/refusal.h"
 #include "local/yaml.h"
 #include "serve/operator.h"

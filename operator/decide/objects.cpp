@@ -4,15 +4,14 @@
 
 #include <algorithm>
 
-#include "base/text.h"
 #include "decide/environment.h"
+#include "decide/init_container.h"
 #include "decide/names.h"
 
 namespace trainyard::decide {
 namespace {
 
 constexpr const char* kScopeAnnotation = "trainyard.dev/restart-scope";
-constexpr const char* kInitContainerAnnotation = "trainyard.dev/init-container";
 
 /// An object at `key`, made where there is none.
 Json& object_in(Json& parent, const char* key) {
@@ -25,38 +24,6 @@ Json& array_in(Json& parent, const char* key) {
   Json& child = parent[key];
   if (!child.is_array()) child = Json::array();
   return child;
-}
-
-void replace_in(Json& json, const std::string& master) {
-  if (json.is_string()) replace_all(json.get_ref<std::string&>(), kMasterPlaceholder, master);
-  if (json.is_structured())
-    for (Json& child : json) replace_in(child, master);
-}
-
-/// Waits until the master's name resolves, for images that do not wait by themselves.
-Json init_containers(const api::Job& job, const Settings& settings) {
-  const std::string master = replica_name(job, api::ReplicaType::Master, 0);
-  if (settings.init_template) {
-    Json containers = *settings.init_template;
-    replace_in(containers, master);
-    return containers;
-  }
-  const std::string wait = fmt::format(
-      "err=1;for i in $(seq {}); do if nslookup {}; then err=0 && break; fi;echo waiting for master; sleep 2; done; "
-      "exit $err",
-      settings.init_max_tries, master);
-  return {{{"name", "init-pytorch"},
-           {"image", settings.init_image},
-           {"imagePullPolicy", "IfNotPresent"},
-           {"command", {"sh", "-c", wait}},
-           {"resources",
-            {{"limits", {{"cpu", "100m"}, {"memory", "20Mi"}}}, {"requests", {{"cpu", "50m"}, {"memory", "10Mi"}}}}}}};
-}
-
-bool wants_init_container(const api::Job& job, const Replica& replica, const Settings& settings) {
-  if (replica.type == api::ReplicaType::Master || !has_master(job)) return false;
-  const std::string given = annotation_of(job, kInitContainerAnnotation);
-  return given.empty() ? settings.init_container : given != "false";
 }
 
 Json metadata_of(const api::Job& job, const Replica& replica, const Settings& settings) {
@@ -117,7 +84,7 @@ Json pod_object(const api::Job& job, const Replica& replica, const Settings& set
     variables.insert(variables.end(), environment.begin(), environment.end());
   }
   if (wants_init_container(job, replica, settings)) {
-    const Json waiting = init_containers(job, settings);
+    const Json waiting = init_containers(job, replica.spec->pod_template, settings);
     Json& all = array_in(spec, "initContainers");
     all.insert(all.end(), waiting.begin(), waiting.end());
   }

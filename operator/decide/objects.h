@@ -5,10 +5,6 @@
 // The objects of a job, complete as they are sent to the API.
 namespace trainyard::decide {
 
-/// In a template of an init container, what stands for the master's name; cli/ puts it there in place of the
-/// reference's {{.MasterAddr}}.
-inline constexpr const char* kMasterPlaceholder = "trainyard-master-addr";
-
 /// True where the job's annotation or else the operator's flag says so.
 [[nodiscard]] RestartScope restart_scope_of(const api::Job& job, const Settings& settings);
 

@@ -165,6 +165,19 @@ class OddJobs(unittest.TestCase):
         self.wait_for_trouble("labels", "CannotCreate", "metadata.labels: Invalid value: \"größe\"")
         self.admin.delete(API, "PyTorchJob", "labels", "team")
 
+    def test_a_job_that_keeps_to_the_restricted_standard_gets_all_its_pods(self):
+        """Init containers, too: the reference's are refused there."""
+        self.admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {
+            "name": "strict", "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}})
+        job = pytorch_job("strict", "strict", workers=1)
+        for replica in job["spec"]["pytorchReplicaSpecs"].values():
+            spec = replica["template"]["spec"]
+            spec["securityContext"] = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+            spec["containers"][0]["securityContext"] = {"allowPrivilegeEscalation": False,
+                                                        "capabilities": {"drop": ["ALL"]}}
+        self.admin.create(job)
+        Kubelet(self.admin, "strict").wait_for_pods("strict", 2, 60)
+
     def test_a_manifest_that_etcd_cannot_store_twice_over(self):
         job = pytorch_job("large", "team", workers=1)
         container = job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]

@@ -75,6 +75,27 @@ TEST_CASE("workers wait for the master in an init container, unless the job or t
         "job-master-0:1");
 }
 
+TEST_CASE("the init container has no more rights than the job's own container, and is root only where that may be",
+          "[decide]") {
+  const auto rights_of = [](const Json& pod_context, const Json& container_context) {
+    Json spec = spec_of(1);
+    Json& pod = spec.at("/pytorchReplicaSpecs/Worker/template/spec"_json_pointer);
+    if (!pod_context.is_null()) pod["securityContext"] = pod_context;
+    if (!container_context.is_null()) pod["containers"][0]["securityContext"] = container_context;
+    return created(World(spec).look(), Kind::Pod, "job-worker-0")
+        .at("/spec/initContainers/0/securityContext"_json_pointer);
+  };
+  Json least = {{"allowPrivilegeEscalation", false}, {"capabilities", {{"drop", {"ALL"}}}}};
+  CHECK(rights_of(nullptr, nullptr) == least);
+  CHECK(rights_of({{"runAsNonRoot", true}, {"runAsUser", 1000}}, {{"privileged", true}}) == least);
+  const Json own = {{"runAsNonRoot", true}, {"runAsUser", 7}, {"seccompProfile", {{"type", "RuntimeDefault"}}}};
+  Json wanted = least;
+  wanted.update(own);
+  CHECK(rights_of(nullptr, own) == wanted);
+  least["runAsUser"] = 65532;
+  CHECK(rights_of({{"runAsNonRoot", true}}, nullptr) == least);
+}
+
 TEST_CASE("pods and services carry the labels that users, Kueue and selectors read", "[decide]") {
   World world(spec_of(1));
   const Plan plan = world.look();

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "decide/gang.h"
+
+namespace trainyard::decide {
+
+/// In a template of an init container, what stands for the master's name; cli/ puts it there in place of the
+/// reference's {{.MasterAddr}}.
+inline constexpr const char* kMasterPlaceholder = "trainyard-master-addr";
+
+/// Whether the replica's pod waits for its master's name before its containers start: for images that do not wait by
+/// themselves.
+[[nodiscard]] bool wants_init_container(const api::Job& job, const Replica& replica, const Settings& settings);
+
+/// What waits, in a pod of this template. It asks for no more rights than the job's own container, and for no
+/// capability, so that a namespace which takes the one (Pod Security "restricted") takes the other.
+[[nodiscard]] Json init_containers(const api::Job& job, const Json& pod_template, const Settings& settings);
+
+}  // namespace trainyard::decide
