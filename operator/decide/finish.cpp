@@ -23,8 +23,8 @@ void clean_pods(Draft& draft) {
   }
   for (const api::Pod* pod : draft.gang.surplus_pods)
     if (is_cleaned_away(pod, policy)) draft.remove(*pod);
-  for (const api::Service* service : draft.gang.surplus_services)
-    if (is_cleaned_away(nullptr, policy)) draft.remove(*service);
+  // Of places that the job no longer had when it ended: no policy keeps those.
+  for (const api::Service* service : draft.gang.surplus_services) draft.remove(*service);
 }
 
 void expire(Draft& draft) {

@@ -78,6 +78,20 @@ TEST_CASE("cleanPodPolicy: None keeps all, Running keeps what has ended, All kee
   CHECK(names_of(world.services) == kept);
 }
 
+TEST_CASE("a job that ends in the midst of being scaled down leaves no service of the places that are gone",
+          "[decide]") {
+  World world(spec_of(
+      3, {{"elasticPolicy", {{"minReplicas", 1}, {"maxReplicas", 3}}}, {"runPolicy", {{"cleanPodPolicy", "None"}}}}));
+  world.settle();
+  world.run_all();
+  world.settle();
+  world.job.spec.replicas.at(api::ReplicaType::Worker).replicas = 1;
+  world.end("job-master-0", 0);
+  world.settle();
+  CHECK(world.has(condition::kSucceeded));
+  CHECK(world.services.size() == 2);
+}
+
 TEST_CASE("services whose pods are gone already are cleaned up too", "[decide]") {
   World world(spec_of(2, {{"runPolicy", {{"cleanPodPolicy", "Running"}}}}));
   world.settle();
