@@ -35,7 +35,9 @@ class Job:
         return bool(self.status.get("conditions")) and self.status["conditions"][-1]["type"] == state
 
     def is_whole(self, size):
-        """All pods of the present generation run, and the status says so."""
+        """All pods of the present generation run, each has its service, and the status says so."""
+        if sorted(self.world.services.get(self.name, [])) != sorted(pod["metadata"]["name"] for pod in self.pods):
+            return False
         active = sum(counts.get("active", 0) for counts in self.status.get("replicaStatuses", {}).values())
         generation = self.restarts.get("generation", 1)
         return (self.is_in("Running") and active == size == len(self.pods) and

@@ -20,10 +20,10 @@ class World:
         self.admin, self.namespace, self.rng = admin, namespace, rng
         admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
         self.kubelet = Kubelet(admin, namespace)
-        self.jobs, self.pods = {}, {}
+        self.jobs, self.pods, self.services = {}, {}, {}
 
     def look(self):
-        """Jobs by name, and the pods of each. A kubelet that is slow at times begins to run what is new."""
+        """Jobs by name, and the pods and services of each. A kubelet that is slow at times begins to run what is new."""
         # Jobs first: a status is then never newer than the pods that are held against it.
         self.jobs = {job["metadata"]["name"]: job for job in self.admin.list(API, "PyTorchJob", self.namespace)}
         self.pods = collections.defaultdict(list)
@@ -31,6 +31,7 @@ class World:
             self.pods[pod["metadata"]["labels"][JOB_LABEL]].append(pod)
             if pod["status"].get("phase") == "Pending" and self.rng.random() < 0.6:
                 self.kubelet.set_phase(pod, "Running")
+        self.services = self._names_by_job("v1", "Service")
 
     def status(self, job):
         return self.jobs.get(job, {}).get("status", {})
