@@ -25,7 +25,9 @@ Json security_context(const Json& pod_template) {
   for (const char* key : {"runAsUser", "runAsGroup", "runAsNonRoot", "seccompProfile"})
     if (own && own->contains(key)) context[key] = own->at(key);
   const Json* const pods = object_at(pod_template, "/spec/securityContext");
-  const bool is_nonroot = context.value("runAsNonRoot", pods && pods->value("runAsNonRoot", false));
+  // A CRD of the reference lets other types than truth values through: the API refuses the pod then.
+  const Json* const nonroot = find(context.contains("runAsNonRoot") || !pods ? context : *pods, "/runAsNonRoot");
+  const bool is_nonroot = nonroot && *nonroot == true;
   const bool has_user = context.contains("runAsUser") || (pods && pods->contains("runAsUser"));
   if (is_nonroot && !has_user) context["runAsUser"] = kNobody;
   return context;

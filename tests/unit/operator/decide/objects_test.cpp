@@ -92,6 +92,7 @@ TEST_CASE("the init container has no more rights than the job's own container, a
   Json wanted = least;
   wanted.update(own);
   CHECK(rights_of(nullptr, own) == wanted);
+  CHECK(rights_of({{"runAsNonRoot", "yes"}}, nullptr) == least);  // refused by the API, and no harm here
   least["runAsUser"] = 65532;
   CHECK(rights_of({{"runAsNonRoot", true}}, nullptr) == least);
 }
