@@ -79,17 +79,24 @@ MappedFile::~MappedFile() {
 std::string read_file(const fs::path& path, size_t limit_bytes) {
   struct stat info {};
   const UniqueFd fd = open_to_read(path, info);
-  if (static_cast<size_t>(info.st_size) > limit_bytes)
-    throw InputError(fmt::format("{}: {} bytes, more than the {} this kind of file may have", path.string(),
-                                 info.st_size, limit_bytes));
-  std::string content(static_cast<size_t>(info.st_size), '\0');
+  const auto check_size = [&](uint64_t bytes) {
+    if (bytes > limit_bytes)
+      throw InputError(
+          fmt::format("{}: {} bytes, more than the {} this kind of file may have", path.string(), bytes, limit_bytes));
+  };
+  check_size(static_cast<uint64_t>(info.st_size));
+  // The size is where to begin: files of /proc say that they have none, and any may be cut or grow while we read it.
+  constexpr size_t kMore = 4096;
+  std::string content(static_cast<size_t>(info.st_size) + 1, '\0');
   size_t done = 0;
-  while (done < content.size()) {
+  for (;;) {
+    if (done == content.size()) content.resize(done + kMore);
     const ssize_t n = ::read(fd.get(), content.data() + done, content.size() - done);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) throw_input(path, errno);
-    if (n == 0) break;  // cut while we read it
+    if (n == 0) break;
     done += static_cast<size_t>(n);
+    check_size(done);
   }
   content.resize(done);
   return content;

@@ -59,6 +59,17 @@ TEST_CASE("write_file_atomically: the new content whole, or the old untouched", 
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
 }
 
+TEST_CASE("files: read_file takes all of a file that says it is empty, as those of /proc do, up to the limit",
+          "[base]") {
+  CHECK_THAT(read_file("/proc/self/mountinfo"), Catch::Contains(" / "));
+  CHECK(read_file("/proc/sys/kernel/random/boot_id").size() == 37);
+  CHECK_THROWS_WITH(read_file("/proc/self/mountinfo", 8), Catch::Contains("more than the 8"));
+  const test::TemporaryFolder folder;
+  const std::string content(10'000, 'x');
+  write_file_atomically(folder / "file", content);
+  CHECK(read_file(folder / "file", content.size()) == content);
+}
+
 TEST_CASE("MappedFile: maps, and names what it cannot map", "[base]") {
   const test::TemporaryFolder folder;
   std::ofstream(folder / "empty").close();
