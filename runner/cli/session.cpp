@@ -43,6 +43,11 @@ std::optional<metrics::ProgressTarget> progress_target(const rendezvous::Place& 
                                  .generation = place.generation};
 }
 
+/// The kubelet tells every container where the API is, and nobody else does: the local operator's pods are none.
+bool is_in_pod() {
+  return rendezvous::process_environment().contains("KUBERNETES_SERVICE_HOST");
+}
+
 std::vector<int> numbers_of(const std::vector<rendezvous::SilentRank>& silent) {
   std::vector<int> ranks;
   for (const rendezvous::SilentRank& one : silent) ranks.push_back(one.rank);
@@ -58,6 +63,7 @@ void run_alone(const rendezvous::Place& place, const config::Comm& comm, const r
         .store = store,
         .generation = place.generation,
         .job = job_digest(),
+        .in_pod = is_in_pod(),
         .progress = progress_target(place),
         .asked_to_stop = [&] { return signals.is_requested(); }});
 }
@@ -121,6 +127,7 @@ void run_as_rank(const rendezvous::Place& place, const SessionSettings& settings
           .generation = place.generation,
           .job = job_digest(),
           .verbose = place.verbose,
+          .in_pod = is_in_pod(),
           .progress = progress_target(place),
           .silent_ranks = [&membership] { return numbers_of(membership.silent_ranks()); },
           .asked_to_stop = [&] { return signals.is_requested(); }});

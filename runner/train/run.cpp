@@ -1,6 +1,7 @@
 #include "train/run.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <array>
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include "checkpoint/folder_group.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/saver.h"
+#include "checkpoint/volume.h"
 #include "config/check.h"
 #include "config/print.h"
 #include "metrics/mfu.h"
@@ -48,6 +50,7 @@ class Run {
   [[nodiscard]] std::string saved() const;
   void sample(const char* title);
   void say(const std::string& line);
+  void warn_of_volume();
 
   const config::Config& config_;
   const World& world_;
@@ -97,6 +100,7 @@ void Run::go() {
   if (world_.is_main())
     fmt::print("{}", metrics::format_table(
                          "plan", plan_rows(config_, model_config_, *sharded_.engine, *loader_, total_steps_)));
+  warn_of_volume();
   resume_or_fill();
   if (progress_.step >= total_steps_) {
     say(fmt::format("Training already completed! Step {} of {}.", progress_.step, total_steps_));
@@ -141,6 +145,12 @@ void Run::fill_fresh() {
   } else {
     fill_from_hugging_face(sharded_, config_.model.init_from);
   }
+}
+
+/// Where nothing else keeps the checkpoints, who trains should know before a pod is lost.
+void Run::warn_of_volume() {
+  if (!saver_ || !world_.in_pod || !world_.is_main()) return;
+  if (const auto warning = checkpoint::volume_warning(config_.checkpoint.dir)) spdlog::warn(*warning);
 }
 
 Outcome Run::train() {

@@ -20,6 +20,7 @@ struct World {
   int64_t generation = 0;                               ///< of the gang
   std::string job;                                      ///< a digest of the job's token; "" without one
   bool verbose = false;                                 ///< a log line for each collective
+  bool in_pod = false;                                  ///< of a cluster: what is in no volume goes with it
   std::optional<metrics::ProgressTarget> progress;      ///< where rank 0 tells the operator how far it is
   std::function<std::vector<int>()> silent_ranks = {};  ///< those that the master does not hear; any thread
   std::function<bool()> asked_to_stop = [] { return false; };

@@ -28,7 +28,7 @@ using std::chrono::milliseconds;
 bool places_a_rank(const std::string& name) {
   static const std::vector<std::string> prefixes{
       "RANK=", "LOCAL_RANK=", "WORLD_SIZE=", "LOCAL_WORLD_SIZE=", "GROUP_RANK=", "MASTER_",
-      "PET_",  "OMPI_",       "PMIX_",       "TRAINYARD_"};
+      "PET_",  "OMPI_",       "PMIX_",       "TRAINYARD_",        "KUBERNETES_"};
   return std::ranges::any_of(prefixes, [&](const std::string& prefix) { return name.starts_with(prefix); });
 }
 
