@@ -22,6 +22,9 @@ CONTROLLERS = [
 ]
 
 
+SERVICE_RANGE, FIRST_SERVICE = "10.96.0.0/16", "10.96.0.1"  # the first is the API server's own
+
+
 class ControlPlane:
     """A Kubernetes without nodes, ready when `with` has been entered, gone when it is left or its process ends.
 
@@ -29,19 +32,28 @@ class ControlPlane:
       crds         CustomResourceDefinitions that are established then: YAML files, or folders of them
       controllers  of kube-controller-manager
       audit        notes every request, for requests()
-      api_flags    more flags of kube-apiserver
+      api_flags    more flags of kube-apiserver; of two of a name the later one counts
+      manager_flags  more flags of kube-controller-manager
       logs         folder in which the servers' logs are left
+      address      where the API server serves; one that is not loopback is told to pods, as the service `kubernetes`
+      folder       for all that they keep, which is then left; else one of its own that goes with them
     """
 
-    def __init__(self, crds=(), controllers=CONTROLLERS, audit=False, api_flags=(), logs=None):
+    def __init__(self, crds=(), controllers=CONTROLLERS, audit=False, api_flags=(), manager_flags=(), logs=None,
+                 address="127.0.0.1", folder=None):
         self._crds, self._controllers, self._audit = list(crds), list(controllers), audit
-        self._api_flags, self._logs = list(api_flags), logs and Path(logs)
+        self._api_flags, self._manager_flags = list(api_flags), list(manager_flags)
+        self._logs, self._address, self._own_folder = logs and Path(logs), address, folder
         self._identities = 0
 
     def __enter__(self):
         self._programs = Path(subprocess.run([BUILD], check=True, stdout=subprocess.PIPE, text=True).stdout.strip())
-        self.folder = Path(tempfile.mkdtemp(prefix="trainyard-kube-", dir=_roomy_memory()))
-        self._remover = _FolderRemover(self.folder)
+        if self._own_folder:
+            self.folder, self._remover = Path(self._own_folder), None
+            self.folder.mkdir()
+        else:
+            self.folder = Path(tempfile.mkdtemp(prefix="trainyard-kube-", dir=_roomy_memory()))
+            self._remover = _FolderRemover(self.folder)
         self._all = []
         try:
             self._start()
@@ -57,7 +69,8 @@ class ControlPlane:
             self._logs.mkdir(parents=True, exist_ok=True)
             for log in self.folder.glob("*.log"):
                 shutil.copy(log, self._logs)
-        self._remover.remove()
+        if self._remover:
+            self._remover.remove()
 
     # -- identities
 
@@ -68,7 +81,7 @@ class ControlPlane:
         """The kubeconfig of a user with a client certificate."""
         self._identities += 1
         file = f"identity-{self._identities}"
-        certificate, key = self._authority.issue(file, user, groups, days=days)
+        certificate, key = self.authority.issue(file, user, groups, days=days)
         return self._write_kubeconfig(file, {"client-certificate": certificate, "client-key": key})
 
     def service_account_kubeconfig(self, namespace, name, seconds=3600):
@@ -125,13 +138,15 @@ class ControlPlane:
             return False
 
     def _start(self):
-        etcd_port, peer_port, self._port, manager_port = free_ports(4)
+        etcd_port, peer_port, self.port, manager_port = free_ports(4)
         self._start_etcd(etcd_port, peer_port)
-        self._authority = Authority(self.folder / "certificates")
-        self.server = f"https://127.0.0.1:{self._port}"
-        self.kubeconfig = self.kubeconfig_for("admin", groups=["system:masters"])
+        self.authority = Authority(self.folder / "certificates")
+        self.server = f"https://{self._address}:{self.port}"
+        certificate, key = self.authority.issue("admin", "admin", ["system:masters"])
+        self.admin_identity = {"client-certificate": certificate, "client-key": key}
+        self.kubeconfig = self._write_kubeconfig("admin", self.admin_identity)
         self._admin = Client(self.kubeconfig)
-        signing_key, checking_key = self._authority.signing_key("service-accounts")
+        signing_key, checking_key = self.authority.signing_key("service-accounts")
         self._start_api_server(etcd_port, signing_key, checking_key)
         self.wait_until_ready()
         for path in self._crds:
@@ -149,16 +164,17 @@ class ControlPlane:
             "--quota-backend-bytes", 4 << 30)
 
     def _start_api_server(self, etcd_port, signing_key, checking_key):
-        hosts = ["IP:127.0.0.1", "DNS:localhost", "DNS:kubernetes.default.svc"]
-        certificate, key = self._authority.issue("server", "kube-apiserver", hosts=hosts)
+        hosts = ["IP:127.0.0.1", "DNS:localhost", "DNS:kubernetes.default.svc", f"IP:{self._address}", f"IP:{FIRST_SERVICE}"]
+        certificate, key = self.authority.issue("server", "kube-apiserver", hosts=hosts)
         self.api_server = self._launch(
             "kube-apiserver", "--etcd-servers", f"http://127.0.0.1:{etcd_port}",
-            "--bind-address", "127.0.0.1", "--secure-port", self._port,
+            "--bind-address", self._address, "--secure-port", self.port, "--advertise-address", self._address,
             # Endpoints may not have loopback addresses, so nobody is to write one for the service `kubernetes`.
-            "--advertise-address", "127.0.0.1", "--endpoint-reconciler-type", "none",
-            "--tls-cert-file", certificate, "--tls-private-key-file", key, "--client-ca-file",
-            self._authority.certificate, "--authorization-mode", "Node,RBAC", "--service-cluster-ip-range",
-            "10.96.0.0/16", "--service-account-issuer", "https://kubernetes.default.svc",
+            "--endpoint-reconciler-type", "none" if self._address == "127.0.0.1" else "lease",
+            "--tls-cert-file", certificate, "--tls-private-key-file", key,
+            "--kubelet-client-certificate", certificate, "--kubelet-client-key", key, "--client-ca-file",
+            self.authority.certificate, "--authorization-mode", "Node,RBAC", "--service-cluster-ip-range",
+            SERVICE_RANGE, "--service-account-issuer", "https://kubernetes.default.svc",
             "--service-account-key-file", checking_key, "--service-account-signing-key-file", signing_key,
             *self._audit_flags(), *self._api_flags)
 
@@ -175,16 +191,20 @@ class ControlPlane:
             "kube-controller-manager", "--kubeconfig",
             self.kubeconfig_for("system:kube-controller-manager"), "--use-service-account-credentials",
             "--bind-address", "127.0.0.1", "--secure-port", port, "--leader-elect=false",
-            "--controllers", ",".join(self._controllers), "--root-ca-file", self._authority.certificate,
+            "--controllers", ",".join(self._controllers), "--root-ca-file", self.authority.certificate,
             "--service-account-private-key-file", signing_key,
             # What a test deletes should be gone at the pace of the API server, not of the default 20 requests a second.
-            "--kube-api-qps", 2000, "--kube-api-burst", 4000)
+            "--kube-api-qps", 2000, "--kube-api-burst", 4000, *self._manager_flags)
 
     def _launch(self, name, *flags):
-        process = Process(name, [self._programs / name, *flags], self.folder / f"{name}.log")
+        process = self.program(name, flags)
         process.start()
-        self._all.append(process)
         return process
+
+    def program(self, name, flags):
+        """Another part of Kubernetes, not started yet, that goes with the rest."""
+        self._all.append(Process(name, [self._programs / name, *flags], self.folder / f"{name}.log"))
+        return self._all[-1]
 
     def _wait_until_served(self, crd):
         name = crd["metadata"]["name"]
@@ -196,7 +216,7 @@ class ControlPlane:
         wait_until(f"the CustomResourceDefinition {name} to be established", established, 30, [self.api_server])
 
     def _write_kubeconfig(self, file, user):
-        return write_kubeconfig(self.folder / f"{file}.kubeconfig", self.server, self._authority.certificate, user)
+        return write_kubeconfig(self.folder / f"{file}.kubeconfig", self.server, self.authority.certificate, user)
 
 
 class _FolderRemover:

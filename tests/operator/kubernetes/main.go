@@ -28,6 +28,7 @@ import (
 // Another part: its import above, its line here, then `go mod tidy`, which adds what it needs to go.mod and go.sum.
 // `build` makes a link for each name.
 var parts = map[string]func(){
+	"device-plugin":           serveDevices,
 	"etcd":                    func() { etcdmain.Main(os.Args) },
 	"kube-apiserver":          func() { serve(apiserver.NewAPIServerCommand()) },
 	"kube-controller-manager": func() { serve(controllermanager.NewControllerManagerCommand()) },

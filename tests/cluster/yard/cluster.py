@@ -1,0 +1,248 @@
+"""A cluster as the rest of this machine sees it."""
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from . import addresses, control, network, node
+from .namespaces import OWN_NAMESPACES
+from kube import Client, WaitedInVain, wait_until
+from kube.process import dies_with_parent
+
+HERE = Path(__file__).resolve().parents[1]
+
+
+class ClusterError(Exception):
+    """What stands in the way of what was asked, for whom asked."""
+
+
+class Cluster:
+    """One of a name at a time. As a context manager it goes with the process that entered it, however that ends."""
+
+    def __init__(self, name="trainyard", nodes=3, gpus=2, images=()):
+        """`gpus`: that each node but the first pretends to have. `images`: OCI archives that every node is to have."""
+        self.name, self._nodes, self._gpus, self._images = name, nodes, gpus, list(images)
+        self.folder = Path("/var/tmp") / f"trainyard-cluster-{name}"
+
+    def __enter__(self):
+        self.down()  # what an earlier one of this name may have left
+        try:
+            self.up(ends_with_us=True)
+        except BaseException:
+            self.down()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.down()
+
+    # -- up and down
+
+    def is_up(self):
+        return self._pid() is not None
+
+    def up(self, ends_with_us=False):
+        """Returns when all nodes are Ready and have the images. Throws ClusterError, WaitedInVain."""
+        if os.geteuid() != 0:
+            raise ClusterError("namespaces, mounts and cgroups take root: sudo ./cluster up")
+        if self.is_up():
+            raise ClusterError(f"it is up already; `./cluster down` ends it, its files are in {self.folder}")
+        programs = find_programs()
+        self._clear()
+        self.folder.mkdir(mode=0o755)
+        names = self.node_names()
+        settings = {"nodes": self._nodes, "gpus": self._gpus, "programs": programs,
+                    "cgroup": node.make_cgroups(self._cgroup, names)}
+        (self.folder / "settings.json").write_text(json.dumps(settings))
+        self._launch(ends_with_us)
+        self._wait_until_answering()
+        self.load(self._images)
+        wait_until("all nodes to be Ready", self._all_ready, 120)
+
+    def down(self):
+        """Leaves nothing. Nothing happens where there is nothing."""
+        pid = self._pid()
+        if pid is not None:
+            try:
+                control.ask(self.folder / "control.sock", "end", patience=5)
+                wait_until("the cluster to end", lambda: self._pid() is None, 10)
+            except (OSError, WaitedInVain):
+                os.kill(pid, signal.SIGKILL)
+                wait_until("the cluster to end", lambda: self._pid() is None, 30)
+        self._clear()
+
+    def _launch(self, ends_with_us):
+        with socket.create_server(("127.0.0.1", 0)) as listener, open(self.folder / "supervisor.log", "ab") as log:
+            child = subprocess.Popen(
+                [*OWN_NAMESPACES, sys.executable, "-m", "yard.supervisor", self.folder, str(listener.fileno())],
+                cwd="/", env={**os.environ, "PYTHONPATH": str(HERE), "PYTHONDONTWRITEBYTECODE": "1"},
+                pass_fds=[listener.fileno()], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                preexec_fn=dies_with_parent() if ends_with_us else None)
+            (self.folder / "pid").write_text(str(child.pid))
+            self._child = child
+
+    def _wait_until_answering(self):
+        def answers():
+            if self._child.poll() is not None:
+                log = (self.folder / "supervisor.log").read_text(errors="replace").splitlines()
+                raise ClusterError("it did not start:\n" + "\n".join(log[-15:]))
+            return (self.folder / "control.sock").exists()
+        wait_until(f"the cluster to start; {self.folder}/supervisor.log tells", answers, 180)
+
+    def _pid(self):
+        """Of its first process, or None. A number that another process has by now is not taken for it."""
+        try:
+            pid = int((self.folder / "pid").read_text())
+            command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (OSError, ValueError):
+            return None
+        if state == "Z":
+            self._bury(pid)
+            return None
+        return pid if str(self.folder).encode() in command else None
+
+    @staticmethod
+    def _bury(pid):
+        try:
+            os.waitpid(pid, os.WNOHANG)
+        except ChildProcessError:
+            pass
+
+    def _clear(self):
+        def is_clear():
+            node.remove_cgroups(self._cgroup)
+            return True
+        wait_until("the cluster's cgroups to be empty", is_clear, 30)
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
+
+    @property
+    def _cgroup(self):
+        return f"trainyard-cluster-{self.name}"
+
+    # -- use
+
+    @property
+    def kubeconfig(self):
+        return self.folder / "kubeconfig"
+
+    @property
+    def environment(self):
+        """Of a command that is to use this cluster: KUBECONFIG, and kubectl in its PATH."""
+        kubectl = Path(self._settings()["programs"]["kubectl"]).parent
+        return {**os.environ, "KUBECONFIG": str(self.kubeconfig), "PATH": f"{kubectl}:{os.environ['PATH']}"}
+
+    def client(self):
+        return Client(self.kubeconfig)
+
+    def kubectl(self, *words, check=True, timeout=120, stdin=None):
+        """What it prints, errors included. Throws ClusterError where it ends otherwise than with 0, if `check`."""
+        done = subprocess.run(["kubectl", *map(str, words)], env=self.environment, text=True, timeout=timeout, input=stdin,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if check and done.returncode != 0:
+            raise ClusterError(f"kubectl {' '.join(map(str, words))} ended with {done.returncode}: {done.stdout}")
+        return done.stdout
+
+    def load(self, archives):
+        """Brings images, as OCI archives, to every node."""
+        def load_into(name):
+            for archive in archives:
+                self.run_on(name, ["ctr", "--namespace", "k8s.io", "images", "import", str(Path(archive).resolve())])
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(load_into, self.node_names()))
+
+    def node_names(self):
+        count = self._settings()["nodes"] if (self.folder / "settings.json").exists() else self._nodes
+        return [addresses.node_name(number) for number in range(1, count + 1)]
+
+    def _settings(self):
+        return json.loads((self.folder / "settings.json").read_text())
+
+    def _all_ready(self):
+        nodes = self.client().list("v1", "Node")
+        ready = [each for each in nodes if any(condition["type"] == "Ready" and condition["status"] == "True"
+                                               for condition in each["status"].get("conditions", []))]
+        return len(ready) == len(self.node_names())
+
+    # -- what happens to clusters
+
+    def status(self):
+        """Whether each program and each node is running: {"etcd": True, "node-1": …, "node-1/kubelet": …}."""
+        found = self._ask("", "status")
+        for name in self.node_names():
+            if found[name]:
+                found |= {f"{name}/{program}": runs for program, runs in self._ask(name, "status").items()}
+        return found
+
+    def do(self, what, program):
+        """`what`: start, stop, kill, pause or resume. `program`: etcd, kube-apiserver, node-2/kubelet…"""
+        machine, _, name = program.rpartition("/")
+        self._ask(machine, what, program=name)
+
+    def off(self, name):
+        """As if the node's power was cut."""
+        self._ask("", "off", node=name)
+
+    def on(self, name):
+        self._ask("", "on", node=name)
+
+    def unplug(self, name):
+        """Takes the node off the network; all goes on in it."""
+        self._ask("", "run", command=network.plug(name, "down"))
+
+    def plug(self, name):
+        self._ask("", "run", command=network.plug(name, "up"))
+
+    def cut(self, one, other):
+        """Between the pods of two nodes nothing passes any more. Both still reach the API server."""
+        self.run_on(one, network.cut(_number(other)))
+        self.run_on(other, network.cut(_number(one)))
+
+    def mend(self, one, other):
+        for name, far in ((one, other), (other, one)):
+            for command in network.mend(_number(far)):
+                self.run_on(name, command)
+
+    def run_on(self, name, command):
+        """What a command prints that runs on a node, outside of containers."""
+        return self._ask(name, "run", command=command)
+
+    def _ask(self, machine, do, **arguments):
+        try:
+            return control.ask(self.folder / machine / "control.sock", do, **arguments)
+        except (FileNotFoundError, ConnectionRefusedError) as error:
+            raise ClusterError(f"{machine or 'the cluster'} is not up; `./cluster status` tells what is") from error
+        except control.Refused as error:
+            raise ClusterError(str(error)) from error
+
+
+def _number(name):
+    return int(name.rpartition("-")[2])
+
+
+def find_programs():
+    """{name: path} of all that the machines run; builds or downloads into the cache what is not there yet."""
+    kubernetes = Path(_path_from(HERE.parent / "operator/kubernetes/build"))
+    runtime = Path(_path_from(HERE / "container_runtime"))
+    parts = ("kubelet", "kube-proxy", "kube-scheduler", "device-plugin", "kubectl")
+    return {**{name: str(kubernetes / name) for name in parts}, "coredns": _path_from(HERE / "coredns"),
+            "containerd": str(runtime / "usr/bin/containerd"), "runc": str(runtime / "usr/sbin/runc"),
+            "cni": str(runtime / "usr/lib/cni")}
+
+
+def _path_from(script):
+    done = subprocess.run([script], stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        raise ClusterError(f"{script.name} failed; it has said why")
+    return done.stdout.strip()
+
+
+def images():
+    """The archives of pause and of this tree's operator and trainer, built where they are not yet: pause.tar, …"""
+    return sorted(Path(_path_from(HERE / "images/build")).glob("*.tar"))
