@@ -58,8 +58,9 @@ void read_state(const Json& status, ContainerStatus& parsed) {
     parsed.state = state;
     parsed.reason = text_at(*found, "/reason");
     parsed.message = text_at(*found, "/message");
-    if (state == ContainerState::Terminated)
-      parsed.exit_code = static_cast<int>(int_at(*found, "/exitCode").value_or(0));
+    if (state != ContainerState::Terminated) continue;
+    parsed.exit_code = static_cast<int>(int_at(*found, "/exitCode").value_or(0));
+    parsed.ended = parse_time(text_at(*found, "/finishedAt"));
   }
 }
 

@@ -18,8 +18,9 @@ struct ContainerStatus {
   std::string name;
   bool is_init = false;
   ContainerState state = ContainerState::Unknown;
-  std::string reason, message;   ///< of that state
-  std::optional<int> exit_code;  ///< where it is Terminated
+  std::string reason, message;     ///< of that state
+  std::optional<int> exit_code;    ///< where it is Terminated
+  std::optional<TimePoint> ended;  ///< likewise, by its node's clock, in whole seconds
   int restarts = 0;
 };
 

@@ -13,6 +13,9 @@ namespace {
 // Exit codes of interfaces.md that tell of something else than the rank itself.
 constexpr int kPeerLost = 138, kTerminated = 143;
 
+/// From the end of a container to its pod's status: kubelets look once a second, and report in turn.
+constexpr auto kReportsTake = std::chrono::seconds(3);
+
 /// Reasons that a kubelet or the control plane gives a pod that it ends itself.
 constexpr std::array kDisruptions = {"Evicted",  "NodeLost",    "NodeShutdown", "Terminated",
                                      "Shutdown", "Preempting",  "NodeAffinity", "UnexpectedAdmissionError",
@@ -118,6 +121,18 @@ std::optional<Loss> loss_in_gang(const Draft& draft) {
   if (!consequence) return std::nullopt;
   std::optional<Loss> behind = node_behind(draft);
   return behind ? behind : consequence;
+}
+
+std::optional<TimePoint> cause_may_come_until(const Loss& loss, const Draft& draft) {
+  const bool may_come = std::ranges::any_of(draft.gang.replicas, [&](const Replica& replica) {
+    return replica.pod && is_current(*replica.pod, draft.status) && !has_ended(*replica.pod);
+  });
+  if (loss.is_disruption || !is_consequence(loss) || !may_come) return std::nullopt;
+  const api::ContainerStatus* const ended = ended_container(*loss.replica->pod);
+  if (!ended || !ended->ended || *ended->ended > draft.now)
+    return std::nullopt;  // a clock that goes ahead tells nothing
+  const TimePoint until = *ended->ended + kReportsTake;
+  return until > draft.now ? std::optional(until) : std::nullopt;
 }
 
 api::RestartCause cause_of_failure(const api::Pod& pod, TimePoint now) {

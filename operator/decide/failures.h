@@ -18,6 +18,10 @@ struct Loss {
 /// consequence of another's (138: a peer was lost, 143: asked to end). None: nothing is lost.
 [[nodiscard]] std::optional<Loss> loss_in_gang(const Draft& draft);
 
+/// Only consequences are to be seen, and the rank that caused them may be one whose end its kubelet has not told of
+/// yet: until when to wait for that. None: what is to be known is known.
+[[nodiscard]] std::optional<TimePoint> cause_may_come_until(const Loss& loss, const Draft& draft);
+
 /// Why a pod of phase Failed failed.
 [[nodiscard]] api::RestartCause cause_of_failure(const api::Pod& pod, TimePoint now);
 

@@ -197,6 +197,10 @@ std::chrono::milliseconds longest_wait(int streak) {
 
 bool restart_gang(Draft& draft) {
   if (auto loss = loss_in_gang(draft)) {
+    if (const auto until = cause_may_come_until(*loss, draft)) {
+      draft.look_again_at(*until);
+      return true;
+    }
     restart_for(draft, std::move(*loss));
     return true;
   }

@@ -119,7 +119,9 @@ def main(folder, listener):
     nodes = range(1, told["nodes"] + 1)
     # A node that does not report is NotReady after 12 s, not 50: what follows from it is what tests and people wait for.
     plane = ControlPlane(controllers=["*"], address=addresses.CONTROL, folder=folder / "control", api_flags=[
-        "--kubelet-preferred-address-types", "InternalIP", "--allow-privileged"], manager_flags=[
+        "--kubelet-preferred-address-types", "InternalIP", "--allow-privileged",
+        # Services are no addresses where the API server is: it asks webhooks at their pods.
+        "--enable-aggregator-routing"], manager_flags=[
             "--node-monitor-grace-period", "12s", "--node-monitor-period", "2s"])
     with plane:
         client = plane.client()

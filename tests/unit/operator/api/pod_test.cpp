@@ -21,7 +21,8 @@ TEST_CASE("parse_pod: what decisions need arrives, the rest is dropped", "[api]"
         {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}],
       "initContainerStatuses": [{"name": "init-pytorch", "restartCount": 2,
         "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}],
-      "containerStatuses": [{"name": "pytorch", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}},
+      "containerStatuses": [{"name": "pytorch", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled",
+                                                                              "finishedAt": "2026-11-21T09:30:00Z"}}},
                             {"name": "side", "state": {"running": {}}}, {"name": "late"}]}})"));
   CHECK(pod.name == "llama-worker-1");
   CHECK(pod.uid == "u1");
@@ -52,8 +53,10 @@ TEST_CASE("parse_pod: what decisions need arrives, the rest is dropped", "[api]"
   CHECK(pod.containers[0].state == ContainerState::Waiting);
   CHECK(pod.containers[0].message == "no such image");
   CHECK_FALSE(pod.containers[0].exit_code);
+  CHECK_FALSE(pod.containers[0].ended);
   CHECK(pod.containers[1].state == ContainerState::Terminated);
   CHECK(pod.containers[1].exit_code == 137);
+  CHECK(pod.containers[1].ended == parse_time("2026-11-21T09:30:00Z"));
   CHECK(pod.containers[1].reason == "OOMKilled");
   CHECK(pod.containers[2].state == ContainerState::Running);
   CHECK(pod.containers[3].state == ContainerState::Unknown);

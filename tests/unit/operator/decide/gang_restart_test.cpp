@@ -145,6 +145,30 @@ TEST_CASE("ranks that end because a peer was lost are a consequence, not the cau
     CHECK(world.job.status.restarts.last_cause->reason == "NodeLost");
     CHECK(world.job.status.restarts.disruptions == 1);
   }
+  SECTION("the rank that failed by itself is waited for: its kubelet may tell later than another's") {
+    world.end("job-worker-0", 138);
+    world.pods.at("job-worker-0").containers.front().ended = world.now;
+    const Plan plan = world.look();
+    CHECK(plan.deletes.empty());
+    REQUIRE(plan.look_again);
+    CHECK(*plan.look_again == world.now + 3s);
+    world.now += 1s;
+    world.end("job-master-0", 2, "metrics.dir: metrics: Permission denied");
+    world.settle();
+    CHECK(world.job.status.restarts.last_cause->pod == "job-master-0");
+    CHECK(world.job.status.restarts.count == 1);
+  }
+  SECTION("it is not waited for longer than reports take, nor where all have ended") {
+    const bool have_all_ended = GENERATE(false, true);
+    for (const char* name : {"job-master-0", "job-worker-0", "job-worker-1"}) {
+      if (!have_all_ended && name == std::string("job-worker-1")) continue;
+      world.end(name, 138);
+      world.pods.at(name).containers.front().ended = world.now;
+    }
+    if (!have_all_ended) world.now += 3s;
+    world.settle();
+    CHECK(world.job.status.restarts.count == 1);
+  }
   SECTION("where nothing else is to be seen it spends the budget") {
     world.end("job-worker-0", 138);
     world.settle();
