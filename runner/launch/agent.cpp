@@ -62,8 +62,14 @@ class Signals {
 class ErrorFolder {
  public:
   ErrorFolder() {
-    std::string pattern = (fs::temp_directory_path() / "trainyard-launch-XXXXXX").string();
-    if (!::mkdtemp(pattern.data())) throw std::system_error(errno, std::system_category(), "mkdtemp " + pattern);
+    std::error_code missing;
+    const fs::path parent = fs::temp_directory_path(missing);
+    if (missing) throw InputError(fmt::format("TMPDIR names no folder: {}; set it to one", missing.message()));
+    std::string pattern = (parent / "trainyard-launch-XXXXXX").string();
+    if (!::mkdtemp(pattern.data())) {
+      throw InputError(fmt::format("no temporary folder can be made in {}: {}; set TMPDIR to where one can",
+                                   parent.string(), std::strerror(errno)));
+    }
     path_ = pattern;
   }
   ~ErrorFolder() {
