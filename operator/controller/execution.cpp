@@ -135,12 +135,19 @@ void Execution::run_prepare() {
   finish_one();
 }
 
+std::chrono::seconds foreign_interval(const Memory& memory) {
+  for (const decide::ForeignNames* const names : {&memory.foreign_pods, &memory.foreign_services})
+    for (const auto& [name, deleted] : *names)
+      if (deleted) return std::chrono::seconds(1);
+  return std::chrono::seconds(10);
+}
+
 void Execution::run_writes() {
   const auto now = std::chrono::steady_clock::now();
   std::vector<std::pair<Kind, std::string>> foreign;
-  if (now - memory_->foreign_checked >= kForeignInterval) {
-    for (const std::string& name : memory_->foreign_pods) foreign.emplace_back(Kind::Pod, name);
-    for (const std::string& name : memory_->foreign_services) foreign.emplace_back(Kind::Service, name);
+  if (now - memory_->foreign_checked >= foreign_interval(*memory_)) {
+    for (const auto& [name, deleted] : memory_->foreign_pods) foreign.emplace_back(Kind::Pod, name);
+    for (const auto& [name, deleted] : memory_->foreign_services) foreign.emplace_back(Kind::Service, name);
     memory_->foreign_checked = now;
   }
   begin(plan_.creates.size() + plan_.patches.size() + plan_.deletes.size() + foreign.size() + 1, [this] {
@@ -221,8 +228,9 @@ void Execution::look_who_has(const decide::Create& wanted, ErrorKind error) {
                            self->on_made(wanted, reply.value());
                          } else {
                            self->has_failed_ = true;
-                           if (wanted.kind == Kind::Pod) self->memory_->foreign_pods.insert(wanted.name);
-                           if (wanted.kind == Kind::Service) self->memory_->foreign_services.insert(wanted.name);
+                           if (wanted.kind == Kind::Pod) self->memory_->foreign_pods[wanted.name] = found.deleted;
+                           if (wanted.kind == Kind::Service)
+                             self->memory_->foreign_services[wanted.name] = found.deleted;
                          }
                        } else {
                          self->has_failed_ = true;
@@ -233,14 +241,17 @@ void Execution::look_who_has(const decide::Create& wanted, ErrorKind error) {
 
 /// Whether a name that something else had is free by now.
 void Execution::look_for_foreign(Kind kind, const std::string& name) {
-  hands_.client.call(
-      kube::get(path(kind, name)), [self = shared_from_this(), kind, name](const kube::Result<Json>& reply) {
-        if (!reply && reply.error().kind == ErrorKind::NotFound) {
-          (kind == Kind::Pod ? self->memory_->foreign_pods : self->memory_->foreign_services).erase(name);
-          self->has_news_ = true;
-        }
-        self->finish_one();
-      });
+  hands_.client.call(kube::get(path(kind, name)),
+                     [self = shared_from_this(), kind, name](const kube::Result<Json>& reply) {
+                       auto& names = kind == Kind::Pod ? self->memory_->foreign_pods : self->memory_->foreign_services;
+                       if (!reply && reply.error().kind == ErrorKind::NotFound) {
+                         names.erase(name);
+                         self->has_news_ = true;
+                       } else if (reply) {
+                         names[name] = api::parse_meta(reply.value()).deleted;
+                       }
+                       self->finish_one();
+                     });
 }
 
 void Execution::patch(const decide::Patch& wanted) {

@@ -24,8 +24,8 @@ struct Hands {
   const Cluster::OnTrouble& on_trouble;
 };
 
-/// Names that something else has are not watched: they are looked for so often.
-inline constexpr std::chrono::seconds kForeignInterval{10};
+/// Names that something else has are not watched: they are looked for so often, sooner where one is about to be free.
+[[nodiscard]] std::chrono::seconds foreign_interval(const Memory& memory);
 
 enum class Outcome {
   Done,

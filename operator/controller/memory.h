@@ -3,11 +3,11 @@
 #include <chrono>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <unordered_set>
 
 #include "api/job.h"
+#include "decide/plan.h"
 
 namespace trainyard::controller {
 
@@ -17,7 +17,7 @@ struct Memory {
   std::string uid;  ///< of the job; another one of the same name begins with nothing
   bool token_is_there = false, network_policy_is_there = false;
   std::map<std::string, std::string> refused;  ///< names whose creation the API refused last, and its reason
-  std::set<std::string> foreign_pods, foreign_services;
+  decide::ForeignNames foreign_pods, foreign_services;
   std::chrono::steady_clock::time_point foreign_checked{};  ///< when these were last looked for
   std::optional<api::Progress> progress;                    ///< as rank 0 told last
   int failures = 0;                                         ///< looks in a row that could not be carried out

@@ -127,7 +127,8 @@ void Reconciler::reconcile(const std::string& key) {
     const auto wait = std::clamp<Steady::duration>(*plan.look_again - now, 1ms, kLongestRest);
     queue_.add_at(key, began + wait);
   }
-  if (!memory->foreign_pods.empty() || !memory->foreign_services.empty()) queue_.add_at(key, began + kForeignInterval);
+  if (!memory->foreign_pods.empty() || !memory->foreign_services.empty())
+    queue_.add_at(key, began + foreign_interval(*memory));
   const auto decided_in = Steady::now() - began;
   const auto execution = std::make_shared<Execution>(
       Hands{client_, cluster_, events_, counters_, key_, settings_.decisions.gang_scheduler, hooks_.on_trouble}, job,

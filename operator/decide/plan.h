@@ -37,6 +37,9 @@ struct Settings {
   std::vector<std::string> node_faults{"GPUProblem", "KernelDeadlock", "ReadonlyFilesystem"};
 };
 
+/// Names that something else has, and when that was asked to end; none: it stays.
+using ForeignNames = std::map<std::string, std::optional<TimePoint>>;
+
 using Nodes = std::map<std::string, const api::Node*>;  ///< by name
 
 /// Everything a decision about one job looks at: borrowed for the call. Pods, services and the rest are those that the
@@ -47,9 +50,9 @@ struct Observed {
   std::vector<const api::Service*> services;
   const api::PodGroup* pod_group = nullptr;
   const api::Autoscaler* autoscaler = nullptr;
-  const Nodes* nodes = nullptr;        ///< all of the cluster; null where Settings::watches_nodes is false
-  std::set<std::string> foreign_pods;  ///< names this job needs that another's pod has
-  std::set<std::string> foreign_services;
+  const Nodes* nodes = nullptr;  ///< all of the cluster; null where Settings::watches_nodes is false
+  ForeignNames foreign_pods;     ///< names this job needs that another's pod has
+  ForeignNames foreign_services;
   std::map<std::string, std::string> refused;  ///< names whose creation the API refused last, and its reason
   std::optional<api::Progress> progress;       ///< newer than the status has it
   bool token_is_there = false;                 ///< this operator has made sure of the job's Secret

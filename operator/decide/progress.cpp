@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/text.h"
 #include "decide/conditions.h"
@@ -27,6 +28,21 @@ std::string silent_text(const std::vector<int>& ranks) {
   return fmt::format("; silent: {} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
 }
 
+/// How long the rest takes at the speed since the last report that was written; "" where that tells nothing: the first
+/// report, and one of a gang that went back to a checkpoint.
+std::string eta_of(const api::Progress& now, const std::optional<api::Progress>& before) {
+  if (!before || now.step <= before->step || now.step >= now.total_steps || now.updated <= before->updated) return "";
+  const double seconds = std::chrono::duration<double>(now.updated - before->updated).count() /
+                         static_cast<double>(now.step - before->step) * static_cast<double>(now.total_steps - now.step);
+  constexpr double kYear = 365.0 * 86400;  // what takes longer is not known
+  return seconds < kYear ? human_duration(std::chrono::seconds(std::llround(seconds))) : "";
+}
+
+/// As many digits as logs print: a table is made of it.
+double rounded(double loss) {
+  return std::abs(loss) < 1e6 ? std::round(loss * 1e5) / 1e5 : loss;
+}
+
 }  // namespace
 
 void take_progress(Draft& draft) {
@@ -37,7 +53,10 @@ void take_progress(Draft& draft) {
   const bool is_newer_life = !written || told->checkpoint_step != written->checkpoint_step;
   if (!is_newer_life && told->updated < written->updated + kWriteInterval)
     return draft.look_again_at(written->updated + kWriteInterval);
-  draft.status.progress = told;
+  api::Progress now = *told;
+  now.eta = eta_of(now, written);
+  now.loss = rounded(now.loss);
+  draft.status.progress = std::move(now);
 }
 
 std::optional<api::RestartCause> stall(Draft& draft) {

@@ -99,12 +99,26 @@ std::optional<Finding> finding_of_node(const api::Pod& pod, Draft& draft) {
                              pod.node, human_duration(draft.settings.node_lost_grace))};
 }
 
-std::optional<Finding> finding_of(const Replica& replica, Draft& draft) {
-  const auto refused = draft.seen.refused.find(replica.name);
-  if (draft.seen.foreign_pods.contains(replica.name) || draft.seen.foreign_services.contains(replica.name))
+/// A holder that is ending, as the pods of a deleted job of the same name are for a while, is nothing to tell of.
+std::optional<Finding> finding_of_name(const std::string& name, Draft& draft) {
+  for (const ForeignNames* const names : {&draft.seen.foreign_pods, &draft.seen.foreign_services}) {
+    const auto holder = names->find(name);
+    if (holder == names->end()) continue;
+    const auto due = holder->second ? *holder->second + kTerminatingTooLong : draft.now;
+    if (due > draft.now) {
+      draft.look_again_at(due);
+      continue;
+    }
     return Finding{0, "NameTaken",
                    "a pod or service of that name belongs to something else, and is left alone; delete or rename it, "
                    "or give the job another name"};
+  }
+  return std::nullopt;
+}
+
+std::optional<Finding> finding_of(const Replica& replica, Draft& draft) {
+  const auto refused = draft.seen.refused.find(replica.name);
+  if (auto found = finding_of_name(replica.name, draft)) return found;
   if (refused != draft.seen.refused.end() && (!replica.pod || !replica.service))
     return Finding{0, "CannotCreate", fmt::format("the API refuses it: {}; it is tried again", refused->second)};
   if (!replica.pod || has_ended(*replica.pod)) return std::nullopt;

@@ -205,6 +205,26 @@ TEST_CASE("progress reaches the status at most every ten seconds, a new checkpoi
   CHECK(world.settle() == 1);
 }
 
+TEST_CASE("progress tells how long the rest takes at the speed since the last look, and the loss as logs do",
+          "[decide]") {
+  World world(spec_of(1));
+  world.settle();
+  world.run_all();
+  world.settle();
+  const auto report = [&](int64_t step, std::chrono::seconds later) {
+    world.now += later;
+    world.progress = api::Progress{.step = step, .total_steps = 100, .loss = 2.212388589654782, .updated = world.now};
+    world.settle();
+    return world.job.status.progress->eta;
+  };
+  CHECK(report(10, 1s).empty());  // one report tells no speed
+  CHECK(world.job.status.progress->loss == 2.21239);
+  CHECK(report(20, 20s) == "2 min 40 s");
+  CHECK(report(15, 20s).empty());  // the gang went back to a checkpoint
+  CHECK(report(55, 40s) == "45 s");
+  CHECK(report(100, 45s).empty());
+}
+
 TEST_CASE("gang scheduling: pods of a Volcano group wait until it is let in", "[decide]") {
   World world(spec_of(1));
   world.settings.gang_scheduler = GangScheduler::Volcano;

@@ -38,7 +38,7 @@ TEST_CASE("trouble is recognised, said with its next step, and taken back when i
       {"a name that something else has",
        [](World& world) {
          world.pods.erase("job-worker-0");
-         world.foreign_pods = {"job-worker-0"};
+         world.foreign_pods = {{"job-worker-0", std::nullopt}};
        },
        "NameTaken", "belongs to something else"},
       {"a pod that the API refuses",
@@ -65,6 +65,18 @@ TEST_CASE("trouble is recognised, said with its next step, and taken back when i
   world.run_all();
   world.settle();
   CHECK(world.trouble().empty());
+}
+
+TEST_CASE("a name whose holder is ending is waited for in silence, for a while", "[decide]") {
+  World world(spec_of(2));
+  world.foreign_pods = {{"job-worker-0", world.now + 30s}};
+  world.settle();
+  CHECK(world.trouble().empty());
+  CHECK(world.said("NameTaken").empty());
+  CHECK_FALSE(world.pods.contains("job-worker-0"));
+  world.now += 61s;
+  world.settle();
+  CHECK(world.trouble() == "NameTaken");
 }
 
 TEST_CASE("a job that asks for billions of pods is reported, and none is planned", "[decide]") {

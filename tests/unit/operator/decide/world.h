@@ -14,7 +14,8 @@ namespace trainyard::decide::test {
 /// are set as a kubelet would.
 class World {
  public:
-  /// `spec`: of the job, in the API's own form. Its name is "job", its namespace "ns". The cluster has one node, node-1.
+  /// `spec`: of the job, in the API's own form. Its name is "job", its namespace "ns". The cluster has one node,
+  /// node-1.
   explicit World(const Json& spec, const Json& annotations = Json::object());
 
   Settings settings;
@@ -25,7 +26,7 @@ class World {
   std::map<std::string, api::Node> nodes;
   std::optional<api::Progress> progress;
   std::map<std::string, std::string> refused;
-  std::set<std::string> foreign_pods;
+  ForeignNames foreign_pods;
   bool is_token_there = false;
   std::vector<EventText> events;  ///< said so far, `once` ones once
   bool is_job_deleted = false;
