@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "api/annotations.h"
 #include "api/field.h"
 #include "api/job.h"
 #include "base/text.h"
@@ -47,13 +48,13 @@ void remark_on_annotations(const Json& job, Remarks& remarks) {
   const auto remark = [&](const char* name, const std::vector<std::string_view>& known) {
     remark_on_word(annotation(job, name), fmt::format("metadata.annotations[{}]", name), known, remarks);
   };
-  remark("trainyard.dev/restart-scope", {"gang", "replica"});
-  remark("trainyard.dev/init-container", {"true", "false"});
-  remark("trainyard.dev/network-policy", {"true", "false"});
-  constexpr const char* kDeadline = "trainyard.dev/progress-deadline-seconds";
-  if (const Json* const value = annotation(job, kDeadline); value && value->is_string() && !is_count(*value))
-    remarks.push_back(
-        fmt::format("metadata.annotations[{}]: {} is no whole number of seconds above 0", kDeadline, shown(*value)));
+  remark(kRestartScopeAnnotation, {"gang", "replica"});
+  remark(kInitContainerAnnotation, {"true", "false"});
+  remark(kNetworkPolicyAnnotation, {"true", "false"});
+  if (const Json* const value = annotation(job, kProgressDeadlineAnnotation);
+      value && value->is_string() && !is_count(*value))
+    remarks.push_back(fmt::format("metadata.annotations[{}]: {} is no whole number of seconds above 0",
+                                  kProgressDeadlineAnnotation, shown(*value)));
 }
 
 }  // namespace

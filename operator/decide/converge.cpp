@@ -2,13 +2,12 @@
 
 #include <optional>
 
+#include "api/annotations.h"
 #include "decide/failures.h"
 #include "decide/names.h"
 
 namespace trainyard::decide {
 namespace {
-
-constexpr const char* kNetworkPolicyAnnotation = "trainyard.dev/network-policy";
 
 /// A pod that must go before its name is free.
 void make_room(Draft& draft, const api::Pod& pod) {
@@ -42,7 +41,7 @@ void prepare(Draft& draft) {
   const api::Job& job = draft.job();
   if (!draft.seen.token_is_there)
     draft.plan.prepare.push_back({Kind::Secret, token_secret_name(job), token_secret_object(job, draft.settings)});
-  if (annotation_of(job, kNetworkPolicyAnnotation) == "true" && !draft.seen.network_policy_is_there)
+  if (annotation_of(job, api::kNetworkPolicyAnnotation) == "true" && !draft.seen.network_policy_is_there)
     draft.plan.prepare.push_back({Kind::NetworkPolicy, network_policy_name(job), network_policy_object(job)});
 }
 

@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "api/annotations.h"
 #include "base/text.h"
 #include "decide/names.h"
 
 namespace trainyard::decide {
 namespace {
 
-constexpr const char* kAnnotation = "trainyard.dev/init-container";
 constexpr int kNobody = 65532;  // for an image whose own user is root, where the job may not be root
 
 void replace_in(Json& json, const std::string& master) {
@@ -37,7 +37,7 @@ Json security_context(const Json& pod_template) {
 
 bool wants_init_container(const api::Job& job, const Replica& replica, const Settings& settings) {
   if (replica.type == api::ReplicaType::Master || !has_master(job)) return false;
-  const std::string given = annotation_of(job, kAnnotation);
+  const std::string given = annotation_of(job, api::kInitContainerAnnotation);
   return given.empty() ? settings.init_container : given != "false";
 }
 

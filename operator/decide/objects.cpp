@@ -4,14 +4,13 @@
 
 #include <algorithm>
 
+#include "api/annotations.h"
 #include "decide/environment.h"
 #include "decide/init_container.h"
 #include "decide/names.h"
 
 namespace trainyard::decide {
 namespace {
-
-constexpr const char* kScopeAnnotation = "trainyard.dev/restart-scope";
 
 /// An object at `key`, made where there is none.
 Json& object_in(Json& parent, const char* key) {
@@ -69,7 +68,7 @@ std::string scheduler_name(const Json& pod_template) {
 }  // namespace
 
 RestartScope restart_scope_of(const api::Job& job, const Settings& settings) {
-  const std::string given = annotation_of(job, kScopeAnnotation);
+  const std::string given = annotation_of(job, api::kRestartScopeAnnotation);
   if (given == "gang") return RestartScope::Gang;
   if (given == "replica") return RestartScope::Replica;
   return settings.restart_scope;

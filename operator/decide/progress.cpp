@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "api/annotations.h"
 #include "base/text.h"
 #include "decide/conditions.h"
 #include "decide/names.h"
@@ -15,11 +16,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr const char* kDeadlineAnnotation = "trainyard.dev/progress-deadline-seconds";
 constexpr auto kWriteInterval = 10s;
 
 std::optional<std::chrono::seconds> deadline_of(const api::Job& job) {
-  const auto seconds = parse_int(annotation_of(job, kDeadlineAnnotation));
+  const auto seconds = parse_int(annotation_of(job, api::kProgressDeadlineAnnotation));
   return seconds && *seconds > 0 ? std::optional(std::chrono::seconds(*seconds)) : std::nullopt;
 }
 
