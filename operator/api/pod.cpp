@@ -105,6 +105,7 @@ Pod parse_pod(const Json& object) {
   pod.restart_policy = text_at(object, "/spec/restartPolicy");
   pod.generation = parse_int(variable_of(object, kGenerationVariable));
   pod.nnodes = variable_of(object, "PET_NNODES");
+  pod.world_size = variable_of(object, "WORLD_SIZE");
   pod.conditions = parse_pod_conditions(object);
   add_containers(object, "/status/initContainerStatuses", true, pod.containers);
   add_containers(object, "/status/containerStatuses", false, pod.containers);

@@ -41,7 +41,8 @@ struct Pod : Meta {
   int64_t grace_seconds = 30;  ///< deletionGracePeriodSeconds, else terminationGracePeriodSeconds
   std::string restart_policy;
   std::optional<int64_t> generation;  ///< kGenerationVariable; none: another operator made it
-  std::string nnodes;                 ///< PET_NNODES: the size of the gang that it knows
+  std::string nnodes;                 ///< PET_NNODES: the size of the gang that it knows; of an elastic one "min:max"
+  std::string world_size;             ///< WORLD_SIZE
   std::vector<PodCondition> conditions;
   std::vector<ContainerStatus> containers;  ///< init containers first
 };

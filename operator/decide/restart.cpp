@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "api/annotations.h"
 #include "decide/conditions.h"
 #include "decide/failures.h"
 #include "decide/finish.h"
@@ -125,13 +126,18 @@ bool may_restart(Draft& draft, const Loss& loss) {
   return true;
 }
 
-/// A gang whose size has changed under it: its ranks know another WORLD_SIZE.
+/// A gang whose size has changed under it: its ranks know another WORLD_SIZE. Of an elastic job the program is taken to
+/// form its world anew by itself, as torchrun does, unless the job's own annotation asks for the gang.
 bool is_resized(const Draft& draft) {
-  if (draft.job().spec.elastic) return false;
-  const std::string size = fmt::format("{}", total_replicas(draft.job()));
+  const api::Job& job = draft.job();
+  const bool is_elastic = job.spec.elastic.has_value();
+  if (is_elastic && annotation_of(job, api::kRestartScopeAnnotation) != "gang") return false;
+  const int64_t replicas = total_replicas(job);
+  const std::string size = fmt::format("{}", is_elastic ? replicas * processes_per_replica(job) : replicas);
   return std::ranges::any_of(draft.gang.replicas, [&](const Replica& replica) {
     if (!replica.pod || !is_current(*replica.pod, draft.status)) return false;
-    return !replica.pod->nnodes.empty() && replica.pod->nnodes != size;
+    const std::string& known = is_elastic ? replica.pod->world_size : replica.pod->nnodes;
+    return !known.empty() && known != size;
   });
 }
 

@@ -324,6 +324,33 @@ TEST_CASE("an elastic job goes on while it is scaled, and what is lost of its ne
   CHECK(world.job.status.restarts.disruptions == 1);
 }
 
+TEST_CASE("an elastic job whose annotation asks for the gang starts anew at another size, up and down", "[decide]") {
+  World world({{"elasticPolicy", {{"minReplicas", 1}, {"maxReplicas", 4}}},
+               {"nprocPerNode", "2"},
+               {"pytorchReplicaSpecs", {{"Worker", spec_of(2)["pytorchReplicaSpecs"]["Worker"]}}}},
+              {{"trainyard.dev/restart-scope", "gang"}});
+  world.settle();
+  world.run_all();
+  world.settle();
+  int generation = 1;
+  for (const int workers : {4, 1}) {
+    world.job.spec.replicas.at(api::ReplicaType::Worker).replicas = workers;
+    world.settle();
+    world.finish_all_ending();
+    world.settle();
+    world.run_all();
+    world.settle();
+    CHECK(world.job.status.restarts.generation == ++generation);
+    REQUIRE(world.pods.size() == static_cast<size_t>(workers));
+    for (const auto& [name, pod] : world.pods) {
+      CHECK(pod.world_size == fmt::format("{}", workers * 2));
+      CHECK(pod.nnodes == "1:4");
+    }
+  }
+  CHECK(world.job.status.restarts.count == 0);
+  CHECK(world.job.status.restarts.disruptions == 0);
+}
+
 TEST_CASE("a large gang is made in parts, none of which is taken for a loss", "[decide]") {
   World world(spec_of(24));
   world.settings.most_creates = 7;
