@@ -13,6 +13,7 @@
 #include "comm/settings.h"
 #include "launch/agent.h"
 #include "launch/options.h"
+#include "launch/world.h"
 #include "rendezvous/membership.h"
 #include "rendezvous/memory_store.h"
 #include "rendezvous/place.h"
@@ -147,8 +148,9 @@ int run_in_world(const Arguments& command, const SessionSettings& settings, cons
   const rendezvous::Environment environment = rendezvous::process_environment();
   rendezvous::Place place = rendezvous::place_of(environment);
   if (place.kind == rendezvous::Place::Kind::Node) {
-    const auto only_rank = launch::only_rank_of(place, environment);
-    if (!only_rank) return launch::launch_ranks(launch::options_of(place, command), environment);
+    const launch::LaunchOptions options = launch::options_of(place, command, environment, settings.rendezvous_timeout);
+    const auto only_rank = launch::only_rank_of(place, options, environment);
+    if (!only_rank) return launch::launch_ranks(options, environment);
     place = *only_rank;
   }
   run_as_rank(place, settings, body);

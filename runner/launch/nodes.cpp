@@ -1,11 +1,15 @@
 #include "launch/nodes.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <tuple>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -23,13 +27,36 @@ using Clock = std::chrono::steady_clock;
 using Json = nlohmann::json;
 namespace rdv = rendezvous;
 
-constexpr const char* kCount = "nodes/count";
+constexpr const char* kCount = "nodes/count";      // who comes takes a number here,
+constexpr const char* kArrived = "nodes/arrived";  // and counts itself here once its key is there
 constexpr const char* kRoster = "nodes/roster";
 constexpr const char* kRead = "nodes/read";
 constexpr milliseconds kSlice{500};  // how late SIGTERM may be heard
+constexpr milliseconds kFarewell = std::chrono::seconds(10);
 
-std::string node_key(int64_t node) {
-  return fmt::format("nodes/{}", node);
+std::string node_key(int64_t id) {
+  return fmt::format("nodes/{}", id);
+}
+
+std::string arrival_key(int64_t count) {
+  return fmt::format("nodes/arrived/{}", count);
+}
+
+/// A node that has come and is there still.
+struct Node {
+  int64_t id;  ///< in the order of their coming
+  int ranks;
+  int number;  ///< as its environment has it; where that has none, after all that have one
+};
+
+std::string text_of(int ranks, const std::optional<int>& number) {
+  return fmt::format("{} {}", ranks, number.value_or(std::numeric_limits<int>::max()));
+}
+
+Node node_of(int64_t id, const std::string& text) {
+  const auto words = split(text, ' ');
+  if (words.size() != 2) throw PeerError(fmt::format("a node introduces itself by '{}': another version?", text));
+  return {id, static_cast<int>(parse_int(words[0]).value()), static_cast<int>(parse_int(words[1]).value())};
 }
 
 /// The node that the endpoint names keeps the store: torchrun's rule, as no node has a number yet.
@@ -46,38 +73,12 @@ bool is_host_of(const rdv::Endpoint& endpoint, const std::optional<int>& node_ra
   });
 }
 
-/// Waits for `key` until the deadline; false where it did not come.
-bool await(rdv::Store& store, const std::string& key, Clock::time_point deadline, const rdv::SignalWatch& signals) {
-  const std::vector<std::string> keys{key};
-  for (;;) {
-    if (signals.is_requested()) throw TerminatedError("asked to stop while waiting for other nodes");
-    const auto left = std::clamp(std::chrono::ceil<milliseconds>(deadline - Clock::now()), milliseconds(0), kSlice);
-    if (store.try_wait(keys, left).missing.empty()) return true;
-    if (Clock::now() >= deadline) return false;
-  }
-}
-
-/// The keeper's decision: who is in, itself first, as rank 0 must be where the master's name leads; then in the order
-/// of their coming. Nodes that came and went are not.
-Json roster_of(rdv::Store& store, const LaunchOptions& options, int64_t keeper, uint16_t port) {
-  Json nodes = Json::array();
-  const int64_t count = store.add(kCount, 0);
-  for (int64_t node = 0; node < count; ++node) {
-    const auto ranks = store.get(node_key(node));
-    if (!ranks) continue;
-    const Json entry{{"node", node}, {"ranks", parse_int(*ranks).value()}};
-    nodes.insert(node == keeper ? nodes.begin() : nodes.end(), entry);
-  }
-  while (nodes.size() > static_cast<size_t>(options.node.max_nodes)) nodes.erase(nodes.size() - 1);
-  return {{"port", port}, {"nodes", std::move(nodes)}};
-}
-
 /// This node's part of the roster.
-LocalWorld placed(LocalWorld world, const Json& roster, int64_t node, const LaunchOptions& options) {
+LocalWorld placed(LocalWorld world, const Json& roster, int64_t id, const LaunchOptions& options) {
   world.world = 0;
   bool is_in = false;
   for (const Json& one : roster.at("nodes")) {
-    if (one.at("node") == node) is_in = true, world.first_rank = world.world;
+    if (one.at("id") == id) is_in = true, world.first_rank = world.world;
     if (!is_in) ++world.node_rank;
     world.world += one.at("ranks").get<int>();
   }
@@ -86,50 +87,153 @@ LocalWorld placed(LocalWorld world, const Json& roster, int64_t node, const Laun
   return world;
 }
 
-}  // namespace
+/// Where the nodes meet: the store at the endpoint, which one of them keeps until all know the roster.
+class Meeting {
+ public:
+  Meeting(const LaunchOptions& options, const rdv::Environment& environment);
 
-LocalWorld agree_on_nodes(const LaunchOptions& options, LocalWorld world, const rdv::Environment& environment) {
-  const auto deadline = Clock::now() + options.rendezvous_timeout;
-  const rdv::SignalWatch signals;
+  /// Comes in, with so many ranks; its id.
+  int64_t enter(int ranks);
+  /// The keeper's decision, told to all.
+  void form_world(int64_t own_id);
+  Json roster();
+  /// The store goes with its keeper: it stays until all have read, or a little longer than a reading takes.
+  void leave(const Json& roster);
+  [[nodiscard]] bool is_keeper() const { return server_ != nullptr; }
+
+ private:
+  [[nodiscard]] rdv::ClientSettings client_settings(const rdv::Credentials& credentials) const;
+  std::vector<Node> present();
+  std::vector<Node> gather();
+  bool await(const std::string& key, Clock::time_point deadline);
+
+  const LaunchOptions& options_;
+  const Clock::time_point deadline_ = Clock::now() + options_.rendezvous_timeout;
+  const rdv::SignalWatch signals_;
+  std::unique_ptr<rdv::StoreServer> server_;  ///< the keeper's
+  std::optional<rdv::StoreClient> store_;
+};
+
+Meeting::Meeting(const LaunchOptions& options, const rdv::Environment& environment) : options_(options) {
   const rdv::Credentials credentials{rdv::job_token(environment), options.generation};
-  std::unique_ptr<rdv::StoreServer> server;
   if (is_host_of(*options.master, options.node.node_rank)) {
     rdv::ServerSettings settings;
     settings.host = options.master->host;
     settings.port = options.master->port;
     settings.credentials = credentials;
-    server = std::make_unique<rdv::StoreServer>(std::move(settings));
+    server_ = std::make_unique<rdv::StoreServer>(std::move(settings));
   }
+  store_.emplace(client_settings(credentials));
+}
+
+rdv::ClientSettings Meeting::client_settings(const rdv::Credentials& credentials) const {
   rdv::ClientSettings client;
-  client.master =
-      server ? rdv::Endpoint{options.master->host == "::1" ? "::1" : "127.0.0.1", server->port()} : *options.master;
+  client.master = *options_.master;
+  if (server_) client.master = {options_.master->host == "::1" ? "::1" : "127.0.0.1", server_->port()};
   client.credentials = credentials;
-  client.timeout = options.rendezvous_timeout;
-  client.interrupted = [&] { return signals.is_requested(); };
-  rdv::StoreClient store(client);
-  const int64_t node = store.add(kCount, 1) - 1;
-  store.claim(node_key(node), fmt::format("{}", world.ranks));
-  if (server) {
-    await(store, node_key(options.node.max_nodes - 1), deadline, signals);
-    // Bound now and let go just before the ranks start: rank 0 is on this node.
-    const UniqueFd rank_port = rdv::listen_on(options.master->host, 0);
-    const Json roster = roster_of(store, options, node, rdv::local_address(rank_port.get()).port());
-    if (roster.at("nodes").size() < static_cast<size_t>(options.node.min_nodes)) {
-      throw PeerError(
-          fmt::format("{} of at least {} nodes came within {}; see the other nodes' logs, or raise --rdzv-conf timeout",
-                      roster.at("nodes").size(), options.node.min_nodes, human_duration(options.rendezvous_timeout)));
-    }
-    store.set(kRoster, roster.dump());
-  } else if (!await(store, kRoster, deadline + kSlice * 4, signals)) {
-    throw PeerError(fmt::format("the master {} formed no world within {}", options.master->text(),
-                                human_duration(options.rendezvous_timeout)));
+  client.timeout = options_.rendezvous_timeout;
+  client.interrupted = [this] { return signals_.is_requested(); };
+  return client;
+}
+
+int64_t Meeting::enter(int ranks) {
+  const int64_t id = store_->add(kCount, 1) - 1;
+  store_->claim(node_key(id), text_of(ranks, options_.node.node_rank));
+  store_->set(arrival_key(store_->add(kArrived, 1)), "");
+  return id;
+}
+
+/// Waits for `key` until the deadline; false where it did not come.
+bool Meeting::await(const std::string& key, Clock::time_point deadline) {
+  const std::vector<std::string> keys{key};
+  for (;;) {
+    if (signals_.is_requested()) throw TerminatedError("asked to stop while waiting for other nodes");
+    const auto left = std::clamp(std::chrono::ceil<milliseconds>(deadline - Clock::now()), milliseconds(0), kSlice);
+    if (store_->try_wait(keys, left).missing.empty()) return true;
+    if (Clock::now() >= deadline) return false;
   }
-  const Json roster = Json::parse(store.get(kRoster).value());
-  const auto nodes = static_cast<int64_t>(roster.at("nodes").size());
-  if (store.add(kRead, 1) == nodes) store.set("nodes/all read", "");
-  // The store goes with its keeper: it stays until all have read, or a little longer than a reading takes.
-  if (server) await(store, "nodes/all read", Clock::now() + std::chrono::seconds(10), signals);
-  return placed(std::move(world), roster, node, options);
+}
+
+/// Nodes that came and went are not; of two with one number the later one is, as a container that was started again.
+std::vector<Node> Meeting::present() {
+  std::vector<Node> nodes;
+  const int64_t count = store_->add(kCount, 0);
+  for (int64_t id = 0; id < count; ++id) {
+    const auto text = store_->get(node_key(id));
+    if (!text) continue;
+    const Node node = node_of(id, *text);
+    if (node.number != std::numeric_limits<int>::max())
+      std::erase_if(nodes, [&](const Node& earlier) { return earlier.number == node.number; });
+    nodes.push_back(node);
+  }
+  return nodes;
+}
+
+/// Who is there once all that are wanted have come, or the time is over.
+std::vector<Node> Meeting::gather() {
+  const rdv::NodePlace& place = options_.node;
+  const auto wanted =
+      static_cast<size_t>(std::clamp(place.nodes_now.value_or(place.max_nodes), place.min_nodes, place.max_nodes));
+  constexpr auto kNotYet = Clock::time_point::max();
+  auto last_call = kNotYet;
+  size_t told = 0;
+  for (;;) {
+    const int64_t arrived = store_->add(kArrived, 0);  // before looking: who comes meanwhile ends the wait below
+    std::vector<Node> nodes = present();
+    const bool is_enough = nodes.size() >= static_cast<size_t>(options_.node.min_nodes);
+    if (!is_enough) last_call = kNotYet;
+    if (is_enough && options_.last_call && last_call == kNotYet) last_call = Clock::now() + *options_.last_call;
+    const auto until = std::min(last_call, deadline_);
+    if (nodes.size() >= wanted || Clock::now() >= until) return nodes;
+    if (nodes.size() != std::exchange(told, nodes.size()))
+      spdlog::info("rendezvous: {} of {} nodes are here; in {} {} are enough", nodes.size(), wanted,
+                   human_duration(std::chrono::ceil<std::chrono::seconds>(until - Clock::now())),
+                   options_.node.min_nodes);
+    static_cast<void>(await(arrival_key(arrived + 1), until));
+  }
+}
+
+/// The keeper comes first, as rank 0 must be where the master's name leads; then they stand by their numbers.
+void Meeting::form_world(int64_t own_id) {
+  std::vector<Node> nodes = gather();
+  if (nodes.size() < static_cast<size_t>(options_.node.min_nodes)) {
+    throw PeerError(fmt::format(
+        "{} of at least {} nodes came within {}; see the other nodes' logs, or raise rendezvous.timeout (launch: "
+        "--rdzv-conf timeout)",
+        nodes.size(), options_.node.min_nodes, human_duration(options_.rendezvous_timeout)));
+  }
+  std::ranges::sort(nodes, {}, [&](const Node& node) { return std::tuple(node.id != own_id, node.number, node.id); });
+  if (nodes.size() > static_cast<size_t>(options_.node.max_nodes)) nodes.resize(options_.node.max_nodes);
+  Json listed = Json::array();
+  for (const Node& node : nodes) listed.push_back({{"id", node.id}, {"ranks", node.ranks}});
+  // Bound now and let go just before the ranks start: rank 0 is on this node.
+  const UniqueFd rank_port = rdv::listen_on(options_.master->host, 0);
+  store_->set(kRoster, Json{{"port", rdv::local_address(rank_port.get()).port()}, {"nodes", listed}}.dump());
+}
+
+Json Meeting::roster() {
+  if (!await(kRoster, deadline_ + kSlice * 4)) {
+    throw PeerError(fmt::format("the master {} formed no world within {}", options_.master->text(),
+                                human_duration(options_.rendezvous_timeout)));
+  }
+  return Json::parse(store_->get(kRoster).value());
+}
+
+void Meeting::leave(const Json& roster) {
+  if (store_->add(kRead, 1) == static_cast<int64_t>(roster.at("nodes").size())) store_->set("nodes/all read", "");
+  if (server_) static_cast<void>(await("nodes/all read", Clock::now() + kFarewell));
+}
+
+}  // namespace
+
+LocalWorld agree_on_nodes(const LaunchOptions& options, LocalWorld world, const rdv::Environment& environment) {
+  Meeting meeting(options, environment);
+  const int64_t id = meeting.enter(world.ranks);
+  if (meeting.is_keeper()) meeting.form_world(id);
+  const Json roster = meeting.roster();
+  LocalWorld mine = placed(std::move(world), roster, id, options);
+  meeting.leave(roster);
+  return mine;
 }
 
 }  // namespace trainyard::launch

@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "launch/resources.h"
 
 namespace trainyard::launch {
 namespace {
@@ -48,7 +47,9 @@ void declare(CLI::App& app, Flags& flags) {
   app.add_option(spellings("rdzv-endpoint"), flags.endpoint, "host:port, in place of --master-addr and --master-port");
   app.add_option(spellings("rdzv-backend"), flags.backend, "c10d or static: both are the rendezvous store here");
   app.add_option(spellings("rdzv-id"), flags.id, "accepted; jobs are told apart by TRAINYARD_JOB_TOKEN");
-  app.add_option(spellings("rdzv-conf"), flags.conf, "timeout=SECONDS: how long an elastic world waits for more nodes");
+  app.add_option(
+      spellings("rdzv-conf"), flags.conf,
+      "timeout=SECONDS: how long an elastic world waits for more nodes; last_call_timeout=SECONDS: once min have come");
   app.add_option(spellings("max-restarts"), flags.max_restarts, "only 0: restarting is the operator's part");
   app.add_flag(spellings("no-python"), flags.no_python, "accepted; commands are programs here");
   app.add_option("--grace", flags.grace, "after SIGTERM the ranks have so long to save before they are killed")
@@ -124,6 +125,7 @@ Environment with_flags(Environment environment, const Flags& flags) {
   replace(flags.master_addr, "MASTER_ADDR", {"PET_MASTER_ADDR"});
   replace(flags.master_port, "MASTER_PORT", {"PET_MASTER_PORT"});
   replace(flags.endpoint, "PET_RDZV_ENDPOINT", {"MASTER_ADDR", "PET_MASTER_ADDR"});
+  replace(flags.conf, "PET_RDZV_CONF", {});
   // Without WORLD_SIZE a lone node number left from the environment would have nothing to count in.
   if (!flags.nnodes.empty() && parse_int(flags.nnodes) == 1) replace("0", "PET_NODE_RANK", {"RANK"});
   if (!environment.contains("WORLD_SIZE")) environment.try_emplace("PET_NNODES", "1");
@@ -135,12 +137,13 @@ Environment with_flags(Environment environment, const Flags& flags) {
 
 /// Errors speak of the flag where one was given.
 std::string in_terms_of(const Flags& flags, std::string text) {
-  const std::array<std::array<std::string, 3>, 6> names{{{"PET_NNODES", "--nnodes", flags.nnodes},
+  const std::array<std::array<std::string, 3>, 7> names{{{"PET_NNODES", "--nnodes", flags.nnodes},
                                                          {"PET_NPROC_PER_NODE", "--nproc-per-node", flags.processes},
                                                          {"PET_NODE_RANK", "--node-rank", flags.node_rank},
                                                          {"MASTER_ADDR", "--master-addr", flags.master_addr},
                                                          {"MASTER_PORT", "--master-port", flags.master_port},
-                                                         {"PET_RDZV_ENDPOINT", "--rdzv-endpoint", flags.endpoint}}};
+                                                         {"PET_RDZV_ENDPOINT", "--rdzv-endpoint", flags.endpoint},
+                                                         {"PET_RDZV_CONF", "--rdzv-conf", flags.conf}}};
   for (const auto& [variable, flag, value] : names) {
     for (size_t at = text.find(variable); !value.empty() && at != std::string::npos;
          at = text.find(variable, at + flag.size())) {
@@ -150,12 +153,16 @@ std::string in_terms_of(const Flags& flags, std::string text) {
   return text;
 }
 
-std::chrono::milliseconds rendezvous_timeout(const std::string& conf) {
+/// Torch's names; what is not for us ("read_timeout") is passed over.
+void read_conf(const std::string& conf, LaunchOptions& options) {
   for (const std::string& entry : split(conf, ',')) {
-    constexpr std::string_view kTimeout = "timeout=";
-    if (entry.starts_with(kTimeout)) return duration_of("--rdzv-conf timeout", entry.substr(kTimeout.size()));
+    const size_t equals = entry.find('=');
+    if (equals == std::string::npos) continue;
+    const std::string key(trim(entry.substr(0, equals))), value(trim(entry.substr(equals + 1)));
+    const auto duration = [&] { return duration_of("PET_RDZV_CONF " + key, value); };
+    if (key == "timeout" || key == "join_timeout") options.rendezvous_timeout = duration();
+    if (key == "last_call_timeout") options.last_call = duration();
   }
-  return LaunchOptions().rendezvous_timeout;
 }
 
 std::optional<Flags> parse_flags(std::vector<std::string> arguments) {
@@ -178,13 +185,16 @@ std::optional<Flags> parse_flags(std::vector<std::string> arguments) {
 
 }  // namespace
 
-LaunchOptions options_of(const Place& place, std::vector<std::string> command) {
+LaunchOptions options_of(const Place& place, std::vector<std::string> command, const Environment& environment,
+                         std::chrono::milliseconds timeout) {
   LaunchOptions options;
   options.node = place.node;
   if (place.kind == Place::Kind::Alone) options.node.node_rank = 0;
   options.master = place.master;
   options.generation = place.generation;
   options.command = std::move(command);
+  options.rendezvous_timeout = timeout;
+  if (const auto conf = environment.find("PET_RDZV_CONF"); conf != environment.end()) read_conf(conf->second, options);
   return options;
 }
 
@@ -202,29 +212,15 @@ std::optional<LaunchOptions> parse_launch(const std::vector<std::string>& argume
   const Environment merged = with_flags(environment, *flags);
   LaunchOptions options;
   try {
-    options = options_of(rendezvous::place_of(merged), std::move(command));
+    options = options_of(rendezvous::place_of(merged), std::move(command), merged);
   } catch (const InputError& error) {
     throw InputError(in_terms_of(*flags, error.what()));
   }
   if (flags->standalone) options.master.reset();
   options.is_trainyard = !is_marked && options.command.front().find('/') == std::string::npos;
   options.grace = duration_of("--grace", flags->grace);
-  const auto conf = merged.find("PET_RDZV_CONF");
-  options.rendezvous_timeout =
-      rendezvous_timeout(flags->conf.empty() && conf != merged.end() ? conf->second : flags->conf);
   options.log_dir = flags->log_dir;
   return options;
-}
-
-std::optional<Place> only_rank_of(const Place& place, const Environment& environment) {
-  if (place.kind != Place::Kind::Node || !place.node.node_rank || place.node.min_nodes != place.node.max_nodes)
-    return std::nullopt;
-  if (ranks_of(place.node.processes, resources_here(environment)) != 1) return std::nullopt;
-  Place rank = place;
-  rank.kind = place.node.max_nodes == 1 ? Place::Kind::Alone : Place::Kind::Rank;
-  rank.rank = *place.node.node_rank;
-  rank.world = place.node.max_nodes;
-  return rank;
 }
 
 }  // namespace trainyard::launch

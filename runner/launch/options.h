@@ -15,9 +15,10 @@ struct LaunchOptions {
   std::optional<rendezvous::Endpoint> master;  ///< none: a single node, whose ranks meet on the loopback
   std::chrono::milliseconds grace = std::chrono::seconds(30);
   std::chrono::milliseconds rendezvous_timeout = std::chrono::minutes(30);  ///< for nodes of an elastic world
-  std::string log_dir;               ///< also writes rank-N.out and rank-N.err there; "": does not
-  std::vector<std::string> command;  ///< each rank's
-  bool is_trainyard = true;          ///< the command is a subcommand of this program
+  std::optional<std::chrono::milliseconds> last_call;  ///< once its minimum has come: so long for more of them
+  std::string log_dir;                                 ///< also writes rank-N.out and rank-N.err there; "": does not
+  std::vector<std::string> command;                    ///< each rank's
+  bool is_trainyard = true;                            ///< the command is a subcommand of this program
   int64_t generation = 0;
 };
 
@@ -27,11 +28,9 @@ std::optional<LaunchOptions> parse_launch(const std::vector<std::string>& argume
                                           const rendezvous::Environment& environment);
 
 /// For a subcommand that was started on a node without a launcher, and acts as one (rendezvous::Place::Kind::Node).
-LaunchOptions options_of(const rendezvous::Place& place, std::vector<std::string> command);
-
-/// The place of the only rank of a node, which needs no launcher: where `place` is a node of fixed rank that runs one
-/// rank only. None for any other place.
-std::optional<rendezvous::Place> only_rank_of(const rendezvous::Place& place,
-                                              const rendezvous::Environment& environment);
+/// PET_RDZV_CONF may say another time-out than `timeout`: "timeout=90" or "join_timeout=90", and "last_call_timeout=5".
+LaunchOptions options_of(const rendezvous::Place& place, std::vector<std::string> command,
+                         const rendezvous::Environment& environment,
+                         std::chrono::milliseconds timeout = LaunchOptions().rendezvous_timeout);
 
 }  // namespace trainyard::launch

@@ -52,6 +52,23 @@ LocalWorld local_world(const LaunchOptions& options, const Environment& environm
   return world;
 }
 
+std::optional<rendezvous::Place> only_rank_of(const rendezvous::Place& place, const LaunchOptions& options,
+                                              const Environment& environment) {
+  if (place.kind != rendezvous::Place::Kind::Node) return std::nullopt;
+  if (ranks_of(place.node.processes, resources_here(environment)) != 1) return std::nullopt;
+  rendezvous::Place rank = place;
+  rank.rank = place.node.node_rank.value_or(0);
+  rank.world = place.node.max_nodes;
+  if (place.node.min_nodes != place.node.max_nodes) {
+    const LocalWorld world = local_world(options, environment);
+    rank.rank = world.first_rank;
+    rank.world = world.world;
+    rank.master = world.master;
+  }
+  rank.kind = rank.world == 1 ? rendezvous::Place::Kind::Alone : rendezvous::Place::Kind::Rank;
+  return rank;
+}
+
 std::vector<std::string> environment_of(int local_rank, const LocalWorld& world, const Environment& base) {
   Environment environment = base;
   for (const char* const other : {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,11 @@ struct LocalWorld {
 
 /// Decides it; for an elastic world together with the other nodes. Throws InputError, PeerError.
 LocalWorld local_world(const LaunchOptions& options, const rendezvous::Environment& environment);
+
+/// The place of the only rank of a node, which needs no launcher: where `place` is a node that runs one rank only.
+/// `options` are its options_of(); an elastic world is formed on the way. None for any other place.
+std::optional<rendezvous::Place> only_rank_of(const rendezvous::Place& place, const LaunchOptions& options,
+                                              const rendezvous::Environment& environment);
 
 /// The environment of one of its ranks: torchrun's variables in place of whatever was there.
 std::vector<std::string> environment_of(int local_rank, const LocalWorld& world, const rendezvous::Environment& base);

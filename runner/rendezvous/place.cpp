@@ -152,6 +152,8 @@ void check_world(NodePlace& node, const std::optional<Setting>& nodes, const Set
   } else if (node.min_nodes == node.max_nodes && total != int64_t{node.max_nodes} * a_node) {
     throw InputError(fmt::format("{} contradicts {} with {}, which make {}", world.text(), nodes->text(), ranks,
                                  int64_t{node.max_nodes} * a_node));
+  } else {
+    node.nodes_now = total / a_node;
   }
 }
 

@@ -26,6 +26,7 @@ struct Endpoint {
 struct NodePlace {
   int min_nodes = 1;
   int max_nodes = 1;               ///< more than min_nodes: elastic
+  std::optional<int> nodes_now;    ///< of an elastic world, as many as WORLD_SIZE counts: no more are to be expected
   std::optional<int> node_rank;    ///< none: agreed at the rendezvous (elastic)
   std::string processes = "auto";  ///< ranks a node: auto, cpu, gpu or a number
 };

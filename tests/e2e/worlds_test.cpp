@@ -100,6 +100,38 @@ TEST_CASE("worlds: two nodes that the operator's environment describes start the
   check_same_losses(on_nodes, launched);
 }
 
+TEST_CASE("worlds: an elastic job's workers, as many as there are, form the world, and one more goes on from there") {
+  const SmallJob straight, elastic;
+  completed({on_ranks(2, straight.train(3)), {}, seconds(60)});
+  // What the operator gives the workers of a job without a master; worker 0 is the last to come.
+  const auto run_workers = [&](int workers, int steps) {
+    const int port = free_port();
+    std::vector<std::unique_ptr<Process>> nodes;
+    for (int worker = workers - 1; worker >= 0; --worker) {
+      const std::map<std::string, std::string> environment{{"PET_NNODES", "1:8"},
+                                                           {"PET_RDZV_BACKEND", "c10d"},
+                                                           {"PET_RDZV_ENDPOINT", fmt::format("localhost:{}", port)},
+                                                           {"PET_NPROC_PER_NODE", "auto"},
+                                                           {"WORLD_SIZE", std::to_string(workers)},
+                                                           {"RANK", std::to_string(worker)}};
+      nodes.push_back(std::make_unique<Process>(Command{trainyard(elastic.train(steps)), environment, seconds(60)}));
+    }
+    for (const auto& node : nodes) {
+      const Ended ended = node->wait();
+      INFO(ended.all());
+      CHECK(ended.code == 0);
+      CHECK((ended.out.find("step: ") == std::string::npos) == (node != nodes.back()));  // worker 0 is rank 0
+    }
+  };
+  run_workers(2, 3);
+  check_same_losses(elastic, straight);
+  run_workers(3, 6);
+  CHECK(elastic.losses().size() == 6);
+  CHECK(elastic.losses().back() < elastic.losses().front());
+  run_workers(1, 8);
+  CHECK(elastic.losses().size() == 8);
+}
+
 TEST_CASE("worlds: launch --nnodes 2 on two hosts is the same world") {
   const SmallJob launched, on_nodes;
   completed({on_ranks(2, launched.train(3)), {}, seconds(60)});

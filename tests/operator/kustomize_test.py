@@ -95,6 +95,29 @@ class Kustomize(unittest.TestCase):
                 claim = volume["persistentVolumeClaim"]["claimName"]
                 self.assertTrue(self.admin.get("v1", "PersistentVolumeClaim", claim, namespace), volume)
 
+    def test_elastic_gang_is_scaled(self):
+        """By kubectl, up and down: each time a new generation, whose pods all know the new size."""
+        job = self.create(self.render(ROOT / "kustomize/overlays/elastic"), "scaled")["metadata"]["name"]
+
+        def pods():
+            found = {}
+            for pod in self.admin.list("v1", "Pod", "scaled", f"{JOB_LABEL}={job}"):
+                environment = {entry["name"]: entry.get("value") for entry in pod["spec"]["containers"][0]["env"]}
+                found[pod["metadata"]["name"]] = tuple(environment[name] for name in
+                                                       ("RANK", "WORLD_SIZE", "PET_NNODES", "PET_RDZV_ENDPOINT", "TRAINYARD_GENERATION"))
+            return found
+
+        def wanted(size, generation):
+            return {f"{job}-worker-{rank}": (str(rank), str(size), "1:8", f"{job}-worker-0:23456", str(generation)) for rank in range(size)}
+
+        with OperatorProcess(OPERATOR, self.cluster.kubeconfig, self.cluster.folder / "scaling.log"):
+            wait_until("the workers", lambda: pods() == wanted(2, 1), 60)
+            for size, generation in ((4, 2), (1, 3)):
+                self.must_pass("kubectl", "--kubeconfig", self.cluster.kubeconfig, "-n", "scaled", "scale", "pytorchjob", job, f"--replicas={size}")
+                wait_until(f"{size} workers", lambda: pods() == wanted(size, generation), 60)
+            restarts = self.admin.get("kubeflow.org/v1", "PyTorchJob", job, "scaled")["status"]["restarts"]
+            self.assertEqual((restarts["generation"], restarts.get("count", 0), restarts.get("disruptions", 0)), (3, 0, 0))
+
     def test_patches_that_users_have_hold(self):
         folder = self.folder / "theirs"
         folder.mkdir()

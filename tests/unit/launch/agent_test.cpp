@@ -238,24 +238,28 @@ TEST_CASE("launch_ranks: a log folder gets each rank's output without prefixes",
   CHECK(read_file(folder / "made/logs/rank-1.err") == "err 1\n");
 }
 
-TEST_CASE("local_world: an elastic world goes on with those that came, once its time is over, or at once when full",
-          "[launch]") {
-  const int come = GENERATE(2, 3);
+namespace {
+
+LaunchOptions elastic_node() {
   LaunchOptions options;
   options.node.min_nodes = 2;
-  options.node.max_nodes = 3;
+  options.node.max_nodes = 4;
   options.node.processes = "2";
-  options.master =
-      rendezvous::Endpoint{"127.0.0.1", rendezvous::local_address(rendezvous::listen_on("127.0.0.1", 0).get()).port()};
-  options.rendezvous_timeout = come == 3 ? 60s : 1s;
-  std::vector<pid_t> nodes;
+  options.master = rendezvous::Endpoint{"127.0.0.1", test::free_port()};
+  options.rendezvous_timeout = 60s;
+  return options;
+}
+
+/// What each node sees of the world that they form, by the order in `numbers`. Processes, as nodes are: each watches
+/// signals of its own.
+std::vector<std::string> worlds_of(LaunchOptions options, const std::vector<std::optional<int>>& numbers) {
   const test::TemporaryFolder folder;
-  // Processes, as nodes are: each watches signals of its own.
-  for (int node = 0; node < come; ++node) {
+  std::vector<pid_t> nodes;
+  for (size_t node = 0; node < numbers.size(); ++node) {
     const pid_t pid = ::fork();
     REQUIRE(pid >= 0);
     if (pid == 0) {
-      options.node.node_rank = node;
+      options.node.node_rank = numbers[node];
       std::string seen;
       try {
         const LocalWorld world = local_world(options, {});
@@ -271,11 +275,44 @@ TEST_CASE("local_world: an elastic world goes on with those that came, once its 
   }
   for (const pid_t pid : nodes) ::waitpid(pid, nullptr, 0);
   std::vector<std::string> seen;
-  for (int node = 0; node < come; ++node) seen.push_back(read_file(folder / fmt::format("node-{}", node)));
-  std::ranges::sort(seen);
-  for (int node = 0; node < come; ++node) {
-    CHECK(seen[node] == fmt::format("2 of {}, first rank {}, meets at 127.0.0.1", 2 * come, 2 * node));
+  for (size_t node = 0; node < numbers.size(); ++node) seen.push_back(read_file(folder / fmt::format("node-{}", node)));
+  return seen;
+}
+
+}  // namespace
+
+TEST_CASE("local_world: an elastic world is formed at once when all that are wanted are there, by their numbers",
+          "[launch]") {
+  LaunchOptions options = elastic_node();
+  std::vector<std::optional<int>> numbers{2, 0, 1};
+  SECTION("as many as it may have") {
+    options.node.max_nodes = 3;
   }
+  SECTION("as many as there are") {
+    options.node.nodes_now = 3;
+  }
+  SECTION("more of them than its numbers say") {
+    options.node.nodes_now = 1;  // no fewer than the minimum
+    numbers = {1, 0};
+  }
+  const auto seen = worlds_of(options, numbers);
+  for (size_t node = 0; node < numbers.size(); ++node)
+    CHECK(seen[node] ==
+          fmt::format("2 of {}, first rank {}, meets at 127.0.0.1", 2 * numbers.size(), 2 * numbers[node].value()));
+}
+
+TEST_CASE("local_world: an elastic world goes on with those that came, once its time or the last call is over",
+          "[launch]") {
+  LaunchOptions options = elastic_node();
+  SECTION("its time") {
+    options.rendezvous_timeout = 1s;
+  }
+  SECTION("the last call") {
+    options.last_call = 100ms;
+  }
+  const auto seen = worlds_of(options, {1, 0});
+  CHECK(seen[0] == "2 of 4, first rank 2, meets at 127.0.0.1");
+  CHECK(seen[1] == "2 of 4, first rank 0, meets at 127.0.0.1");
 }
 
 TEST_CASE("local_world: too few nodes of an elastic world are counted after its time-out", "[launch]") {

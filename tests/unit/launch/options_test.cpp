@@ -1,5 +1,7 @@
 #include <catch2/catch.hpp>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "launch/options.h"
 #include "launch/resources.h"
@@ -96,6 +98,27 @@ TEST_CASE("parse_launch: an elastic world, its endpoint and how long it waits", 
   CHECK(options.node.min_nodes == 2);
   CHECK(options.node.max_nodes == 4);
   CHECK(options.rendezvous_timeout == 90s);
+  CHECK_FALSE(options.node.nodes_now);
+  CHECK_FALSE(options.last_call);
+}
+
+TEST_CASE("options_of: a node of an elastic job waits as long as its rdzvConf says, else as its configuration does",
+          "[launch]") {
+  // What the operator gives worker 1 of an elastic job of two workers, without a master.
+  Environment worker{{"WORLD_SIZE", "4"},          {"RANK", "1"},
+                     {"PET_NPROC_PER_NODE", "2"},  {"PET_RDZV_ENDPOINT", "job-worker-0:23456"},
+                     {"PET_RDZV_BACKEND", "c10d"}, {"PET_NNODES", "1:8"}};
+  const auto options = [&] { return options_of(rendezvous::place_of(worker), {"train"}, worker, 7s); };
+  CHECK(options().rendezvous_timeout == 7s);
+  CHECK(options().node.nodes_now == 2);
+  CHECK(options().node.node_rank == 1);
+  CHECK(options().master == Endpoint{"job-worker-0", 23456});
+  worker["PET_RDZV_CONF"] = "join_timeout=90,last_call_timeout=5,read_timeout=60,is_host=1,x";
+  CHECK(options().rendezvous_timeout == 90s);
+  CHECK(options().last_call == 5s);
+  worker["PET_RDZV_CONF"] = "timeout=soon";
+  CHECK_THROWS_WITH(options(), Catch::StartsWith("PET_RDZV_CONF timeout is 'soon'; it must be a time"));
+  CHECK(parsed({"--rdzv-conf", "timeout=8", "train"}, worker).rendezvous_timeout == 8s);  // the flag wins
 }
 
 TEST_CASE("parse_launch: what is wrong is named by its flag and value", "[launch]") {
@@ -178,16 +201,33 @@ TEST_CASE("environment_of: a node alone has a port that is held for rank 0, and 
 }
 
 TEST_CASE("only_rank_of: a node with one rank needs no launcher", "[launch]") {
+  const auto only_rank = [](const Environment& environment) {
+    const rendezvous::Place place = rendezvous::place_of(environment);
+    return only_rank_of(place, options_of(place, {"train"}, environment), environment);
+  };
   Environment one = kWorker;
   one["PET_NPROC_PER_NODE"] = "1";
   one["WORLD_SIZE"] = "3";
-  const auto place = only_rank_of(rendezvous::place_of(one), one);
+  const auto place = only_rank(one);
   REQUIRE(place);
   CHECK(place->kind == rendezvous::Place::Kind::Rank);
   CHECK(place->rank == 2);
   CHECK(place->world == 3);
-  CHECK_FALSE(only_rank_of(rendezvous::place_of(kWorker), kWorker));
-  CHECK(only_rank_of(rendezvous::place_of({{"PET_NPROC_PER_NODE", "1"}}), {})->kind == rendezvous::Place::Kind::Alone);
+  CHECK_FALSE(only_rank(kWorker));
+  CHECK(only_rank({{"PET_NPROC_PER_NODE", "1"}})->kind == rendezvous::Place::Kind::Alone);
+}
+
+TEST_CASE("only_rank_of: the one node that an elastic job has, of all that it may have, trains alone", "[launch]") {
+  const Environment worker{{"WORLD_SIZE", "1"},
+                           {"RANK", "0"},
+                           {"PET_NPROC_PER_NODE", "1"},
+                           {"PET_RDZV_ENDPOINT", fmt::format("127.0.0.1:{}", test::free_port())},
+                           {"PET_NNODES", "1:8"}};
+  const rendezvous::Place place = rendezvous::place_of(worker);
+  const auto rank = only_rank_of(place, options_of(place, {"train"}, worker), worker);
+  REQUIRE(rank);
+  CHECK(rank->kind == rendezvous::Place::Kind::Alone);
+  CHECK(rank->world == 1);
 }
 
 }  // namespace trainyard::launch

@@ -102,7 +102,12 @@ TEST_CASE("place_of: an elastic node may learn its rank later, and its rendezvou
   CHECK(place.node.min_nodes == 2);
   CHECK(place.node.max_nodes == 4);
   CHECK_FALSE(place.node.node_rank);
+  CHECK_FALSE(place.node.nodes_now);
   CHECK(place.master == Endpoint{"job-worker-0", 29401});
+  // WORLD_SIZE counts the ranks of the nodes that there are now.
+  const Place now = place_of(with(elastic, {{"WORLD_SIZE", "6"}, {"RANK", "2"}, {"PET_NPROC_PER_NODE", "2"}}));
+  CHECK(now.node.nodes_now == 3);
+  CHECK(now.node.node_rank == 2);
   elastic["PET_RDZV_ENDPOINT"] = "job-worker-0";
   CHECK(place_of(elastic).master == Endpoint{"job-worker-0", 29400});
   elastic["PET_RDZV_ENDPOINT"] = "[fd00::1]:77";
