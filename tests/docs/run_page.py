@@ -31,6 +31,8 @@ NOT_RUN = {
     ("training.md", "# on the first machine"): "it takes two machines",
     ("operator.md", "kubectl apply -k manifests        # namespace kubeflow, CRD, RBAC, Deployment (2 replicas, one leads), Service, webhook"):
         "it takes a cluster; tests/operator/manifests_test.py applies them",
+    ("operator.md", "sed 's|image: .*|image: registry.example.org/team/pytorch:2|' manifests/examples/python.yaml | kubectl apply -f -"):
+        "it takes a cluster and an image with PyTorch",
     ("operator.md", "kubectl apply -k kustomize/overlays/elastic"): "it takes a cluster; tests/operator/kustomize_test.py scales it",
     ("kustomize.md", "kubectl apply -k kustomize/overlays/cpu-demo"): "it takes a cluster; tests/operator/kustomize_test.py does it",
     ("kustomize.md", "kubectl kustomize kustomize/overlays/cpu-demo | trainyard-operator run -f -"): "it takes kubectl",
