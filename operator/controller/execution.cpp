@@ -36,6 +36,22 @@ bool is_nameable(Kind kind) {
   return kind == Kind::Pod || kind == Kind::Service;
 }
 
+constexpr std::chrono::seconds kInquiryInterval{10};  // a job's
+
+/// What a kubelet said last of a pod, if that was a warning: older ones may be over, as when it pulls the image by now.
+std::string last_warning(const Json& events) {
+  const Json* const items = list_at(events, "/items");
+  if (!items) return "";
+  const Json* last = nullptr;
+  const auto time_of = [](const Json& event) {
+    return std::max(text_at(event, "/lastTimestamp"), text_at(event, "/eventTime"));  // both in RFC 3339, UTC
+  };
+  for (const Json& event : *items)
+    if (!last || time_of(event) >= time_of(*last)) last = &event;
+  constexpr size_t kMost = 1024;
+  return last && text_at(*last, "/type") == "Warning" ? text_at(*last, "/message").substr(0, kMost) : "";
+}
+
 }  // namespace
 
 Execution::Execution(Hands hands, std::shared_ptr<const WatchedJob> job, std::shared_ptr<Memory> memory,
@@ -150,10 +166,12 @@ void Execution::run_writes() {
     for (const auto& [name, deleted] : memory_->foreign_services) foreign.emplace_back(Kind::Service, name);
     memory_->foreign_checked = now;
   }
-  begin(plan_.creates.size() + plan_.patches.size() + plan_.deletes.size() + foreign.size() + 1, [this] {
+  const std::vector<std::string> asked = due_inquiries(now);
+  begin(plan_.creates.size() + plan_.patches.size() + plan_.deletes.size() + foreign.size() + asked.size() + 1, [this] {
     done_(has_failed_ || is_status_cut_ ? Outcome::Failed : has_news_ ? Outcome::Stale : Outcome::Done);
   });
   for (const auto& [kind, name] : foreign) look_for_foreign(kind, name);
+  for (const std::string& uid : asked) look_for_warnings(uid);
   for (const decide::Delete& wanted : plan_.deletes) remove(wanted);
   for (const decide::Create& wanted : plan_.creates) create(wanted);
   for (const decide::Patch& wanted : plan_.patches) patch(wanted);
@@ -252,6 +270,35 @@ void Execution::look_for_foreign(Kind kind, const std::string& name) {
                        }
                        self->finish_one();
                      });
+}
+
+/// What of the plan's questions is to be asked now: nodes repeat what they say for minutes.
+std::vector<std::string> Execution::due_inquiries(std::chrono::steady_clock::time_point now) {
+  if (plan_.ask_about.empty()) memory_->kubelet_warnings.clear();
+  if (plan_.ask_about.empty() || now - memory_->warnings_checked < kInquiryInterval) return {};
+  memory_->warnings_checked = now;
+  return plan_.ask_about;
+}
+
+void Execution::look_for_warnings(const std::string& uid) {
+  kube::Request request = kube::get(
+      kube::with_query(kube::collection_path(kube::kEvents, job_->ns),
+                       {{"fieldSelector", fmt::format("involvedObject.uid={},source=kubelet", uid)}, {"limit", "50"}}));
+  request.priority = kube::Priority::Bulk;
+  hands_.client.call(std::move(request), [self = shared_from_this(), uid](const kube::Result<Json>& reply) {
+    if (!reply) {
+      self->hands_.on_trouble("events", reply.error());
+    } else {
+      const std::string warning = last_warning(reply.value());
+      auto& known = self->memory_->kubelet_warnings;
+      self->has_news_ = self->has_news_ || known.contains(uid) == warning.empty();
+      if (warning.empty())
+        known.erase(uid);
+      else
+        known[uid] = warning;
+    }
+    self->finish_one();
+  });
 }
 
 void Execution::patch(const decide::Patch& wanted) {

@@ -61,6 +61,8 @@ class Execution : public std::enable_shared_from_this<Execution> {
   void on_refused(const decide::Create& wanted, const kube::ApiError& error);
   void look_who_has(const decide::Create& wanted, kube::ErrorKind error);
   void look_for_foreign(decide::Kind kind, const std::string& name);
+  [[nodiscard]] std::vector<std::string> due_inquiries(std::chrono::steady_clock::time_point now);
+  void look_for_warnings(const std::string& uid);
   void patch(const decide::Patch& wanted);
   void remove(const decide::Delete& wanted);
   void on_removed(const decide::Delete& wanted, const kube::Result<Json>& reply);

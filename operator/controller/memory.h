@@ -19,9 +19,11 @@ struct Memory {
   std::map<std::string, std::string> refused;  ///< names whose creation the API refused last, and its reason
   decide::ForeignNames foreign_pods, foreign_services;
   std::chrono::steady_clock::time_point foreign_checked{};  ///< when these were last looked for
-  std::optional<api::Progress> progress;                    ///< as rank 0 told last
-  int failures = 0;                                         ///< looks in a row that could not be carried out
-  std::unordered_set<size_t> said;                          ///< hashes of what is said once
+  std::map<std::string, std::string> kubelet_warnings;      ///< of pods that do not start, by uid
+  std::chrono::steady_clock::time_point warnings_checked{};
+  std::optional<api::Progress> progress;  ///< as rank 0 told last
+  int failures = 0;                       ///< looks in a row that could not be carried out
+  std::unordered_set<size_t> said;        ///< hashes of what is said once
 
   /// True the first time.
   bool is_new(const std::string& text) {

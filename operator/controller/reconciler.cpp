@@ -118,6 +118,7 @@ void Reconciler::reconcile(const std::string& key) {
   seen.foreign_pods = memory->foreign_pods;
   seen.foreign_services = memory->foreign_services;
   seen.refused = memory->refused;
+  seen.kubelet_warnings = memory->kubelet_warnings;
   seen.progress = memory->progress;
   seen.token_is_there = memory->token_is_there;
   seen.network_policy_is_there = memory->network_policy_is_there;

@@ -53,10 +53,11 @@ struct Observed {
   const Nodes* nodes = nullptr;  ///< all of the cluster; null where Settings::watches_nodes is false
   ForeignNames foreign_pods;     ///< names this job needs that another's pod has
   ForeignNames foreign_services;
-  std::map<std::string, std::string> refused;  ///< names whose creation the API refused last, and its reason
-  std::optional<api::Progress> progress;       ///< newer than the status has it
-  bool token_is_there = false;                 ///< this operator has made sure of the job's Secret
-  bool network_policy_is_there = false;        ///< likewise
+  std::map<std::string, std::string> refused;           ///< names whose creation the API refused last, and its reason
+  std::map<std::string, std::string> kubelet_warnings;  ///< by a pod's uid: what its node said last of it
+  std::optional<api::Progress> progress;                ///< newer than the status has it
+  bool token_is_there = false;                          ///< this operator has made sure of the job's Secret
+  bool network_policy_is_there = false;                 ///< likewise
 };
 
 enum class Kind { Job, Pod, Service, Secret, NetworkPolicy, PodGroup, Autoscaler };
@@ -97,6 +98,7 @@ struct Plan {
   std::vector<Create> creates;
   std::vector<Patch> patches;
   std::vector<Delete> deletes;
+  std::vector<std::string> ask_about;  ///< uids of pods that do not start: what their nodes say of them is wanted
   std::optional<TimePoint> look_again;
 
   [[nodiscard]] bool writes_nothing() const {

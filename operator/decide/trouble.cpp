@@ -16,8 +16,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr auto kCreatingLong = 10s;        // then its node is asked, and again as often
 constexpr auto kCreatingTooLong = 5min;    // image pulls are recognised by themselves; this is what volumes take
 constexpr auto kTerminatingTooLong = 30s;  // past deletionTimestamp, which has the grace time in it already
+
+constexpr size_t kMostAsked = 3;  // pods a look: what keeps one from starting mostly keeps all
 
 /// One thing that is wrong; the smaller `rank`, the sooner it is said.
 struct Finding {
@@ -61,19 +64,28 @@ std::optional<Finding> finding_of_scheduling(const api::Pod& pod) {
   return std::nullopt;
 }
 
+/// What keeps a volume from being mounted is in no field of the pod: its node says it in events alone.
 std::optional<Finding> finding_of_creation(const api::Pod& pod, Draft& draft) {
   if (pod.node.empty() || is_running(pod)) return std::nullopt;
   const auto is_scheduled = [](const api::PodCondition& one) { return one.type == "PodScheduled" && one.status; };
   const auto scheduled = std::ranges::find_if(pod.conditions, is_scheduled);
   const TimePoint since = scheduled == pod.conditions.end() ? pod.created : scheduled->transitioned;
-  if (draft.now < since + kCreatingTooLong) {
-    draft.look_again_at(since + kCreatingTooLong);
+  if (draft.now < since + kCreatingLong) {
+    draft.look_again_at(since + kCreatingLong);
     return std::nullopt;
   }
-  return Finding{5, "ContainerCreatingStuck",
-                 fmt::format("bound to node {} since {}, and no container has started; see its events with kubectl "
-                             "describe pod {}: a volume, a secret or the network is missing",
-                             pod.node, format_time(since), pod.name)};
+  if (draft.plan.ask_about.size() < kMostAsked) draft.plan.ask_about.push_back(pod.uid);
+  draft.look_again_at(draft.now + kCreatingLong);
+  const auto warning = draft.seen.kubelet_warnings.find(pod.uid);
+  const bool is_known = warning != draft.seen.kubelet_warnings.end();
+  if (!is_known && draft.now < since + kCreatingTooLong) return std::nullopt;
+  return Finding{
+      5, "ContainerCreatingStuck",
+      fmt::format("bound to node {} since {}, and no container has started: {}", pod.node, format_time(since),
+                  is_known ? fmt::format("{}; it starts once that is there", warning->second)
+                           : fmt::format("its node does not say why; see kubectl describe pod {}: a volume, "
+                                         "a secret or the network is missing",
+                                         pod.name))};
 }
 
 std::optional<Finding> finding_of_end(const api::Pod& pod, Draft& draft) {

@@ -5,6 +5,7 @@ used.
 
 usage: rbac_test.py OPERATOR
 """
+import json
 import os
 import sys
 import unittest
@@ -99,6 +100,7 @@ def webhook_configuration():
 
 def live_through_everything(admin, kubelet):
     namespace = kubelet.namespace
+    tell_why_a_pod_does_not_start(admin, namespace)
     metrics = [{"type": "Resource", "resource": {"name": "cpu", "target": {
         "type": "Utilization", "averageUtilization": 80}}}]
     elastic = {"minReplicas": 1, "maxReplicas": 3, "metrics": metrics}
@@ -120,6 +122,23 @@ def live_through_everything(admin, kubelet):
     master = next(pod for pod in kubelet.pods("full") if pod["metadata"]["name"] == "full-master-0")
     kubelet.set_phase(master, "Succeeded", exit_code=0)
     wait_until("the job to be gone", lambda: admin.get(API, "PyTorchJob", "full", namespace) is None, 60)
+
+
+def tell_why_a_pod_does_not_start(admin, namespace):
+    """In the words of its node, which are in no field of the pod."""
+    admin.create(pytorch_job("stuck", namespace))
+    name = "stuck-master-0"
+    pod = wait_until("the pod", lambda: admin.get("v1", "Pod", name, namespace), 30)
+    admin.request("POST", admin.path("v1", "Pod", namespace, name, "binding"), {
+        "apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": {"kind": "Node", "name": "node-1"}})
+    admin.create({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "stuck", "namespace": namespace},
+                  "type": "Warning", "reason": "FailedMount", "message": "configmap \"train\" not found",
+                  "source": {"component": "kubelet"}, "lastTimestamp": "2026-01-01T00:00:00Z",
+                  "involvedObject": {"kind": "Pod", "name": name, "namespace": namespace, "uid": pod["metadata"]["uid"]}})
+    wait_until("the reason in the job's status", lambda: "configmap \\\"train\\\" not found" in json.dumps(
+        admin.get(API, "PyTorchJob", "stuck", namespace)), 60)
+    admin.delete(API, "PyTorchJob", "stuck", namespace)
+    wait_until("the pod to end", lambda: admin.delete("v1", "Pod", name, namespace, grace=0), 30)
 
 
 def fail_and_fail_again(kubelet):

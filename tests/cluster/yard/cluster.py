@@ -149,6 +149,10 @@ class Cluster:
             raise ClusterError(f"kubectl {' '.join(map(str, words))} ended with {done.returncode}: {done.stdout}")
         return done.stdout
 
+    def wait_until_ready(self, timeout=60):
+        """After the API server, or etcd behind it, was away."""
+        wait_until("the API server", lambda: self.kubectl("get", "--raw", "/readyz", check=False) == "ok", timeout)
+
     def load(self, archives):
         """Brings images, as OCI archives, to every node."""
         def load_into(name):

@@ -61,8 +61,12 @@ class Training:
     def write(self):
         """The overlay's folder, as `kubectl apply -k` takes it."""
         folder = Path(self._folder.name)
+        # Half a core each: two of the three nodes are to hold a gang when the third is away.
+        less = [{"op": "replace", "value": "500m",
+                 "path": f"/spec/pytorchReplicaSpecs/{role}/template/spec/containers/0/resources/requests/cpu"}
+                for role in ("Master", "Worker")]
         patches = [{"op": "replace", "path": "/spec/pytorchReplicaSpecs/Worker/replicas", "value": self._workers},
-                   *self._patches]
+                   *less, *self._patches]
         overlay = {
             "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
             "namespace": self.namespace, "nameSuffix": f"-{self.namespace}", "resources": [self._relative("kustomize/base")],
@@ -105,7 +109,8 @@ class Training:
         return self.client.get("v1", "Pod", f"{self.name}-{role}-{index}", self.namespace)
 
     def node_of(self, role, index=0):
-        return self.pod(role, index)["spec"]["nodeName"]
+        """None where there is no such pod now, or no node for it."""
+        return ((self.pod(role, index) or {}).get("spec") or {}).get("nodeName")
 
     def events(self):
         """All messages about the job and its pods, as `kubectl describe` shows them."""

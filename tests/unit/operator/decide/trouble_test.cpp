@@ -35,6 +35,15 @@ TEST_CASE("trouble is recognised, said with its next step, and taken back when i
          world.now += 301s;
        },
        "ContainerCreatingStuck", "a volume, a secret or the network"},
+      {"a volume that is not there, by the word of the node",
+       [](World& world) {
+         api::Pod& pod = world.pods.at("job-worker-0");
+         pod.node = "node-1";
+         world.now += 11s;
+         CHECK(world.look().ask_about == std::vector{pod.uid});
+         world.kubelet_warnings = {{pod.uid, "configmap \"train\" not found"}};
+       },
+       "ContainerCreatingStuck", "configmap \"train\" not found; it starts once that is there"},
       {"a name that something else has",
        [](World& world) {
          world.pods.erase("job-worker-0");
@@ -61,6 +70,7 @@ TEST_CASE("trouble is recognised, said with its next step, and taken back when i
   CHECK_THAT(world.said(row.reason).front(), Catch::Contains(row.says) && Catch::Contains("job-worker-0"));
   world.foreign_pods.clear();
   world.refused.clear();
+  world.kubelet_warnings.clear();
   world.settle();
   world.run_all();
   world.settle();

@@ -48,6 +48,7 @@ Plan World::look() const {
   seen.progress = progress;
   seen.refused = refused;
   seen.foreign_pods = foreign_pods;
+  seen.kubelet_warnings = kubelet_warnings;
   seen.token_is_there = is_token_there;
   return decide(seen, settings, now);
 }

@@ -27,6 +27,7 @@ class World {
   std::optional<api::Progress> progress;
   std::map<std::string, std::string> refused;
   ForeignNames foreign_pods;
+  std::map<std::string, std::string> kubelet_warnings;
   bool is_token_there = false;
   std::vector<EventText> events;  ///< said so far, `once` ones once
   bool is_job_deleted = false;

@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+"""What clusters do to a training, on three nodes: docs/faults.md, row by row.
+
+Whatever happens, the steps that count are those of a run that nothing happened to, each once and with its loss, and no step
+is lost beyond the last checkpoint.
+"""
+import os
+import re
+import signal
+import sys
+import time
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from yard import Cluster, images
+from yard.operator import install, leader
+from yard.training import Training, settings, undisturbed
+from kube import wait_until
+
+STEPS, INTERVAL = 240, 40
+TRAIN = settings(training={"steps": STEPS}, checkpoint={"interval": INTERVAL})
+
+
+class Faults(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        with ThreadPoolExecutor() as pool:
+            reference = pool.submit(undisturbed, TRAIN, 3)
+            cls.cluster = cls.enterClassContext(Cluster("faults", images=images()))
+            install(cls.cluster)
+            cls.losses = reference.result()
+
+    def training(self, name, train=TRAIN, **named):
+        """Applied, and in the middle of it."""
+        job = self.enterContext(Training(self.cluster, name, train, **named))
+        job.apply()
+        job.wait_for_step(INTERVAL + 10)
+        return job
+
+    def assert_as_if_nothing_had_happened(self, job, restarts, disruptions=0):
+        job.wait_for("Succeeded", 240)
+        self.assertEqual(job.restarts(), (restarts, disruptions), job.story())
+        self.assertEqual([each["step"] for each in job.metrics()], list(range(1, STEPS + 1)))
+        for there, undisturbed_loss in zip(job.metrics(), self.losses):
+            self.assertAlmostEqual(there["loss"], undisturbed_loss, delta=2e-3, msg=f"step {there['step']}")
+
+    def resumed_at(self, job):
+        """The step at which the present generation began."""
+        found = re.search(r"Loaded checkpoint from step (\d+)", job.log())
+        return int(found[1]) if found else 0
+
+    # -- pods
+
+    def test_a_worker_pod_that_is_deleted_costs_no_step(self):
+        job = self.training("worker")
+        before = job.last_step()
+        job.kubectl("delete", "pod", f"{job.name}-worker-0")
+        self.assert_as_if_nothing_had_happened(job, 0, 1)
+        self.assertGreaterEqual(self.resumed_at(job), before, "SIGTERM was not used to save a checkpoint")
+        self.assertIn("PodDeleted", str(job.status()["restarts"]["lastCause"]))
+
+    def test_a_master_pod_that_is_gone_at_once_costs_what_was_not_saved(self):
+        job = self.training("master")
+        saved = max(job.checkpoints())
+        job.kubectl("delete", "pod", f"{job.name}-master-0", "--force", "--grace-period=0")
+        self.assert_as_if_nothing_had_happened(job, 0, 1)
+        self.assertGreaterEqual(self.resumed_at(job), saved)
+
+    def test_a_rank_that_is_killed_is_named(self):
+        job = self.training("killed")
+        saved = max(job.checkpoints())
+        kill(job.pod("worker", 1))
+        self.assert_as_if_nothing_had_happened(job, 1)
+        self.assertGreaterEqual(self.resumed_at(job), saved)
+        cause = job.status()["restarts"]["lastCause"]
+        self.assertEqual((cause["pod"], cause["exitCode"]), (f"{job.name}-worker-1", 137), job.story())
+
+    def test_memory_that_does_not_suffice_is_said(self):
+        limit = {"op": "add", "path": "/spec/pytorchReplicaSpecs/Worker/template/spec/containers/0/resources",
+                 "value": {"requests": {"memory": "24Mi"}, "limits": {"memory": "24Mi"}}}
+        with Training(self.cluster, "memory", TRAIN, patches=[
+                limit, {"op": "replace", "path": "/spec/runPolicy/backoffLimit", "value": 0}]) as job:
+            job.apply()
+            job.wait_for("Failed")
+            self.assertIn("OOMKilled", str(job.status()["restarts"]["lastCause"]) + "".join(job.events()))
+
+    # -- nodes
+
+    def test_a_node_whose_kubelet_is_gone_gives_its_place_to_another(self):
+        job = self.training("kubelet")
+        node = job.node_of("worker", 0)
+        saved = max(job.checkpoints())
+        self.cluster.do("kill", f"{node}/kubelet")
+        self.addCleanup(self.cluster.do, "start", f"{node}/kubelet")
+        wait_until("the gang to start anew", lambda: job.restarts() == (0, 1), 120)
+        self.assert_as_if_nothing_had_happened(job, 0, 1)
+        self.assertGreaterEqual(self.resumed_at(job), saved)
+        self.assertNotEqual(job.node_of("worker", 0), node)
+
+    def test_a_node_that_is_drained_costs_no_step(self):
+        job = self.training("drained")
+        node, before = job.node_of("worker", 0), job.last_step()
+        self.addCleanup(self.cluster.kubectl, "uncordon", node)
+        said = self.cluster.kubectl("drain", node, "--ignore-daemonsets", "--delete-emptydir-data", timeout=180)
+        self.assertIn("drained", said)
+        self.assert_as_if_nothing_had_happened(job, 0, 1)
+        self.assertGreaterEqual(self.resumed_at(job), before)
+
+    def test_a_node_without_power_is_left_behind(self):
+        job = self.training("power")
+        node = job.node_of("worker", 0)
+        self.cluster.off(node)
+        self.addCleanup(self.power_on, node)
+        job.wait_for("Succeeded", 240)
+        self.assertEqual(sum(job.restarts()), 1, job.story())
+        self.assertEqual([each["step"] for each in job.metrics()], list(range(1, STEPS + 1)))
+
+    def power_on(self, node):
+        self.cluster.on(node)
+        wait_until(f"{node} to be Ready", lambda: "NotReady" not in self.cluster.kubectl("get", "nodes"), 90)
+
+    # -- networks
+
+    def test_a_short_cut_between_two_nodes_is_waited_for(self):
+        job = self.training("cut")
+        one, other = job.node_of("master"), job.node_of("worker", 0)
+        if one == other:
+            other = job.node_of("worker", 1)
+        self.cluster.cut(one, other)
+        before = job.last_step()
+        pause(5)
+        self.assertLessEqual(job.last_step(), before + 2, "it trains across a cut")
+        self.cluster.mend(one, other)
+        self.assert_as_if_nothing_had_happened(job, 0, 0)
+
+    def test_ranks_that_are_left_behind_neither_join_nor_overwrite(self):
+        job = self.training("unplugged")
+        node = job.node_of("master")
+        left_behind = processes(job.pod("master"))
+        self.assertTrue(left_behind)
+        self.cluster.unplug(node)
+        self.addCleanup(self.cluster.plug, node)
+        wait_until("the gang to start anew", lambda: job.restarts()[1] >= 1, 180)
+        wait_until("the master to be elsewhere", lambda: job.node_of("master") not in (None, node), 60)
+        job.wait_for_step(INTERVAL + 20)
+        self.cluster.plug(node)
+        self.assert_as_if_nothing_had_happened(job, 0, 1)
+        wait_until("the old master to end", lambda: not any(Path(f"/proc/{pid}").exists() for pid in left_behind), 120)
+        self.assertEqual([each["step"] for each in job.metrics()], list(range(1, STEPS + 1)), "it wrote after the end")
+
+    # -- the operator and the control plane
+
+    def test_a_leader_killed_amid_a_restart_counts_it_once(self):
+        job = self.training("leader")
+        first = leader(self.cluster)
+        kill(job.pod("worker", 0))
+        wait_until("the failure to be seen", lambda: job.pod("worker", 0) is None or job.restarts() != (0, 0), 30)
+        kill(self.cluster.client().get("v1", "Pod", first, "kubeflow"))
+        self.assert_as_if_nothing_had_happened(job, 1)
+
+    def test_an_api_server_that_restarts_is_not_noticed_by_the_training(self):
+        job = self.training("api")
+        self.cluster.do("kill", "kube-apiserver")
+        pause(5)
+        self.cluster.do("start", "kube-apiserver")
+        self.cluster.wait_until_ready()
+        self.assert_as_if_nothing_had_happened(job, 0)
+
+    def test_etcd_that_is_away_for_half_a_minute_costs_no_step(self):
+        job = self.training("etcd", settings(training={"steps": STEPS, "batch_size": 6}))
+        self.cluster.do("stop", "etcd")
+        pause(30)
+        self.cluster.do("start", "etcd")
+        self.cluster.wait_until_ready()
+        job.wait_for("Succeeded", 240)
+        self.assertEqual(job.restarts(), (0, 0), job.story())
+        self.assertEqual([each["step"] for each in job.metrics()], list(range(1, STEPS + 1)))
+
+    # -- what the user does
+
+    def test_suspended_and_resumed_it_goes_on_where_it_was(self):
+        job = self.training("suspended")
+        before = job.last_step()
+        job.change({"op": "add", "path": "/spec/runPolicy/suspend", "value": True})
+        wait_until("the pods to go", lambda: not job.pods(), 60)
+        self.assertEqual(job.state(), "Suspended")
+        self.assertGreaterEqual(max(job.checkpoints()), before)
+        job.change({"op": "replace", "path": "/spec/runPolicy/suspend", "value": False})
+        self.assert_as_if_nothing_had_happened(job, 0)
+
+    def test_scaled_it_goes_on_with_another_number_of_ranks(self):
+        job = self.training("scaled")
+        before = job.last_step()
+        job.kubectl("scale", "pytorchjob", job.name, "--replicas=1")
+        job.wait_for("Succeeded", 240)
+        self.assertEqual(job.restarts(), (0, 0), job.story())
+        self.assertGreaterEqual(self.resumed_at(job), before)
+        self.assertIsNone(job.pod("worker", 1))
+        steps = job.metrics()
+        self.assertEqual([each["step"] for each in steps], list(range(1, STEPS + 1)))
+        self.assertLess(abs(steps[-1]["loss"] - self.losses[-1]), 0.5, "it did not go on learning")
+
+
+def processes(pod):
+    """Of the pod's containers, by their number on this machine; not that of its pause."""
+    group = f"/pod{pod['metadata']['uid']}/"
+    found = []
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit():
+            continue
+        try:
+            if group in (folder / "cgroup").read_text() and (folder / "comm").read_text().strip() != "pause":
+                found.append(int(folder.name))
+        except OSError:
+            pass  # it ended meanwhile
+    return found
+
+
+def kill(pod):
+    for pid in processes(pod):
+        os.kill(pid, signal.SIGKILL)
+
+
+def pause(seconds):
+    """How long a fault lasts: that is what is tested, not how long something takes."""
+    time.sleep(seconds)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv, warnings="ignore", verbosity=2)
