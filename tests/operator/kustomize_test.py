@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Every overlay of kustomize/ as kubectl renders it: the real API server takes it, `validate` and `config check` find nothing,
-the operator makes its pods, and patches at the usual paths hold.
+the operator makes its pods, also in a restricted namespace, and patches at the usual paths hold.
 
 usage: kustomize_test.py OPERATOR TRAINYARD
 """
@@ -50,8 +50,9 @@ class Kustomize(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def create(self, text, namespace):
-        """Its job."""
-        self.admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+        """Its job, in a namespace that takes restricted pods alone."""
+        self.admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {
+            "name": namespace, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}})
         for thing in yaml.safe_load_all(text):
             thing["metadata"]["namespace"] = namespace
             made = self.admin.create(thing)
