@@ -39,6 +39,7 @@ NOT_RUN = {
     ("kustomize.md", "kubectl kustomize . | trainyard-operator validate -f -"): "it takes kubectl",
     ("performance.md", "bench/operator/webhook                # 10,000 connections, 1,000 of them with TLS's handshake behind them"):
         "a bench",
+    ("storage.md", "aws s3 sync /checkpoints/run-1 s3://bucket/run-1 --exclude '*' --include 'step-*/*'"): "it takes a bucket",
     ("testing.md", "./check --fast"): "it runs this test",
     ("testing.md", "TRAINYARD_SEED=42 TRAINYARD_FAULTS_LOGS=build/faults /usr/bin/python3 tests/faults/faults_test.py \\"):
         "the tests labelled operator run it",
