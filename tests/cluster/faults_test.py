@@ -13,13 +13,15 @@ import unittest
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from yard import Cluster, images
+from yard import Cluster, images, skip_where_there_can_be_none
 from yard.operator import install, leader
 from yard.training import Training, settings, undisturbed
 from kube import wait_until
 
 STEPS, INTERVAL = 240, 40
 TRAIN = settings(training={"steps": STEPS}, checkpoint={"interval": INTERVAL})
+# Of a quarter of a second a step: training that is not disturbed goes on until the cluster has noticed what happened.
+SLOW = settings(training={"steps": STEPS, "batch_size": 12}, checkpoint={"interval": INTERVAL})
 
 
 class Faults(unittest.TestCase):
@@ -42,7 +44,7 @@ class Faults(unittest.TestCase):
         job.wait_for("Succeeded", 240)
         self.assertEqual(job.restarts(), (restarts, disruptions), job.story())
         self.assertEqual([each["step"] for each in job.metrics()], list(range(1, STEPS + 1)))
-        for there, undisturbed_loss in zip(job.metrics(), self.losses):
+        for there, undisturbed_loss in zip(job.metrics(), self.losses if job.train is TRAIN else []):
             self.assertAlmostEqual(there["loss"], undisturbed_loss, delta=2e-3, msg=f"step {there['step']}")
 
     def resumed_at(self, job):
@@ -88,7 +90,7 @@ class Faults(unittest.TestCase):
     # -- nodes
 
     def test_a_node_whose_kubelet_is_gone_gives_its_place_to_another(self):
-        job = self.training("kubelet")
+        job = self.training("kubelet", SLOW)
         node = job.node_of("worker", 0)
         saved = max(job.checkpoints())
         self.cluster.do("kill", f"{node}/kubelet")
@@ -168,14 +170,12 @@ class Faults(unittest.TestCase):
         self.assert_as_if_nothing_had_happened(job, 0)
 
     def test_etcd_that_is_away_for_half_a_minute_costs_no_step(self):
-        job = self.training("etcd", settings(training={"steps": STEPS, "batch_size": 6}))
+        job = self.training("etcd", SLOW)
         self.cluster.do("stop", "etcd")
         pause(30)
         self.cluster.do("start", "etcd")
         self.cluster.wait_until_ready()
-        job.wait_for("Succeeded", 240)
-        self.assertEqual(job.restarts(), (0, 0), job.story())
-        self.assertEqual([each["step"] for each in job.metrics()], list(range(1, STEPS + 1)))
+        self.assert_as_if_nothing_had_happened(job, 0)
 
     # -- what the user does
 
@@ -228,4 +228,5 @@ def pause(seconds):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv, warnings="ignore", verbosity=2)
+    skip_where_there_can_be_none()
+    unittest.main(warnings="ignore", verbosity=2)

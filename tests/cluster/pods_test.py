@@ -4,7 +4,7 @@ import sys
 import unittest
 from contextlib import ExitStack
 
-from yard import Cluster, images
+from yard import Cluster, images, skip_where_there_can_be_none
 from yard.operator import install
 from yard.training import Training, settings
 from kube import wait_until
@@ -132,4 +132,5 @@ class Pods(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    skip_where_there_can_be_none()
     unittest.main(warnings="ignore", verbosity=2)

@@ -6,7 +6,7 @@ import sys
 import threading
 import unittest
 
-from yard import Cluster, images
+from yard import Cluster, images, skip_where_there_can_be_none
 from yard.training import ROOT, Training, settings
 from kube import wait_until
 
@@ -127,4 +127,5 @@ class Lines:
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], warnings="ignore", verbosity=2)
+    skip_where_there_can_be_none()
+    unittest.main(warnings="ignore", verbosity=2)

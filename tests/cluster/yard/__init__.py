@@ -10,6 +10,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "operator"))  # for `kube`, which the tests of the operator share
 
-from .cluster import Cluster, ClusterError, images  # noqa: E402
+from .cluster import Cluster, ClusterError, images, why_not_here  # noqa: E402
 
-__all__ = ["Cluster", "ClusterError", "images"]
+__all__ = ["Cluster", "ClusterError", "images", "skip_where_there_can_be_none", "why_not_here"]
+
+
+def skip_where_there_can_be_none():
+    """Ends a test's script, by name, on a machine that cannot have a cluster."""
+    if reason := why_not_here():
+        print(f"SKIPPED: {reason}")
+        sys.exit(0)

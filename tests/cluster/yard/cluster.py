@@ -48,8 +48,8 @@ class Cluster:
 
     def up(self, ends_with_us=False):
         """Returns when all nodes are Ready and have the images. Throws ClusterError, WaitedInVain."""
-        if os.geteuid() != 0:
-            raise ClusterError("namespaces, mounts and cgroups take root: sudo ./cluster up")
+        if reason := why_not_here():
+            raise ClusterError(reason)
         if self.is_up():
             raise ClusterError(f"it is up already; `./cluster down` ends it, its files are in {self.folder}")
         programs = find_programs()
@@ -228,6 +228,15 @@ class Cluster:
 
 def _number(name):
     return int(name.rpartition("-")[2])
+
+
+def why_not_here():
+    """What keeps a cluster from being made on this machine, or None."""
+    if os.geteuid() != 0:
+        return "namespaces, mounts and cgroups take root: sudo ./cluster up"
+    tried = [*OWN_NAMESPACES, "sh", "-c", "mount -t tmpfs none /mnt && ip link add a type bridge && ip link add b type veth"]
+    done = subprocess.run(tried, capture_output=True, text=True, timeout=30)
+    return f"this machine does not let namespaces be made: {done.stderr.strip()}" if done.returncode != 0 else None
 
 
 def find_programs():

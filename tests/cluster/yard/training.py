@@ -30,14 +30,14 @@ def settings(**sections):
 class Training:
     """`train-<name>` in the namespace <name>, with its checkpoints on a claim, of a master and `workers` workers.
 
-    patches: JSON patches of the job, after those of the overlay. components, resources: more of them, by path.
+    patches: JSON patches of the job, after those of the overlay. labels: of the namespace.
     """
 
     def __init__(self, cluster, name, train=None, workers=2, patches=(), labels=None, claim=True):
         self.cluster, self.namespace, self.name = cluster, name, f"train-{name}"
         self.client = cluster.client()
         self._folder = tempfile.TemporaryDirectory(prefix="trainyard-overlay-")
-        self._train, self._workers, self._patches, self._claim = train or TRAIN, workers, list(patches), claim
+        self.train, self._workers, self._patches, self._claim = train or TRAIN, workers, list(patches), claim
         self._labels = labels or {}
 
     def __enter__(self):
@@ -75,7 +75,7 @@ class Training:
             "patches": [{"target": {"kind": "PyTorchJob"}, "patch": json.dumps(patches)}],
         }
         (folder / "kustomization.yaml").write_text(json.dumps(overlay))
-        (folder / "train.yaml").write_text(yaml.safe_dump(self._train))
+        (folder / "train.yaml").write_text(yaml.safe_dump(self.train))
         return folder
 
     def change(self, *patches):
