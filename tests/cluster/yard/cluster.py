@@ -14,6 +14,7 @@ from .namespaces import OWN_NAMESPACES
 from kube import Client, WaitedInVain, wait_until
 from kube.process import dies_with_parent
 
+NOT_UP = "the cluster is not up; `./cluster up` starts it"
 HERE = Path(__file__).resolve().parents[1]
 
 
@@ -166,7 +167,10 @@ class Cluster:
         return [addresses.node_name(number) for number in range(1, count + 1)]
 
     def _settings(self):
-        return json.loads((self.folder / "settings.json").read_text())
+        try:
+            return json.loads((self.folder / "settings.json").read_text())
+        except FileNotFoundError as error:
+            raise ClusterError(NOT_UP) from error
 
     def _all_ready(self):
         nodes = self.client().list("v1", "Node")
@@ -221,7 +225,8 @@ class Cluster:
         try:
             return control.ask(self.folder / machine / "control.sock", do, **arguments)
         except (FileNotFoundError, ConnectionRefusedError) as error:
-            raise ClusterError(f"{machine or 'the cluster'} is not up; `./cluster status` tells what is") from error
+            raise ClusterError(f"{machine} is not up, or no node at all; `./cluster status` tells which are"
+                               if machine and self.is_up() else NOT_UP) from error
         except control.Refused as error:
             raise ClusterError(str(error)) from error
 
@@ -234,7 +239,7 @@ def why_not_here():
     """What keeps a cluster from being made on this machine, or None."""
     if os.geteuid() != 0:
         return "namespaces, mounts and cgroups take root: sudo ./cluster up"
-    tried = [*OWN_NAMESPACES, "sh", "-c", "mount -t tmpfs none /mnt && ip link add a type bridge && ip link add b type veth"]
+    tried = [*OWN_NAMESPACES, "sh", "-c", "mount -t tmpfs none /mnt && ip link add try0 type bridge && ip link add try1 type veth"]
     done = subprocess.run(tried, capture_output=True, text=True, timeout=30)
     return f"this machine does not let namespaces be made: {done.stderr.strip()}" if done.returncode != 0 else None
 
