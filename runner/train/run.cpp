@@ -54,7 +54,7 @@ class Run {
 
   const config::Config& config_;
   const World& world_;
-  bool is_saved_ = true;  ///< what the last save came to
+  std::string save_error_;  ///< of the last save; "" where it is there
   models::ModelConfig model_config_;
   std::unique_ptr<tokenizer::Tokenizer> tokenizer_;
   std::unique_ptr<data::Loader> loader_;
@@ -113,14 +113,16 @@ void Run::go() {
         fmt::format("asked to stop: ended after step {} of {}{}", progress_.step, total_steps_, saved()));
   sample("sample after training");
   // A restart goes on from the older checkpoint; success would tell that the trained model is there.
-  if (!is_saved_)
-    throw InputError(fmt::format("all {} steps are done{}; make room there and start again", total_steps_, saved()));
+  if (!save_error_.empty())
+    throw InputError(
+        fmt::format("all {} steps are done{}: {}; mend that and start again", total_steps_, saved(), save_error_));
   say(fmt::format("Training completed! {} steps, {} tokens.", total_steps_, with_thousands(progress_.tokens)));
 }
 
 std::string Run::saved() const {
   if (!saver_) return "";
-  return fmt::format(", {} in {}", is_saved_ ? "checkpoint saved" : "but the last checkpoint could not be saved",
+  return fmt::format(", {} in {}",
+                     save_error_.empty() ? "checkpoint saved" : "but the last checkpoint could not be saved",
                      config_.checkpoint.dir);
 }
 
@@ -186,10 +188,11 @@ void Run::save(const Progress& progress) {
   const auto start = steady_clock::now();
   if (report_) report_->pause();
   const Parts parts{world_.comm, *sharded_.model, *sharded_.engine, optimizer_, *loader_};
-  is_saved_ = saver_->save(snapshot_of(parts, progress, description_)).saved;  // if not it is logged: training goes on
+  const auto result = saver_->save(snapshot_of(parts, progress, description_));
+  save_error_ = result.saved ? "" : result.reason;  // which is logged: training goes on
   if (!report_) return;
   report_->exclude(steady_clock::now() - start);
-  if (is_saved_) report_->saved(progress.step);
+  if (result.saved) report_->saved(progress.step);
 }
 
 /// Every rank takes part, as each holds a part of the model; rank 0 prints.
