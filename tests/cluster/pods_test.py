@@ -87,7 +87,8 @@ class Pods(unittest.TestCase):
                        labels=RESTRICTED)
         wait_until("the worker", lambda: job.pod("worker"), 60)
         init = job.pod("worker")["spec"]["initContainers"][0]
-        self.assertTrue(init["securityContext"]["runAsNonRoot"])
+        self.assertFalse(init["securityContext"]["allowPrivilegeEscalation"])
+        self.assertEqual(init["securityContext"]["capabilities"], {"drop": ["ALL"]})
 
     def test_a_quota_is_named_and_the_job_starts_once_there_is_room(self):
         with Training(self.cluster, "quota", patches=script("echo trained"), workers=2) as job:

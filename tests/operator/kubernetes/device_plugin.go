@@ -49,11 +49,8 @@ func (p *plugin) run(folder, resource string) error {
 		server := grpc.NewServer()
 		device.RegisterDevicePluginServer(server, p)
 		go func() { _ = server.Serve(listener) }()
-		for register(folder, filepath.Base(socket), resource) != nil {
-			time.Sleep(200 * time.Millisecond)
-		}
-		for exists(socket) {
-			time.Sleep(200 * time.Millisecond)
+		for isKnown := false; exists(socket); time.Sleep(200 * time.Millisecond) {
+			isKnown = isKnown || register(folder, filepath.Base(socket), resource) == nil
 		}
 		server.Stop()
 	}
