@@ -4,9 +4,7 @@
 Whatever happens, the steps that count are those of a run that nothing happened to, each once and with its loss, and no step
 is lost beyond the last checkpoint.
 """
-import os
 import re
-import signal
 import sys
 import time
 import unittest
@@ -15,6 +13,7 @@ from pathlib import Path
 
 from yard import Cluster, images, skip_where_there_can_be_none
 from yard.operator import install, leader
+from yard.processes import kill, processes
 from yard.training import Training, settings, undisturbed
 from kube import wait_until
 
@@ -200,26 +199,6 @@ class Faults(unittest.TestCase):
         steps = job.metrics()
         self.assertEqual([each["step"] for each in steps], list(range(1, STEPS + 1)))
         self.assertLess(abs(steps[-1]["loss"] - self.losses[-1]), 0.5, "it did not go on learning")
-
-
-def processes(pod):
-    """Of the pod's containers, by their number on this machine; not that of its pause."""
-    group = f"/pod{pod['metadata']['uid']}/"
-    found = []
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdigit():
-            continue
-        try:
-            if group in (folder / "cgroup").read_text() and (folder / "comm").read_text().strip() != "pause":
-                found.append(int(folder.name))
-        except OSError:
-            pass  # it ended meanwhile
-    return found
-
-
-def kill(pod):
-    for pid in processes(pod):
-        os.kill(pid, signal.SIGKILL)
 
 
 def pause(seconds):

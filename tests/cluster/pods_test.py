@@ -37,13 +37,12 @@ class Pods(unittest.TestCase):
         """In status and event: what is wrong, with the words in `said`."""
         def trouble():
             found = [each for each in job.status().get("conditions", []) if each["type"] == "Trouble"]
-            return found and found[0]["status"] == "True" and found[0]["reason"] == reason and found[0]["message"]
+            return found and found[0]["status"] == "True" and found[0]["reason"] == reason and all(
+                words in found[0]["message"] for words in said)
         try:
-            message = wait_until(f"{reason} in the status of {job.name}", trouble, timeout)
+            wait_until(f"{reason} with {', '.join(said)} in the status of {job.name}", trouble, timeout)
         except Exception as error:
             raise AssertionError(f"{error}\n{job.story()}") from error
-        for words in said:
-            self.assertIn(words, message)
         wait_until("the same as an event", lambda: any(each.startswith(f"{reason}: ") for each in job.events()), 30)
 
     # -- what never starts
