@@ -108,7 +108,7 @@ struct Progress {
   double loss = 0, tokens_per_second = 0;
   int64_t checkpoint_step = -1;  ///< -1: none yet
   std::vector<int> silent_ranks;
-  std::string eta;     ///< how long the rest takes at this rate, "1 h 25 min"; "" where that is not known
+  std::string eta;     ///< how long the rest takes at this rate, "1h25m"; "" where that is not known
   TimePoint updated;   ///< when rank 0 said so
   TimePoint advanced;  ///< when `step` last grew: what a stalled job is told by
 };

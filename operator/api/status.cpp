@@ -159,8 +159,10 @@ std::optional<Progress> parse_progress(const Json& object) {
 Json progress_json(const Progress& progress) {
   Json object{{"step", progress.step}};
   put_unless(object, "totalSteps", progress.total_steps, 0);
-  put(object, "loss", progress.loss);
-  put(object, "tokensPerSecond", progress.tokens_per_second);
+  if (progress.step > 0) {  // before the first step there is neither
+    put(object, "loss", progress.loss);
+    put(object, "tokensPerSecond", progress.tokens_per_second);
+  }
   put_unless(object, "checkpointStep", progress.checkpoint_step, -1);
   if (!progress.silent_ranks.empty()) object["silentRanks"] = progress.silent_ranks;
   put(object, "eta", progress.eta);

@@ -28,6 +28,14 @@ std::string silent_text(const std::vector<int>& ranks) {
   return fmt::format("; silent: {} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
 }
 
+/// As kubectl writes an age: "94s", "2m52s", "1h25m".
+std::string short_duration(std::chrono::seconds duration) {
+  using namespace std::chrono;
+  if (duration < 2min) return fmt::format("{}s", duration.count());
+  if (duration < 2h) return fmt::format("{}m{}s", floor<minutes>(duration).count(), (duration % 1min).count());
+  return fmt::format("{}h{}m", floor<hours>(duration).count(), floor<minutes>(duration % 1h).count());
+}
+
 /// How long the rest takes at the speed since the last report that was written; "" where that tells nothing: the first
 /// report, and one of a gang that went back to a checkpoint.
 std::string eta_of(const api::Progress& now, const std::optional<api::Progress>& before) {
@@ -35,7 +43,7 @@ std::string eta_of(const api::Progress& now, const std::optional<api::Progress>&
   const double seconds = std::chrono::duration<double>(now.updated - before->updated).count() /
                          static_cast<double>(now.step - before->step) * static_cast<double>(now.total_steps - now.step);
   constexpr double kYear = 365.0 * 86400;  // what takes longer is not known
-  return seconds < kYear ? human_duration(std::chrono::seconds(std::llround(seconds))) : "";
+  return seconds < kYear ? short_duration(std::chrono::seconds(std::llround(seconds))) : "";
 }
 
 /// As many digits as logs print: a table is made of it.

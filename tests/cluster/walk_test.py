@@ -47,7 +47,7 @@ class Walk(unittest.TestCase):
         states = [row[1] for row in rows[1:]]
         self.assertEqual(sorted(set(states), key=states.index), ["Created", "Running", "Succeeded"])
         running = [line for line in self.watched.splitlines() if " Running " in line]
-        self.assertTrue(any(re.search(r" \d+ +\d\.\d{1,5} +\d+ +\d+ (s|min)", line) for line in running), self.watched)
+        self.assertTrue(any(re.search(r" \d+ +\d\.\d{1,5} +\d+ +(\d+m)?\d+s +0", line) for line in running), self.watched)
         self.assertTrue(rows[-1][1:4:2] == ["Succeeded", "360"], rows[-1])
 
     def test_4_the_logs_tell_the_training_and_show_what_was_learned(self):

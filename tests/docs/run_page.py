@@ -34,7 +34,16 @@ NOT_RUN = {
     ("operator.md", "sed 's|image: .*|image: registry.example.org/team/pytorch:2|' manifests/examples/python.yaml | kubectl apply -f -"):
         "it takes a cluster and an image with PyTorch",
     ("operator.md", "kubectl apply -k kustomize/overlays/elastic"): "it takes a cluster; tests/operator/kustomize_test.py scales it",
-    ("kustomize.md", "kubectl apply -k kustomize/overlays/cpu-demo"): "it takes a cluster; tests/operator/kustomize_test.py does it",
+    ("kustomize.md", "kubectl apply -k kustomize/overlays/cpu-demo"): "it takes a cluster; tests/cluster/walk_test.py does it",
+    ("testing.md", "./cluster up && tests/cluster/walk_test.py          # the test makes a cluster of its own"):
+        "the tests labelled cluster run it",
+    **{("quickstart-cluster.md", first): "it takes a cluster; tests/cluster/walk_test.py does it" for first in (
+        "kubectl apply -k manifests", "kubectl apply -k kustomize/overlays/cpu-demo",
+        "kubectl logs -f train-cpu-demo-master-0", "kubectl describe pytorchjob train-cpu-demo",
+        "kubectl apply -k kustomize/overlays/shared-storage", "kubectl delete -k kustomize/overlays/cpu-demo")},
+    ("quickstart-cluster.md", "./quickstart                     # builds the programs; any training will do"): "it takes root",
+    ("quickstart-cluster.md", "./cluster up --context kind-kind                          # also minikube's, k3d's and k3s's: images by their own commands"):
+        "it takes kind",
     ("kustomize.md", "kubectl kustomize kustomize/overlays/cpu-demo | trainyard-operator run -f -"): "it takes kubectl",
     ("kustomize.md", "kubectl kustomize . | trainyard-operator validate -f -"): "it takes kubectl",
     ("performance.md", "bench/operator/webhook                # 10,000 connections, 1,000 of them with TLS's handshake behind them"):

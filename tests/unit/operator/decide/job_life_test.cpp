@@ -219,9 +219,9 @@ TEST_CASE("progress tells how long the rest takes at the speed since the last lo
   };
   CHECK(report(10, 1s).empty());  // one report tells no speed
   CHECK(world.job.status.progress->loss == 2.21239);
-  CHECK(report(20, 20s) == "2 min 40 s");
+  CHECK(report(20, 20s) == "2m40s");
   CHECK(report(15, 20s).empty());  // the gang went back to a checkpoint
-  CHECK(report(55, 40s) == "45 s");
+  CHECK(report(55, 40s) == "45s");
   CHECK(report(100, 45s).empty());
 }
 
