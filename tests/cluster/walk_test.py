@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import unittest
+from pathlib import Path
 
 from yard import Cluster, images, skip_where_there_can_be_none
 from yard.training import ROOT, Training, settings
@@ -90,6 +91,14 @@ class Walk(unittest.TestCase):
         for kind in ("crds", "clusterroles", "clusterrolebindings", "validatingwebhookconfigurations", "namespaces"):
             self.assertNotRegex(self.kubectl("get", kind, "-o", "name"), "kubeflow|trainyard")
 
+    def test_8_of_the_cluster_nothing_is_left(self):
+        self.cluster.down()
+        self.assertFalse(self.cluster.folder.exists())
+        self.assertEqual(list(Path("/sys/fs/cgroup").glob("**/trainyard-cluster-walk")), [])
+        name = str(self.cluster.folder).encode()
+        left = [folder.name for folder in Path("/proc").glob("[0-9]*") if name in commandline(folder)]
+        self.assertEqual(left, [])
+
     def phase(self, pod):
         return self.kubectl("get", "pod", pod, "-o", "jsonpath={.status.phase}", check=False)
 
@@ -97,6 +106,13 @@ class Walk(unittest.TestCase):
         selector = f"training.kubeflow.org/job-name={JOB}"
         return self.kubectl("get", "pods,services,secrets,configmaps", "-l", selector, "-o", "name") + self.kubectl(
             "get", "secrets", "-o", "name")
+
+
+def commandline(folder):
+    try:
+        return (folder / "cmdline").read_bytes()
+    except OSError:  # it has ended
+        return b""
 
 
 class Lines:

@@ -41,7 +41,7 @@ NOT_RUN = {
         "kubectl apply -k manifests", "kubectl apply -k kustomize/overlays/cpu-demo",
         "kubectl logs -f train-cpu-demo-master-0", "kubectl describe pytorchjob train-cpu-demo",
         "kubectl apply -k kustomize/overlays/shared-storage", "kubectl delete -k kustomize/overlays/cpu-demo")},
-    ("quickstart-cluster.md", "./quickstart                     # builds the programs; any training will do"): "it takes root",
+    ("quickstart-cluster.md", "./cluster up"): "it takes root",
     ("quickstart-cluster.md", "./cluster up --context kind-kind                          # also minikube's, k3d's and k3s's: images by their own commands"):
         "it takes kind",
     ("kustomize.md", "kubectl kustomize kustomize/overlays/cpu-demo | trainyard-operator run -f -"): "it takes kubectl",

@@ -1,6 +1,7 @@
 """A cluster as the rest of this machine sees it."""
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -27,6 +28,8 @@ class Cluster:
 
     def __init__(self, name="trainyard", nodes=3, gpus=2, images=()):
         """`gpus`: that each node but the first pretends to have. `images`: OCI archives that every node is to have."""
+        if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,30}", name):
+            raise ClusterError(f"'{name}' cannot be the name of a cluster: small letters, digits and hyphens can")
         self.name, self._nodes, self._gpus, self._images = name, nodes, gpus, list(images)
         self.folder = Path("/var/tmp") / f"trainyard-cluster-{name}"
 

@@ -3,7 +3,6 @@ import json
 import os
 import socket
 import subprocess
-from pathlib import Path
 
 
 class Refused(Exception):
@@ -91,7 +90,7 @@ def ask(path, do, patience=180, **arguments):
     """The answer. Throws Refused, and OSError where nobody answers."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(patience)
-        connection.connect(_short(path))
+        connection.connect(str(path))
         with connection.makefile("rwb") as lines:
             lines.write(json.dumps({"do": do, **arguments}).encode() + b"\n")
             lines.flush()
@@ -99,9 +98,3 @@ def ask(path, do, patience=180, **arguments):
     if "refused" in answer:
         raise Refused(answer["refused"])
     return answer["answer"]
-
-
-def _short(path):
-    """An address of a socket has at most 108 characters."""
-    path = str(path)
-    return path if len(path) < 100 else os.path.relpath(path, Path.cwd())

@@ -17,7 +17,6 @@ LOADERS = {
 def deliver(context, archives, registry=None):
     """Returns the `images:` entries that overlays need; none where the images keep their names. Throws ClusterError."""
     archives = [str(archive) for archive in archives if archive.name.startswith("trainyard")]
-    must_be_there(context)
     if registry:
         return [push(archive, registry) for archive in archives]
     loader = next((command for prefix, command in LOADERS.items() if context.startswith(prefix)), None)
@@ -30,6 +29,7 @@ def deliver(context, archives, registry=None):
 
 
 def must_be_there(context):
+    """Throws ClusterError where kubectl does not know it."""
     known = run("kubectl", "config", "get-contexts", "--output", "name").split()
     if context not in known:
         raise ClusterError(f"kubectl knows no context '{context}', but {', '.join(known) or 'none at all'}")
