@@ -46,6 +46,10 @@ NOT_RUN = {
         "it takes kind",
     ("kustomize.md", "kubectl kustomize kustomize/overlays/cpu-demo | trainyard-operator run -f -"): "it takes kubectl",
     ("kustomize.md", "kubectl kustomize . | trainyard-operator validate -f -"): "it takes kubectl",
+    ("images.md", "container/build                                   # both, compiled on debian:bookworm-slim: 15 minutes on 2 cores"):
+        "tests/cluster/images_test.py builds them",
+    ("images.md", "skopeo copy oci-archive:build/images/trainyard.tar docker://registry.example/trainyard:0.1.0"):
+        "it takes a registry",
     ("performance.md", "bench/operator/webhook                # 10,000 connections, 1,000 of them with TLS's handshake behind them"):
         "a bench",
     ("storage.md", "aws s3 sync /checkpoints/run-1 s3://bucket/run-1 --exclude '*' --include 'step-*/*'"): "it takes a bucket",

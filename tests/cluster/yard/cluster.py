@@ -238,13 +238,25 @@ def _number(name):
     return int(name.rpartition("-")[2])
 
 
+# What machines and their containers are made of; the last fails in a chroot, where no container can have a root of its own.
+_TRIED = """mount -t tmpfs none /mnt && mkdir /mnt/upper /mnt/work /mnt/both /mnt/old &&
+  mount -t overlay overlay -o lowerdir=/etc,upperdir=/mnt/upper,workdir=/mnt/work /mnt/both &&
+  ip link add try0 type bridge && ip link add try1 type veth && pivot_root /mnt /mnt/old"""
+
+
 def why_not_here():
     """What keeps a cluster from being made on this machine, or None."""
     if os.geteuid() != 0:
         return "namespaces, mounts and cgroups take root: sudo ./cluster up"
-    tried = [*OWN_NAMESPACES, "sh", "-c", "mount -t tmpfs none /mnt && ip link add try0 type bridge && ip link add try1 type veth"]
-    done = subprocess.run(tried, capture_output=True, text=True, timeout=30)
-    return f"this machine does not let namespaces be made: {done.stderr.strip()}" if done.returncode != 0 else None
+    done = subprocess.run([*OWN_NAMESPACES, "sh", "-c", _TRIED], capture_output=True, text=True, timeout=30)
+    if done.returncode != 0:
+        return f"this machine does not let namespaces be made: {done.stderr.strip()}"
+    try:
+        node.make_cgroups("trainyard-try", ["node"])
+        node.remove_cgroups("trainyard-try")
+    except OSError as error:
+        return f"this machine does not let cgroups be made: {error}"
+    return None
 
 
 def find_programs():
