@@ -50,6 +50,8 @@ NOT_RUN = {
         "tests/cluster/images_test.py builds them",
     ("images.md", "skopeo copy oci-archive:build/images/trainyard.tar docker://registry.example/trainyard:0.1.0"):
         "it takes a registry",
+    ("clients.md", "bench/cluster/sdk                       # on a cluster of its own; or --cluster NAME, one that ./cluster --name NAME up has started"):
+        "it takes root, and a package from PyPI",
     ("performance.md", "bench/operator/webhook                # 10,000 connections, 1,000 of them with TLS's handshake behind them"):
         "a bench",
     ("storage.md", "aws s3 sync /checkpoints/run-1 s3://bucket/run-1 --exclude '*' --include 'step-*/*'"): "it takes a bucket",
