@@ -79,8 +79,6 @@ class Kustomize(unittest.TestCase):
             if "train.yaml" in config["data"]:
                 file.write_text(config["data"]["train.yaml"])
                 self.must_pass(TRAINYARD, "config", "check", "--config", file)
-        if job["spec"]["runPolicy"].get("suspend"):
-            return
         wanted = sum(replica["replicas"] for replica in job["spec"]["pytorchReplicaSpecs"].values())
         selector = f"{JOB_LABEL}={job['metadata']['name']}"
         wait_until(f"{wanted} pods of {overlay.name}",

@@ -30,15 +30,15 @@ def settings(**sections):
 class Training:
     """`train-<name>` in the namespace <name>, with its checkpoints on a claim, of a master and `workers` workers.
 
-    patches: JSON patches of the job, after those of the overlay. labels: of the namespace.
+    patches: JSON patches of the job, after those of the overlay. labels: of the namespace. base: what the overlay lies over.
     """
 
-    def __init__(self, cluster, name, train=None, workers=2, patches=(), labels=None, claim=True):
+    def __init__(self, cluster, name, train=None, workers=2, patches=(), labels=None, claim=True, base="kustomize/base"):
         self.cluster, self.namespace, self.name = cluster, name, f"train-{name}"
         self.client = cluster.client()
         self._folder = tempfile.TemporaryDirectory(prefix="trainyard-overlay-")
         self.train, self._workers, self._patches, self._claim = train or TRAIN, workers, list(patches), claim
-        self._labels = labels or {}
+        self._labels, self._base = labels or {}, base
 
     def __enter__(self):
         self.client.apply({"apiVersion": "v1", "kind": "Namespace",
@@ -69,7 +69,7 @@ class Training:
                    *less, *self._patches]
         overlay = {
             "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
-            "namespace": self.namespace, "nameSuffix": f"-{self.namespace}", "resources": [self._relative("kustomize/base")],
+            "namespace": self.namespace, "nameSuffix": f"-{self.namespace}", "resources": [self._relative(self._base)],
             "components": [self._relative("kustomize/components/claim")] if self._claim else [],
             "configMapGenerator": [{"name": "train", "behavior": "merge", "files": ["train.yaml"]}],
             "patches": [{"target": {"kind": "PyTorchJob"}, "patch": json.dumps(patches)}],
