@@ -97,9 +97,11 @@ Run::Run(const config::Loaded& loaded, const World& world)
 }
 
 void Run::go() {
-  if (world_.is_main())
+  if (world_.is_main()) {
     fmt::print("{}", metrics::format_table(
                          "plan", plan_rows(config_, model_config_, *sharded_.engine, *loader_, total_steps_)));
+    std::fflush(stdout);  // into a pod's log before the weights are read, which may take long
+  }
   warn_of_volume();
   resume_or_fill();
   if (progress_.step >= total_steps_) {
