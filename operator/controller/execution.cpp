@@ -210,8 +210,7 @@ void Execution::on_made(const decide::Create& wanted, const Json& object) {
   memory_->refused.erase(wanted.name);
   if (wanted.kind == Kind::Secret) memory_->token_is_there = true;
   if (wanted.kind == Kind::NetworkPolicy) memory_->network_policy_is_there = true;
-  if (wanted.kind == Kind::Pod) memory_->foreign_pods.erase(wanted.name);
-  if (wanted.kind == Kind::Service) memory_->foreign_services.erase(wanted.name);
+  if (decide::ForeignNames* const names = memory_->foreign_names(wanted.kind)) names->erase(wanted.name);
   if (!is_nameable(wanted.kind)) return;
   say(false, fmt::format("SuccessfulCreate{}", event_name_of(wanted.kind)),
       fmt::format("Created {}: {}", lower_case_kind(wanted.kind), wanted.name));
@@ -246,9 +245,8 @@ void Execution::look_who_has(const decide::Create& wanted, ErrorKind error) {
                            self->on_made(wanted, reply.value());
                          } else {
                            self->has_failed_ = true;
-                           if (wanted.kind == Kind::Pod) self->memory_->foreign_pods[wanted.name] = found.deleted;
-                           if (wanted.kind == Kind::Service)
-                             self->memory_->foreign_services[wanted.name] = found.deleted;
+                           if (decide::ForeignNames* const names = self->memory_->foreign_names(wanted.kind))
+                             (*names)[wanted.name] = found.deleted;
                          }
                        } else {
                          self->has_failed_ = true;
@@ -261,7 +259,7 @@ void Execution::look_who_has(const decide::Create& wanted, ErrorKind error) {
 void Execution::look_for_foreign(Kind kind, const std::string& name) {
   hands_.client.call(kube::get(path(kind, name)),
                      [self = shared_from_this(), kind, name](const kube::Result<Json>& reply) {
-                       auto& names = kind == Kind::Pod ? self->memory_->foreign_pods : self->memory_->foreign_services;
+                       decide::ForeignNames& names = *self->memory_->foreign_names(kind);
                        if (!reply && reply.error().kind == ErrorKind::NotFound) {
                          names.erase(name);
                          self->has_news_ = true;

@@ -25,6 +25,12 @@ struct Memory {
   int failures = 0;                       ///< looks in a row that could not be carried out
   std::unordered_set<size_t> said;        ///< hashes of what is said once
 
+  /// Those of pods or of services; null for other kinds, whose names nobody else has.
+  decide::ForeignNames* foreign_names(decide::Kind kind) {
+    if (kind == decide::Kind::Pod) return &foreign_pods;
+    return kind == decide::Kind::Service ? &foreign_services : nullptr;
+  }
+
   /// True the first time.
   bool is_new(const std::string& text) {
     constexpr size_t kMaxSaid = 8192;

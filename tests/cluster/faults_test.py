@@ -161,18 +161,16 @@ class Faults(unittest.TestCase):
         self.assert_as_if_nothing_had_happened(job, 1)
 
     def test_an_api_server_that_restarts_is_not_noticed_by_the_training(self):
-        job = self.training("api")
-        self.cluster.do("kill", "kube-apiserver")
-        pause(5)
-        self.cluster.do("start", "kube-apiserver")
-        self.cluster.wait_until_ready()
-        self.assert_as_if_nothing_had_happened(job, 0)
+        self.train_while_away("api", TRAIN, "kill", "kube-apiserver", 5)
 
     def test_etcd_that_is_away_for_half_a_minute_costs_no_step(self):
-        job = self.training("etcd", SLOW)
-        self.cluster.do("stop", "etcd")
-        pause(30)
-        self.cluster.do("start", "etcd")
+        self.train_while_away("etcd", SLOW, "stop", "etcd", 30)
+
+    def train_while_away(self, name, train, end, program, seconds):
+        job = self.training(name, train)
+        self.cluster.do(end, program)
+        pause(seconds)
+        self.cluster.do("start", program)
         self.cluster.wait_until_ready()
         self.assert_as_if_nothing_had_happened(job, 0)
 

@@ -261,15 +261,14 @@ def why_not_here():
 
 def find_programs():
     """{name: path} of all that the machines run; builds or downloads into the cache what is not there yet."""
-    kubernetes = Path(_path_from(HERE.parent / "operator/kubernetes/build"))
-    runtime = Path(_path_from(HERE / "container_runtime"))
+    kubernetes, coredns, runtime = map(Path, _output_of(HERE / "programs").splitlines())
     parts = ("kubelet", "kube-proxy", "kube-scheduler", "device-plugin", "kubectl")
-    return {**{name: str(kubernetes / name) for name in parts}, "coredns": _path_from(HERE / "coredns"),
+    return {**{name: str(kubernetes / name) for name in parts}, "coredns": str(coredns),
             "containerd": str(runtime / "usr/bin/containerd"), "runc": str(runtime / "usr/sbin/runc"),
             "cni": str(runtime / "usr/lib/cni")}
 
 
-def _path_from(script):
+def _output_of(script):
     done = subprocess.run([script], stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
         raise ClusterError(f"{script.name} failed; it has said why")
@@ -278,4 +277,4 @@ def _path_from(script):
 
 def images():
     """The archives of pause and of this tree's operator and trainer, built where they are not yet: pause.tar, …"""
-    return sorted(Path(_path_from(HERE / "images/build")).glob("*.tar"))
+    return sorted(Path(_output_of(HERE / "images/build")).glob("*.tar"))

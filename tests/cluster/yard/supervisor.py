@@ -33,12 +33,12 @@ COREFILE = """cluster.local in-addr.arpa {
 
 
 class Supervisor(control.Programs):
-    def __init__(self, folder, plane, nodes):
+    def __init__(self, folder, plane, nodes, programs):
         self.folder, self._nodes = folder, nodes
         more = {"kube-scheduler": plane.program("kube-scheduler", [
                     "--kubeconfig", plane.kubeconfig_for("system:kube-scheduler"), "--leader-elect=false",
                     "--bind-address", "127.0.0.1", "--kube-api-qps", 500, "--kube-api-burst", 1000]),
-                "coredns": Process("coredns", [settings(folder)["programs"]["coredns"], "-conf", self._corefile(plane)],
+                "coredns": Process("coredns", [programs["coredns"], "-conf", self._corefile(plane)],
                                    folder / "coredns.log")}
         super().__init__({"etcd": plane.etcd, "kube-apiserver": plane.api_server,
                           "kube-controller-manager": plane.controller_manager, **more})
@@ -99,10 +99,6 @@ def answers(path, command):
     return True
 
 
-def settings(folder):
-    return json.loads((folder / "settings.json").read_text())
-
-
 def admit(client):
     """What the API server may ask of kubelets: logs, exec. Its own certificate is who it is there."""
     client.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
@@ -113,7 +109,7 @@ def admit(client):
 
 
 def main(folder, listener):
-    told = settings(folder)
+    told = json.loads((folder / "settings.json").read_text())
     subprocess.run(["mount", "-t", "proc", "proc", "/proc"], check=True)
     network.make_bridge()
     nodes = range(1, told["nodes"] + 1)
@@ -129,7 +125,7 @@ def main(folder, listener):
         for number in nodes:
             node.describe(folder / addresses.node_name(number), number,
                           {**told, "server": plane.server, "authority": plane.authority})
-        supervisor = Supervisor(folder, plane, nodes)
+        supervisor = Supervisor(folder, plane, nodes, told["programs"])
         supervisor.start_all()
         storage.serve(client, folder / "volumes")
         relay.serve(listener, (addresses.CONTROL, plane.port))
