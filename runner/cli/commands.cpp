@@ -4,6 +4,7 @@ namespace trainyard::cli {
 
 // One a subcommand, each in the file of its name.
 int run_checkpoint(const Arguments& arguments);
+int run_comm_bench(const Arguments& arguments);
 int run_config(const Arguments& arguments);
 int run_evaluate(const Arguments& arguments);
 int run_generate(const Arguments& arguments);
@@ -18,6 +19,7 @@ std::span<const Command> commands() {
       {"evaluate", "loss and perplexity of a model on a file of tokens", run_evaluate},
       {"generate", "continue a text with a trained model", run_generate},
       {"checkpoint", "inspect, verify and export checkpoints", run_checkpoint},
+      {"comm-bench", "how fast the ranks exchange tensors: nccl-tests' table", run_comm_bench},
       {"config", "check, show and document a configuration", run_config},
       {"tokenizer", "encode, decode, and train a small tokenizer", run_tokenizer},
   };

@@ -31,6 +31,8 @@ class Backend {
 
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int world() const = 0;
+  /// As Communicator::transport().
+  [[nodiscard]] virtual std::string transport() const = 0;
 
   virtual void all_gather(const Call& call, std::span<const std::byte> input, std::span<std::byte> output) = 0;
   virtual void reduce_scatter(const Call& call, DType dtype, std::span<const std::byte> input,

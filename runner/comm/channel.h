@@ -33,6 +33,7 @@ struct Notice {
 class Channel {
  public:
   virtual ~Channel() = default;
+  [[nodiscard]] virtual const char* name() const = 0;  ///< for people
 
   /// Begins a message. `payload` is borrowed until flush() has returned.
   virtual void send(const MessageHeader& header, std::span<const std::byte> payload) = 0;

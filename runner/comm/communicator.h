@@ -73,6 +73,8 @@ class Communicator {
   /// messages.
   [[nodiscard]] virtual std::unique_ptr<Communicator> split(int color, std::string name) = 0;
 
+  /// What carries this rank's bytes, for people: "shared memory to rank 1, TCP to ranks 2, 3".
+  [[nodiscard]] virtual std::string transport() const = 0;
   [[nodiscard]] virtual std::chrono::milliseconds timeout() const = 0;
   /// Orderly end: waits for what was issued, at most to the deadline. Afterwards only the destructor may be called.
   virtual void close(std::chrono::steady_clock::time_point deadline) = 0;

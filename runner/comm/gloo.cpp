@@ -27,6 +27,7 @@ class Gloo final : public Backend {
 
   int rank() const override { return mesh_->roster().rank; }
   int world() const override { return mesh_->roster().world(); }
+  std::string transport() const override { return mesh_->transport(); }
 
   void all_gather(const Call& call, std::span<const std::byte> input, std::span<std::byte> output) override {
     copy_bytes(input, slice_of(output, rank(), world()));

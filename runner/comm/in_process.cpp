@@ -23,6 +23,7 @@ class InProcess final : public Backend {
 
   int rank() const override { return rank_; }
   int world() const override { return group_->world(); }
+  std::string transport() const override { return world() == 1 ? "none" : "the memory of one process"; }
 
   void all_gather(const Call& call, std::span<const std::byte> input, std::span<std::byte> output) override {
     const auto posts = group_->meet(roster_, call, {.data = input.data(), .bytes = input.size()});

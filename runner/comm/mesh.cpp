@@ -1,10 +1,12 @@
 #include "comm/mesh.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 
 #include "base/error.h"
 
@@ -39,6 +41,17 @@ struct Mesh::Progress {
   std::optional<int> lost;   ///< a peer that is gone, and how
   std::string how;
 };
+
+std::string Mesh::transport() const {
+  std::map<std::string, std::vector<int>> peers;
+  for (int peer = 0; peer < roster().world(); ++peer)
+    if (const auto& channel = parts_->channels[peer]) peers[channel->name()].push_back(roster().numbers[peer]);
+  std::string text;
+  for (const auto& [name, ranks] : peers)
+    text += fmt::format("{}{} to rank{} {}", text.empty() ? "" : ", ", name, ranks.size() == 1 ? "" : "s",
+                        fmt::join(ranks, ", "));
+  return text.empty() ? "none" : text;
+}
 
 Mesh::~Mesh() {
   leave({});

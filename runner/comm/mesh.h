@@ -82,6 +82,8 @@ class Mesh {
   ~Mesh();
 
   [[nodiscard]] const Roster& roster() const { return parts_->roster; }
+  /// "shared memory to rank 1, TCP to ranks 2, 3".
+  [[nodiscard]] std::string transport() const;
 
   using Outgoing = std::vector<std::optional<std::span<const std::byte>>>;  ///< by rank; none: no message
   /// Returns when all of `outgoing` is sent and all that `sink` expects is taken. Throws PeerError;

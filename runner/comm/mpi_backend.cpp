@@ -91,6 +91,7 @@ class Mpi final : public Backend {
 
   int rank() const override { return roster_.rank; }
   int world() const override { return roster_.world(); }
+  std::string transport() const override { return "Open MPI " + MpiRuntime::version(); }
 
   void all_gather(const Call& call, std::span<const std::byte> input, std::span<std::byte> output) override {
     const int bytes = count_of_bytes(input.size());

@@ -16,6 +16,10 @@ bool MpiRuntime::is_launched() {
   return false;
 }
 
+std::string MpiRuntime::version() {
+  return fmt::format("{}.{}.{}", OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION);
+}
+
 std::shared_ptr<MpiRuntime> MpiRuntime::start() {
   if (!is_launched())
     throw InputError(

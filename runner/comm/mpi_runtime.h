@@ -13,6 +13,9 @@ class MpiRuntime {
   /// True in a process that mpirun (or another PMI launcher) started as one of several ranks.
   static bool is_launched();
 
+  /// Of the library: "4.1.4".
+  static std::string version();
+
   /// Throws InputError where this process was not started by mpirun, or Open MPI cannot be used from threads.
   static std::shared_ptr<MpiRuntime> start();
   ~MpiRuntime();

@@ -27,6 +27,7 @@ class QueuedCommunicator final : public Communicator {
   [[nodiscard]] Work all_to_all(const Tensor& input, Tensor& output, std::string label) override;
   void barrier() override;
   [[nodiscard]] std::unique_ptr<Communicator> split(int color, std::string name) override;
+  [[nodiscard]] std::string transport() const override { return backend_->transport(); }
   [[nodiscard]] std::chrono::milliseconds timeout() const override { return timeout_; }
   void close(std::chrono::steady_clock::time_point deadline) override;
   void on_collective(std::function<void(const CollectiveRecord&)> observer) override {

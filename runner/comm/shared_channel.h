@@ -14,6 +14,7 @@ class SharedChannel final : public Channel {
   /// `peer_ring` is this rank's. `own` must outlive the channel.
   SharedChannel(SharedSegment& own, int own_ring, SharedSegment peer, int peer_ring);
 
+  [[nodiscard]] const char* name() const override { return "shared memory"; }
   void send(const MessageHeader& header, std::span<const std::byte> payload) override;
   bool advance() override;
   [[nodiscard]] bool is_sent() const override { return header_sent_ && sent_ == payload_.size(); }

@@ -25,6 +25,7 @@ class TcpChannel final : public Channel {
   TcpChannel(std::shared_ptr<gloo::transport::Context> context, int peer, size_t chunk_bytes, Doorbell& bell);
   ~TcpChannel() override;
 
+  [[nodiscard]] const char* name() const override { return "TCP"; }
   void send(const MessageHeader& header, std::span<const std::byte> payload) override;
   bool advance() override { return false; }  // gloo's thread does
   [[nodiscard]] bool is_sent() const override { return true; }

@@ -31,6 +31,7 @@ class FaultyCommunicator final : public comm::Communicator {
   [[nodiscard]] comm::Work all_to_all(const Tensor& input, Tensor& output, std::string label) override;
   void barrier() override;
   [[nodiscard]] std::unique_ptr<comm::Communicator> split(int color, std::string name) override;
+  [[nodiscard]] std::string transport() const override { return inner_ ? inner_->transport() : "none: lost"; }
   [[nodiscard]] std::chrono::milliseconds timeout() const override { return timeout_; }
   void close(std::chrono::steady_clock::time_point deadline) override;
   void on_collective(std::function<void(const comm::CollectiveRecord&)> observer) override;
