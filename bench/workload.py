@@ -16,6 +16,16 @@ PYTORCH = ROOT / "build/pytorch"  # a virtual environment
 PACKAGES = ["torch==2.11.0", "transformers==5.17.0", "safetensors", "numpy"]
 
 
+def bench_program(name):
+    """One of bench/CMakeLists.txt, built beside the release."""
+    folder = ROOT / "build/bench"
+    if not (folder / "build.ninja").exists():
+        subprocess.run(["cmake", "--preset", "release", "-B", folder, "-DTRAINYARD_BENCH=ON"],
+                       cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["ninja", "-C", folder, name], check=True, stdout=subprocess.DEVNULL)
+    return folder / "bin" / name
+
+
 def install_pytorch():
     done = PYTORCH / "installed"
     if done.exists() and done.read_text() == str(PACKAGES):
