@@ -106,8 +106,8 @@ int run_generate(const Arguments& arguments) {
 
   fmt::print("{}", prompt);
   TextStream stream(*tokenizer);
-  static_cast<void>(
-      train::generate(*loaded.sharded.model, tokenizer->encode(prompt), sampling, [&](int32_t id) { stream.add(id); }));
+  static_cast<void>(train::generate(models::language_model(*loaded.sharded.model), tokenizer->encode(prompt), sampling,
+                                    [&](int32_t id) { stream.add(id); }));
   fmt::print("\n");
   return 0;
 }

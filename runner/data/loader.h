@@ -4,19 +4,9 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 
-#include "tensor/tensor.h"
+#include "data/batch.h"
 
 namespace trainyard::data {
-
-constexpr int32_t kIgnored = -100;  ///< a target that counts for nothing
-
-/// One rank's rows of one micro-batch, on the CPU. A rank may have none: then rows is 0 and all tensors are empty.
-struct Batch {
-  Tensor input_ids;     ///< [rows, tokens] int32
-  Tensor targets;       ///< [rows, tokens] int32: what position t has to predict; kIgnored = nothing
-  Tensor position_ids;  ///< [rows, tokens] int32, restarting at 0 with each document; undefined: one document a row
-  int64_t valid_tokens = 0;  ///< targets that are not ignored; sum them over ranks and micro-batches for a step's mean
-};
 
 /// This rank's part of one global order of sequences. The order does not depend on the number of ranks, so a run can go
 /// on with another number. Not thread-safe.
@@ -42,8 +32,9 @@ class Loader {
 
   /// Sequences (rows) of a step over all ranks.
   [[nodiscard]] virtual int64_t sequences_per_step() const = 0;
-  /// Tokens of a row.
+  /// Tokens of a row: targets; and of its source where it has one. Where rows differ, their mean.
   [[nodiscard]] virtual int64_t sequence_length() const = 0;
+  [[nodiscard]] virtual int64_t source_length() const { return 0; }
 };
 
 }  // namespace trainyard::data

@@ -29,8 +29,10 @@ class PackedLoader : public Loader {
                 Tensor::empty({rows, sequence_length()}, DType::Int32),
                 {},
                 rows * sequence_length()};
-    for (int64_t row = 0; row < rows; ++row)
-      fill_row(sequences_seen_ + row * options_.place.world + options_.place.rank, row, batch);
+    for (int64_t row = 0; row < rows; ++row) {
+      batch.sequences.push_back(sequences_seen_ + row * options_.place.world + options_.place.rank);
+      fill_row(batch.sequences.back(), row, batch);
+    }
     sequences_seen_ += rows * options_.place.world;
     return batch;
   }

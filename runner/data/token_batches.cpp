@@ -52,8 +52,9 @@ class TokenBatches : public Loader {
     if (micro_ == 0 && (is_run_ || !batch_.input_ids.defined())) batch_ = rank_rows();
     const int64_t rows = batch_.input_ids.size(0), pieces = options_.accumulation_steps;
     const int64_t begin = rows * micro_ / pieces, end = rows * (micro_ + 1) / pieces;
+    Batch batch = part(begin, end - begin);
     if (++micro_ == pieces) micro_ = 0, ++step_;
-    return part(begin, end - begin);
+    return batch;
   }
 
   [[nodiscard]] json state() const override {
@@ -177,9 +178,9 @@ class TokenBatches : public Loader {
   [[nodiscard]] Batch part(int64_t begin, int64_t rows) const {
     Batch out{batch_.input_ids.rows(begin, rows), batch_.targets.rows(begin, rows),
               batch_.position_ids.defined() ? batch_.position_ids.rows(begin, rows) : Tensor(), 0};
-    if (rows > 0)
-      out.valid_tokens = std::ranges::count_if(std::as_const(out.targets).values<int32_t>(),
-                                               [](int32_t id) { return id != kIgnored; });
+    out.valid_tokens = count_valid(out.targets);
+    for (int64_t row = begin; row < begin + rows; ++row)
+      out.sequences.push_back(step_ * rows_ + options_.place.rank + row * options_.place.world);
     return out;
   }
 

@@ -8,9 +8,9 @@ double flops_per_token(const ModelWork& work) {
   return 6.0 * (static_cast<double>(work.matmul_parameters) + attention);
 }
 
-std::optional<double> mfu(double flops_per_token, double tokens_per_second, std::optional<double> peak_flops) {
+std::optional<double> mfu(double flops_per_sample, double samples_per_second, std::optional<double> peak_flops) {
   if (!peak_flops || *peak_flops <= 0) return std::nullopt;
-  return flops_per_token * tokens_per_second / *peak_flops;
+  return flops_per_sample * samples_per_second / *peak_flops;
 }
 
 }  // namespace trainyard::metrics

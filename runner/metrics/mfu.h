@@ -27,6 +27,6 @@ inline constexpr std::string_view kMfuFormula =
 
 /// Model FLOPs utilisation, a fraction. `peak_flops` is that of all ranks together, a second: of the data sheet, or
 /// measured with matrix products on this machine; without one there is no MFU.
-std::optional<double> mfu(double flops_per_token, double tokens_per_second, std::optional<double> peak_flops);
+std::optional<double> mfu(double flops_per_sample, double samples_per_second, std::optional<double> peak_flops);
 
 }  // namespace trainyard::metrics

@@ -182,12 +182,13 @@ int64_t parameter_count(const ModelConfig& c) {
   return c.layers * block + (c.tied_head ? 1 : 2) * c.vocab_size * c.hidden_size + c.hidden_size;
 }
 
-double flops_per_token(const ModelConfig& c, int64_t tokens) {
+double flops_per_row(const ModelConfig& c, const RowLengths& lengths) {
   const int64_t block =
       2 * c.hidden_size * c.head_dim * (c.heads + c.kv_heads) + 3 * c.hidden_size * c.intermediate_size;
   const int64_t matrices = c.layers * block + c.vocab_size * c.hidden_size;
-  return 6.0 * static_cast<double>(matrices) +
-         12.0 * static_cast<double>(c.layers * c.heads * c.head_dim) * static_cast<double>(tokens);
+  const auto tokens = static_cast<double>(lengths.tokens);
+  return tokens *
+         (6.0 * static_cast<double>(matrices) + 12.0 * static_cast<double>(c.layers * c.heads * c.head_dim) * tokens);
 }
 
 std::string_view name_of(Family family) {

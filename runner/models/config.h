@@ -40,10 +40,16 @@ ModelConfig preset(const std::string& name);
 /// All elements of all parameters; a tied head counts once.
 int64_t parameter_count(const ModelConfig& config);
 
-/// Floating-point operations of forward and backward for a token in sequences of `tokens`: 6 · N + 12 · layers · heads
+/// Tokens of a row, as floating-point operations are counted.
+struct RowLengths {
+  int64_t tokens = 0;  ///< targets
+  int64_t source = 0;  ///< of an encoder; 0 where there is none
+};
+
+/// Floating-point operations of forward and backward for one row. Decoders: for each token 6 · N + 12 · layers · heads
 /// · head_dim · tokens, N the matrix parameters (the input embedding only where it is also the head). No causal
 /// halving, as torchtitan counts.
-double flops_per_token(const ModelConfig& config, int64_t tokens);
+double flops_per_row(const ModelConfig& config, const RowLengths& lengths);
 
 std::string_view name_of(Family family);
 

@@ -46,23 +46,24 @@ Decoder::Decoder(const ModelConfig& config, const MakeBlock& make_block)
   if (!config.tied_head) add_child(head_.emplace("lm_head", config.hidden_size, config.vocab_size, init_of(config)));
 }
 
-ops::LossSums Decoder::loss(const Tokens& tokens, float gradient_scale, nn::Tape* tape) {
+ops::LossSums Decoder::loss(const Batch& batch, const Pass& pass) {
   ops::LossSums sums;
-  run_root(tape, [&] {
-    const nn::Variable h = hidden(tokens.input_ids, context_of(tokens), tape);
-    sums = autograd::linear_cross_entropy(h, head(), tokens.targets.reshape({tokens.targets.count()}), gradient_scale);
+  run_root(pass.tape, [&] {
+    const nn::Variable h = hidden(batch.input_ids, context_of(batch), pass.tape);
+    sums =
+        autograd::linear_cross_entropy(h, head(), batch.targets.reshape({batch.targets.count()}), pass.gradient_scale);
   });
   return sums;
 }
 
-Tensor Decoder::logits(const Tokens& tokens) {
+Tensor Decoder::logits(const Batch& batch) {
   Tensor logits;
   run_root(nullptr, [&] {
-    const Tensor h = hidden(tokens.input_ids, context_of(tokens), nullptr).value();
+    const Tensor h = hidden(batch.input_ids, context_of(batch), nullptr).value();
     logits = Tensor::empty({h.size(0), config_.vocab_size}, h.dtype());
     ops::matmul(h, head().value(), logits, {.b = ops::Transpose::Yes});
   });
-  return logits.reshape({tokens.input_ids.size(0), tokens.input_ids.size(1), config_.vocab_size});
+  return logits.reshape({batch.input_ids.size(0), batch.input_ids.size(1), config_.vocab_size});
 }
 
 Tensor Decoder::next_logits(const std::vector<int32_t>& ids, std::vector<nn::KeyValueCache>& caches) {
@@ -100,11 +101,11 @@ nn::Variable Decoder::hidden(const Tensor& input_ids, const nn::DecoderContext& 
   return norm_(h);
 }
 
-nn::DecoderContext Decoder::context_of(const Tokens& tokens) {
-  nn::DecoderContext context{.rows = tokens.input_ids.size(0), .tokens = tokens.input_ids.size(1)};
-  if (tokens.position_ids.defined()) {
-    context.positions = tokens.position_ids.reshape({tokens.position_ids.count()});
-    context.document_starts = starts_of(tokens.position_ids);
+nn::DecoderContext Decoder::context_of(const Batch& batch) {
+  nn::DecoderContext context{.rows = batch.input_ids.size(0), .tokens = batch.input_ids.size(1)};
+  if (batch.position_ids.defined()) {
+    context.positions = batch.position_ids.reshape({batch.position_ids.count()});
+    context.document_starts = starts_of(batch.position_ids);
   } else {
     context.positions = counted_positions(context.rows, context.tokens, 0);
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/language_model.h"
+#include "nn/layers.h"
 
 namespace trainyard::models {
 
@@ -31,8 +32,8 @@ class Decoder : public LanguageModel {
   using MakeBlock = std::function<std::unique_ptr<DecoderBlock>(const ModelConfig& config, int layer)>;
   Decoder(const ModelConfig& config, const MakeBlock& make_block);
 
-  ops::LossSums loss(const Tokens& tokens, float gradient_scale, nn::Tape* tape) override;
-  Tensor logits(const Tokens& tokens) override;
+  ops::LossSums loss(const Batch& batch, const Pass& pass) override;
+  Tensor logits(const Batch& batch) override;
   Tensor next_logits(const std::vector<int32_t>& ids, std::vector<nn::KeyValueCache>& caches) override;
   [[nodiscard]] std::vector<nn::KeyValueCache> new_caches(int64_t capacity) const override;
   [[nodiscard]] std::vector<nn::Module*> blocks() override;
@@ -40,7 +41,7 @@ class Decoder : public LanguageModel {
 
  private:
   nn::Variable hidden(const Tensor& input_ids, const nn::DecoderContext& context, nn::Tape* tape);
-  nn::DecoderContext context_of(const Tokens& tokens);
+  nn::DecoderContext context_of(const Batch& batch);
   const ops::RopeTables& rope_tables(int64_t positions);
   nn::Parameter& head() { return head_ ? head_->weight() : embed_tokens_.weight(); }
 

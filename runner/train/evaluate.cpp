@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "checkpoint/reader.h"
 #include "data/loaders.h"
+#include "models/language_model.h"
 #include "ops/cast.h"
 #include "tensor/safetensors.h"
 #include "train/exchange.h"
@@ -97,7 +98,6 @@ Evaluated evaluate(const Evaluation& evaluation, const World& world) {
                                                               .prefer = data::Prefer::SingleBatch,
                                                               .vocab_size = sharded.model->config().vocab_size});
   const data::Batch batch = loader->next();
-  const models::Tokens tokens{batch.input_ids, batch.targets, batch.position_ids};
   const Answers valid(world.comm, std::array{static_cast<double>(batch.valid_tokens)}, "agree");
   if (valid.sum(0) == 0)
     throw InputError(evaluation.tokens.string() + ": no position has a target, so there is no loss");
@@ -105,10 +105,12 @@ Evaluated evaluate(const Evaluation& evaluation, const World& world) {
   nn::Tape tape;
   sharded.engine->begin_micro_batch(true);
   const ops::LossSums sums =
-      sharded.model->loss(tokens, static_cast<float>(1 / valid.sum(0)), evaluation.gradients ? &tape : nullptr);
+      sharded.model->loss(batch, {static_cast<float>(1 / valid.sum(0)), evaluation.gradients ? &tape : nullptr});
   tape.backward();
   sharded.engine->finish_backward();
-  if (evaluation.dump) dump(evaluation, world, sharded, sharded.model->logits(tokens), loader->sequences_per_step());
+  if (evaluation.dump)
+    dump(evaluation, world, sharded, models::language_model(*sharded.model).logits(batch),
+         loader->sequences_per_step());
 
   const double loss = Answers(world.comm, std::array{sums.loss_sum}, "loss").sum(0) / valid.sum(0);
   return {loss, std::exp(loss), static_cast<int64_t>(valid.sum(0))};

@@ -37,7 +37,7 @@ void Report::step(const StepResult& result, int64_t tokens_so_far) {
       .tokens = tokens_so_far,
       .tokens_per_second = rates.tokens_per_second,
       .samples_per_second = rates.samples_per_second,
-      .mfu = metrics::mfu(workload_.flops_per_token, rates.tokens_per_second, workload_.peak_flops),
+      .mfu = metrics::mfu(workload_.flops_per_row, rates.samples_per_second, workload_.peak_flops),
       .memory_bytes = result.memory_bytes,
       .time = seconds_since_1970()};
   file_.append(record);
@@ -48,7 +48,7 @@ void Report::step(const StepResult& result, int64_t tokens_so_far) {
     const metrics::Rates mean = meter_.since_last_line();
     record.tokens_per_second = mean.tokens_per_second;
     record.samples_per_second = mean.samples_per_second;
-    record.mfu = metrics::mfu(workload_.flops_per_token, mean.tokens_per_second, workload_.peak_flops);
+    record.mfu = metrics::mfu(workload_.flops_per_row, mean.samples_per_second, workload_.peak_flops);
     display_.line(line_.format(record));
   }
   display_.update({result.step, workload_.total_steps, result.loss, rates.tokens_per_second,

@@ -20,7 +20,7 @@ namespace trainyard::train {
 struct Workload {
   int64_t total_steps = 0;
   int64_t sequences_per_step = 0;
-  double flops_per_token = 0;
+  double flops_per_row = 0;
   std::optional<double> peak_flops;  ///< of all ranks together; none: MFU is not given
 };
 

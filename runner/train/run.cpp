@@ -160,10 +160,11 @@ void Run::warn_of_volume() {
 Outcome Run::train() {
   if (world_.is_main()) {
     const double peak = ops::measure_matmul_peak() * world_.comm.world();  // ranks are taken to be alike
-    report_.emplace(config_.metrics,
-                    Workload{total_steps_, loader_->sequences_per_step(),
-                             models::flops_per_token(model_config_, loader_->sequence_length()), peak},
-                    progress_, world_);
+    report_.emplace(
+        config_.metrics,
+        Workload{total_steps_, loader_->sequences_per_step(),
+                 models::flops_per_row(model_config_, {loader_->sequence_length(), loader_->source_length()}), peak},
+        progress_, world_);
     report_->say(fmt::format("mfu: {}; the peak is {:.0f} GFLOP/s, measured in float32 on {} threads a rank",
                              metrics::kMfuFormula, peak / 1e9, ops::threads()));
   }
@@ -172,7 +173,8 @@ Outcome Run::train() {
       {.total_steps = total_steps_,
        .accumulation_steps = config_.training.accumulation_steps,
        .clip_grad_norm = config_.training.clip_grad_norm,
-       .schedule = optim::schedule_of(config_.optimizer, total_steps_)},
+       .schedule = optim::schedule_of(config_.optimizer, total_steps_),
+       .dropout_seed = config_.training.seed},
       {.asked_to_stop = world_.asked_to_stop,
        .on_step =
            [this](const StepResult& result) {
@@ -201,7 +203,7 @@ void Run::save(const Progress& progress) {
 void Run::sample(const char* title) {
   if (config_.sample.prompt.empty() || !tokenizer_) return;
   const auto prompt = tokenizer_->encode(config_.sample.prompt);
-  const auto made = generate(*sharded_.model, prompt,
+  const auto made = generate(models::language_model(*sharded_.model), prompt,
                              {.max_new_tokens = config_.sample.max_new_tokens,
                               .temperature = config_.sample.temperature,
                               .top_p = config_.sample.top_p,

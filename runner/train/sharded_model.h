@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "models/language_model.h"
+#include "models/model.h"
 #include "shard/engine.h"
 #include "shard/mesh.h"
 
@@ -11,7 +11,7 @@ namespace trainyard::train {
 
 /// A model and what holds its parameters. The weights are undefined until fill().
 struct ShardedModel {
-  std::unique_ptr<models::LanguageModel> model;
+  std::unique_ptr<models::Model> model;
   std::unique_ptr<shard::Mesh> mesh;
   std::unique_ptr<shard::Engine> engine;
 };

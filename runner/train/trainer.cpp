@@ -60,7 +60,7 @@ double Trainer::forward_backward(const std::vector<data::Batch>& micro_batches, 
     parts_.engine.begin_micro_batch(&batch == &micro_batches.back());
     {
       const metrics::TraceSpan span("forward", "forward");
-      loss_sum += parts_.model.loss({batch.input_ids, batch.targets, batch.position_ids}, scale, &tape).loss_sum;
+      loss_sum += parts_.model.loss(batch, {scale, &tape, plan_.dropout_seed}).loss_sum;
     }
     const metrics::TraceSpan span("backward", "backward");
     tape.backward();

@@ -6,7 +6,7 @@
 
 #include "comm/communicator.h"
 #include "data/loader.h"
-#include "models/language_model.h"
+#include "models/model.h"
 #include "optim/adamw.h"
 #include "optim/schedule.h"
 #include "shard/engine.h"
@@ -32,7 +32,7 @@ struct StepResult {
 /// What a run is made of. All of it outlives the trainer; one thread.
 struct Parts {
   comm::Communicator& world;
-  models::LanguageModel& model;
+  models::Model& model;
   shard::Engine& engine;
   optim::AdamW& optimizer;
   data::Loader& loader;
@@ -43,6 +43,7 @@ struct Plan {
   int64_t accumulation_steps = 1;
   double clip_grad_norm = 1;  ///< 0: none
   optim::Schedule schedule;
+  uint64_t dropout_seed = 0;  ///< of the masks of models that drop values while they train
 };
 
 /// What the loop asks and tells on its way. All ranks get the same results, in the same order.

@@ -7,7 +7,7 @@
 
 namespace trainyard::test {
 
-models::Tokens ParityCase::batch() const {
+data::Batch ParityCase::batch() const {
   return {golden.read("input_ids"), golden.read("targets"),
           golden.has("position_ids") ? golden.read("position_ids") : Tensor()};
 }

@@ -18,7 +18,7 @@ struct ParityCase {
   nlohmann::json expected;  ///< golden.json
 
   /// The first batch.
-  [[nodiscard]] models::Tokens batch() const;
+  [[nodiscard]] data::Batch batch() const;
 };
 
 /// The decoders of the reference data.

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "autograd/functions.h"
-#include "models/language_model.h"
+#include "models/model.h"
 #include "nn/init.h"
 #include "support/faulty_communicator.h"
 #include "support/ranks.h"
@@ -30,7 +30,7 @@ models::ModelConfig odd_model() {  // nothing here divides by 2, 3 or 4
           .tied_head = true};
 }
 
-models::Tokens rows_of(int64_t rows, int rank, int world) {
+data::Batch rows_of(int64_t rows, int rank, int world) {
   std::vector<int32_t> ids, targets;
   int64_t mine = 0;
   for (int64_t row = rank; row < rows; row += world, ++mine) {
@@ -39,7 +39,7 @@ models::Tokens rows_of(int64_t rows, int rank, int world) {
       targets.push_back(static_cast<int32_t>((row * 7 + (t + 1) * 5) % 37));
     }
   }
-  return {Tensor::from<int32_t>(ids, {mine, 11}), Tensor::from<int32_t>(targets, {mine, 11}), {}};
+  return {Tensor::from<int32_t>(ids, {mine, 11}), Tensor::from<int32_t>(targets, {mine, 11})};
 }
 
 struct Shape3 {
@@ -80,7 +80,7 @@ Seen step_of(comm::Communicator& comm, Shape3 size, const Setting& setting) {
       // Micro-batch m of a rank is every micro_batches-th of its rows.
       seen.loss_sum += model
                            ->loss(rows_of(8, comm.rank() + micro * comm.world(), comm.world() * setting.micro_batches),
-                                  1.0F / 88, &tape)
+                                  {1.0F / 88, &tape})
                            .loss_sum;
       tape.backward();
     }

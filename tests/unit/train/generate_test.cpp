@@ -21,7 +21,7 @@ std::vector<double> frequencies(const Tensor& logits, double temperature, double
   return counts;
 }
 
-std::unique_ptr<models::LanguageModel> small_model() {
+std::unique_ptr<models::Model> small_model() {
   auto model = models::build({.family = models::Family::Qwen3,
                               .vocab_size = 19,
                               .hidden_size = 8,
@@ -64,22 +64,24 @@ TEST_CASE("draw: top_p keeps the likeliest tokens that reach it, and at least on
 }
 
 TEST_CASE("generate: equal seeds give equal texts, ids stay in the tokenizer's, and a stop ends", "[train]") {
-  const auto model = small_model();
+  const auto built = small_model();
+  models::LanguageModel& model = models::language_model(*built);
   const std::vector<int32_t> prompt{1, 2, 3};
   Sampling sampling{.max_new_tokens = 10, .temperature = 5, .top_p = 1, .seed = 3, .vocab_size = 6};
-  const auto first = generate(*model, prompt, sampling);
+  const auto first = generate(model, prompt, sampling);
   CHECK(first.size() == 10);
-  CHECK(first == generate(*model, prompt, sampling));
+  CHECK(first == generate(model, prompt, sampling));
   CHECK(*std::ranges::max_element(first) < 6);
   sampling.stop = first[4];
-  CHECK(generate(*model, prompt, sampling).size() <= 4);
+  CHECK(generate(model, prompt, sampling).size() <= 4);
 }
 
 TEST_CASE("generate: refuses what the model has no place for", "[train]") {
-  const auto model = small_model();
-  CHECK_THROWS_WITH(generate(*model, {}, {}), Catch::Contains("the prompt is empty"));
-  CHECK_THROWS_WITH(generate(*model, std::vector<int32_t>{19}, {.max_new_tokens = 1}), Catch::Contains("token id 19"));
-  CHECK_THROWS_WITH(generate(*model, std::vector<int32_t>{1}, {.max_new_tokens = 16}), Catch::Contains("16 positions"));
+  const auto built = small_model();
+  models::LanguageModel& model = models::language_model(*built);
+  CHECK_THROWS_WITH(generate(model, {}, {}), Catch::Contains("the prompt is empty"));
+  CHECK_THROWS_WITH(generate(model, std::vector<int32_t>{19}, {.max_new_tokens = 1}), Catch::Contains("token id 19"));
+  CHECK_THROWS_WITH(generate(model, std::vector<int32_t>{1}, {.max_new_tokens = 16}), Catch::Contains("16 positions"));
 }
 
 }  // namespace trainyard::train

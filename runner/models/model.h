@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "data/batch.h"
+#include "models/config.h"
+#include "nn/module.h"
+#include "ops/cross_entropy.h"
+
+namespace trainyard::models {
+
+using data::Batch;
+
+/// How a batch goes through a model.
+struct Pass {
+  float gradient_scale = 1;                   ///< backward() adds the gradient of loss_sum · gradient_scale
+  nn::Tape* tape = nullptr;                   ///< null: no backward follows
+  std::optional<uint64_t> dropout_seed = {};  ///< none, as everywhere but in training: nothing is dropped
+};
+
+/// What a training loop asks of any model. Knows nothing of ranks.
+class Model : public nn::Module {
+ public:
+  using Module::Module;
+
+  /// The loss in float32, summed over the batch's valid targets (cross-entropies with the natural logarithm). With a
+  /// tape: backward() then adds to every parameter's gradient. Throws InputError where the batch lacks what the model
+  /// needs.
+  virtual ops::LossSums loss(const Batch& batch, const Pass& pass) = 0;
+
+  /// The repeated blocks, first to last: the units of sharding and of recomputation.
+  [[nodiscard]] virtual std::vector<nn::Module*> blocks() = 0;
+  [[nodiscard]] virtual const ModelConfig& config() const = 0;
+};
+
+/// The model that `config` describes, its parameters without memory yet.
+std::unique_ptr<Model> build(const ModelConfig& config);
+
+}  // namespace trainyard::models
