@@ -114,6 +114,7 @@ comm::Settings comm_settings(const config::Comm& comm, const rendezvous::Members
 
 void run_as_rank(const rendezvous::Place& place, const SessionSettings& settings, const Body& body) {
   const rendezvous::SignalWatch signals;
+  const auto start = std::chrono::steady_clock::now();
   if (place.world == 1) return run_alone(place, settings.comm, signals, body);
   std::shared_ptr<comm::MpiRuntime> mpi;
   if (is_over_mpi(place, settings.comm)) mpi = comm::MpiRuntime::start();
@@ -125,6 +126,7 @@ void run_as_rank(const rendezvous::Place& place, const SessionSettings& settings
     body({.comm = *communicator,
           .store = membership.store(),
           .local_world = place.local_world,
+          .meeting = std::chrono::steady_clock::now() - start,
           .generation = place.generation,
           .job = job_digest(),
           .verbose = place.verbose,

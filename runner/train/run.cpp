@@ -50,6 +50,7 @@ class Run {
   [[nodiscard]] std::string saved() const;
   void sample(const char* title);
   void say(const std::string& line);
+  void say_who_met();
   void warn_of_volume();
 
   const config::Config& config_;
@@ -97,6 +98,7 @@ Run::Run(const config::Loaded& loaded, const World& world)
 }
 
 void Run::go() {
+  say_who_met();
   if (world_.is_main()) {
     fmt::print("{}", metrics::format_table(
                          "plan", plan_rows(config_, model_config_, *sharded_.engine, *loader_, total_steps_)));
@@ -149,6 +151,14 @@ void Run::fill_fresh() {
   } else {
     fill_from_hugging_face(sharded_, config_.model.init_from);
   }
+}
+
+/// The rank that came last waited for nobody: its time is what the meeting itself takes.
+void Run::say_who_met() {
+  const int ranks = world_.comm.world();
+  if (ranks == 1) return;
+  const double shortest = Answers(world_.comm, std::array{world_.meeting.count()}, "meeting").min(0);
+  say(fmt::format("{} ranks met, {:.2f} s after the last of them had started", ranks, shortest));
 }
 
 /// Where nothing else keeps the checkpoints, who trains should know before a pod is lost.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -17,6 +18,7 @@ struct World {
   comm::Communicator& comm;
   rendezvous::Store& store;
   int local_world = 1;                                  ///< ranks on this host
+  std::chrono::duration<double> meeting{0};             ///< from this rank's start until it could reach all others
   int64_t generation = 0;                               ///< of the gang
   std::string job;                                      ///< a digest of the job's token; "" without one
   bool verbose = false;                                 ///< a log line for each collective
