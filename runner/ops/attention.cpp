@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "metrics/trace.h"
@@ -23,6 +24,28 @@ void require_sizes(std::string_view op, const AttentionShape& shape, const Atten
                     options.q_offset));
   if (options.document_starts.defined() && !options.causal)
     throw std::invalid_argument(fmt::format("{}: document starts are for causal attention only", op));
+  if (options.bias.defined() && shape.heads != shape.kv_heads)
+    throw std::invalid_argument(
+        fmt::format("{}: a bias takes as many KV heads as heads, not {} and {}", op, shape.kv_heads, shape.heads));
+}
+
+Shape bias_shape(const AttentionShape& shape) {
+  return {shape.heads, std::max<int64_t>(shape.q_tokens + shape.kv_tokens - 1, 0)};
+}
+
+void require_options(std::string_view op, const AttentionShape& shape, const AttentionOptions& options) {
+  if (options.document_starts.defined()) {
+    require(op, "document_starts", options.document_starts, {shape.batch * shape.q_tokens}, DType::Int32);
+    require_indices(op, "document_starts", options.document_starts, shape.kv_tokens + 1);
+  }
+  if (options.key_lengths.defined()) {
+    require(op, "key_lengths", options.key_lengths, {shape.batch}, DType::Int32);
+    require_indices(op, "key_lengths", options.key_lengths, shape.kv_tokens + 1);
+  }
+  if (options.bias.defined()) require(op, "bias", options.bias, bias_shape(shape), DType::Float32);
+  if (options.dropout.rate == 0) return;
+  require_dropout(op, options.dropout);
+  require_count(op, "dropout.sequences", options.dropout.sequences, shape.batch);
 }
 
 void require_inputs(std::string_view op, const AttentionSaved& saved, const AttentionShape& shape,
@@ -36,9 +59,7 @@ void require_inputs(std::string_view op, const AttentionSaved& saved, const Atte
   require(op, "v", saved.v, keys, saved.q.dtype());
   require(op, "out", saved.out, queries, saved.q.dtype());
   require(op, "lse", saved.lse, {shape.batch, shape.heads, shape.q_tokens}, DType::Float32);
-  if (!options.document_starts.defined()) return;
-  require(op, "document_starts", options.document_starts, {queries[0]}, DType::Int32);
-  require_indices(op, "document_starts", options.document_starts, shape.kv_tokens + 1);
+  require_options(op, shape, options);
 }
 
 }  // namespace
@@ -58,6 +79,8 @@ void attention_backward(const Tensor& dout, const AttentionSaved& saved, const A
   require("attention_backward", "dq", gradients.dq, saved.q.shape(), saved.q.dtype());
   require("attention_backward", "dk", gradients.dk, saved.k.shape(), saved.q.dtype());
   require("attention_backward", "dv", gradients.dv, saved.k.shape(), saved.q.dtype());
+  if (options.bias.defined())
+    require("attention_backward", "dbias", gradients.dbias, options.bias.shape(), DType::Float32);
   cpu::attention_backward(dout, saved, shape, options, gradients);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "ops/dropout.h"
 #include "tensor/tensor.h"
 
 namespace trainyard::ops {
@@ -20,6 +21,13 @@ struct AttentionOptions {
   /// Packed documents: [batch * q_tokens] int32, for each query the index in its row of its document's first key;
   /// keys before it are hidden. Undefined: the whole row is one document. Only with `causal`.
   Tensor document_starts;
+  /// Padding: [batch] int32, the number of keys of each row that are visible at all. Undefined: kv_tokens.
+  Tensor key_lengths;
+  /// Added to the scores, by distance: [heads, q_tokens + kv_tokens - 1] float32, the same for each row. Query i and
+  /// key j take element j - i + q_tokens - 1. Undefined: none. Only with kv_heads = heads.
+  Tensor bias;
+  /// Of the probabilities: token t of the mask is head · 2³² + q_offset + i, its column j. Rate 0: none.
+  Dropout dropout;
 };
 
 /// Softmax attention in blocks (FlashAttention-2, Dao 2023): no tokens × tokens matrix is ever kept, blocks that the
@@ -39,6 +47,7 @@ struct AttentionSaved {
 struct AttentionGradients {
   Tensor dq;      ///< like q
   Tensor dk, dv;  ///< like k and v
+  Tensor dbias;   ///< like options.bias; undefined where that is
 };
 
 /// Gradients, written, not added; none may overlap dout. Recomputes the probabilities block by block from lse.

@@ -50,4 +50,11 @@ void require_indices(std::string_view op, std::string_view name, const Tensor& i
       throw std::invalid_argument(fmt::format("{}: {}[{}] is {}, outside 0 to {}", op, name, i, values[i], limit - 1));
 }
 
+void require_dropout(std::string_view op, const Dropout& dropout) {
+  if (!(dropout.rate >= 0 && dropout.rate < 1))
+    throw std::invalid_argument(
+        fmt::format("{}: a dropout rate of {}; from 0 to below 1 is possible", op, dropout.rate));
+  require(op, "sequences", dropout.sequences, {dropout.sequences.count()}, DType::Int64);
+}
+
 }  // namespace trainyard::ops

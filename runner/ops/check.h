@@ -3,6 +3,7 @@
 #include <optional>
 #include <string_view>
 
+#include "ops/dropout.h"
 #include "tensor/tensor.h"
 
 // Preconditions of the ops, checked in release builds too. Each throws std::invalid_argument, with the op, the tensor's
@@ -19,5 +20,8 @@ void require_floating(std::string_view op, std::string_view name, const Tensor& 
 /// int32 values within [0, limit), or equal to `allowed`; the message names the first that is not.
 void require_indices(std::string_view op, std::string_view name, const Tensor& indices, int64_t limit,
                      std::optional<int32_t> allowed = std::nullopt);
+
+/// A rate in [0, 1), and the numbers of the rows.
+void require_dropout(std::string_view op, const Dropout& dropout);
 
 }  // namespace trainyard::ops

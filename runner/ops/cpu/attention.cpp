@@ -74,8 +74,10 @@ class Forward {
         out_(out.data<float>()),
         lse_(lse.data<float>()),
         shape_(shape),
+        bias_(options.bias.defined() ? options.bias.data<float>() : nullptr),
         scale_(options.scale),
-        visibility_(shape, options) {}
+        visibility_(shape, options),
+        dropout_(options) {}
 
   void run() {
     const int64_t blocks = (shape_.q_tokens + kQueryBlock - 1) / kQueryBlock;
@@ -109,8 +111,10 @@ class Forward {
       block.columns = keys.size();
       sgemm({.m = queries.size(), .n = keys.size(), .k = s.head_dim, .alpha = scale_}, {q.at(queries.begin), q.stride},
             {k.at(key), k.stride, Transpose::Yes}, {scores, kScoreStride});
+      if (bias_) add_bias(scores, bias_at(bias_, s, head % s.heads, queries.begin, key), queries.size(), keys.size());
       columns.set(visibility_, row, queries, keys);
       softmax_block(block);
+      if (dropout_.drops()) dropout_.apply(scores, row, head % s.heads, queries, keys);
       sgemm({.m = queries.size(), .n = s.head_dim, .k = keys.size(), .beta = key == visible.begin ? 0.0F : 1.0F},
             {scores, kScoreStride}, {v.at(key), v.stride}, {block.out, out.stride});
     }
@@ -129,8 +133,10 @@ class Forward {
   const float *q_, *k_, *v_;
   float *out_, *lse_;
   const AttentionShape& shape_;
+  const float* bias_;
   float scale_;
   Visibility visibility_;
+  BlockDropout dropout_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/parallel.h"
 #include "ops/cpu/simd.h"
+#include "ops/scale.h"
 
 namespace trainyard::ops::cpu {
 namespace {
@@ -69,8 +70,14 @@ class Backward {
         dk_(gradients.dk.data<float>()),
         dv_(gradients.dv.data<float>()),
         shape_(shape),
+        bias_(options.bias.defined() ? options.bias.data<float>() : nullptr),
         scale_(options.scale),
-        visibility_(shape, options) {}
+        visibility_(shape, options),
+        dropout_(options) {
+    if (!bias_) return;
+    dbias_ = gradients.dbias;
+    row_dbias_ = Tensor::zeros({shape.batch, dbias_.size(0), dbias_.size(1)}, DType::Float32);
+  }
 
   void run() {
     parallel_for(shape_.batch * shape_.kv_heads, 1, [&](int64_t begin, int64_t end) {
@@ -79,6 +86,7 @@ class Backward {
       for (int64_t unit = begin; unit < end; ++unit)
         add_kv_head(unit / shape_.kv_heads, unit % shape_.kv_heads, scratch);
     });
+    if (bias_) sum_bias_gradients();
   }
 
  private:
@@ -87,7 +95,7 @@ class Backward {
     Head<const float> q, out, dout, k, v;
     Head<float> dq, dk, dv;
     const float* lse;
-    int64_t row;
+    int64_t row, head;
   };
 
   [[nodiscard]] Heads heads_of(int64_t row, int64_t kv_head, int64_t head) const {
@@ -103,7 +111,8 @@ class Backward {
             .dk = of_key(dk_),
             .dv = of_key(dv_),
             .lse = lse_ + (row * s.heads + head) * s.q_tokens,
-            .row = row};
+            .row = row,
+            .head = head};
   }
 
   void add_kv_head(int64_t row, int64_t kv_head, Scratch& scratch) {
@@ -138,8 +147,15 @@ class Backward {
 
     sgemm({.m = rows, .n = columns, .k = head_dim, .alpha = scale_}, q, transposed(k), scores);
     sgemm({.m = rows, .n = columns, .k = head_dim}, dout, transposed(v), dscores);
+    if (bias_) add_bias(scores.data, bias_at(bias_, shape_, at.head, queries.begin, keys.begin), rows, columns);
+    if (dropout_.drops()) dropout_.apply(dscores.data, at.row, at.head, queries, keys);
     gradient_block({scores.data, dscores.data, scratch.columns.begin.data(), scratch.columns.end.data(),
                     at.lse + queries.begin, scratch.delta.data(), rows, columns});
+    if (bias_) {
+      float* const dbias = row_dbias_.data<float>() + at.row * dbias_.count();
+      add_to_bias(dscores.data, bias_at(dbias, shape_, at.head, queries.begin, keys.begin), rows, columns);
+    }
+    if (dropout_.drops()) dropout_.apply(scores.data, at.row, at.head, queries, keys);
     sgemm({.m = columns, .n = head_dim, .k = rows, .beta = 1}, transposed(scores), dout,
           {at.dv.at(keys.begin), at.dv.stride});
     sgemm({.m = columns, .n = head_dim, .k = rows, .alpha = scale_, .beta = 1}, transposed(dscores), q,
@@ -148,11 +164,23 @@ class Backward {
           {at.dq.at(queries.begin), at.dq.stride});
   }
 
+  /// Each row has sums of its own until here, so that the order of the addends is the same for any number of threads.
+  void sum_bias_gradients() {
+    set_zero(dbias_);
+    for (int64_t row = 0; row < shape_.batch; ++row) {
+      const Tensor of_row = row_dbias_.rows(row, 1).reshape(dbias_.shape());
+      cpu::add_to(dbias_, of_row);
+    }
+  }
+
   const float *dout_, *q_, *k_, *v_, *out_, *lse_;
   float *dq_, *dk_, *dv_;
   const AttentionShape& shape_;
+  const float* bias_;
   float scale_;
   Visibility visibility_;
+  BlockDropout dropout_;
+  Tensor dbias_, row_dbias_;  // [heads, span], and the same for each row
 };
 
 Tensor float_like(const Tensor& tensor) {
@@ -164,16 +192,22 @@ Tensor float_like(const Tensor& tensor) {
 void attention_backward(const Tensor& dout, const AttentionSaved& saved, const AttentionShape& shape,
                         const AttentionOptions& options, AttentionGradients& gradients) {
   if (saved.q.dtype() == DType::Float32) return Backward(dout, saved, shape, options, gradients).run();
+  const bool has_bias = options.bias.defined();
+  if (has_bias) set_zero(gradients.dbias);
   for (int64_t row = 0; row < shape.batch; ++row) {
     const AttentionRow at(shape, options, row);
     const Tensor q = in_float(at.queries(saved.q)), k = in_float(at.keys(saved.k)), v = in_float(at.keys(saved.v));
     const Tensor out = in_float(at.queries(saved.out)), lse = saved.lse.rows(row, 1);
-    AttentionGradients in_row{.dq = float_like(q), .dk = float_like(k), .dv = float_like(v)};
+    AttentionGradients in_row{.dq = float_like(q),
+                              .dk = float_like(k),
+                              .dv = float_like(v),
+                              .dbias = has_bias ? float_like(gradients.dbias) : Tensor()};
     Backward(in_float(at.queries(dout)), {q, k, v, out, lse}, at.shape, at.options, in_row).run();
     Tensor dq = at.queries(gradients.dq), dk = at.keys(gradients.dk), dv = at.keys(gradients.dv);
     cast(in_row.dq, dq);
     cast(in_row.dk, dk);
     cast(in_row.dv, dv);
+    if (has_bias) add_to(gradients.dbias, in_row.dbias);
   }
 }
 

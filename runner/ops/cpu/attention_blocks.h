@@ -25,11 +25,13 @@ class Visibility {
   Visibility(const AttentionShape& shape, const AttentionOptions& options)
       : shape_(shape),
         options_(options),
-        starts_(options.document_starts.defined() ? options.document_starts.data<int32_t>() : nullptr) {}
+        starts_(options.document_starts.defined() ? options.document_starts.data<int32_t>() : nullptr),
+        lengths_(options.key_lengths.defined() ? options.key_lengths.data<int32_t>() : nullptr) {}
 
   [[nodiscard]] Range keys_of(int64_t row, int64_t query) const {
     const int64_t begin = starts_ ? starts_[row * shape_.q_tokens + query] : 0;
-    const int64_t end = options_.causal ? std::min(options_.q_offset + query + 1, shape_.kv_tokens) : shape_.kv_tokens;
+    const int64_t keys = lengths_ ? lengths_[row] : shape_.kv_tokens;
+    const int64_t end = options_.causal ? std::min(options_.q_offset + query + 1, keys) : keys;
     return {begin, std::max(begin, end)};
   }
 
@@ -46,7 +48,7 @@ class Visibility {
  private:
   const AttentionShape& shape_;
   const AttentionOptions& options_;
-  const int32_t* starts_;
+  const int32_t *starts_, *lengths_;
 };
 
 /// The columns of a block of keys that each of its queries sees.
@@ -82,6 +84,32 @@ TRAINYARD_INLINE MaskedRow mask_row(float* row, int64_t begin, int64_t end, int6
   return {row + first, last - first};
 }
 
+/// scores[row, column] += bias by the distance of key and query. `bias` is at the block's first query and first key;
+/// the next query's lies one element before.
+void add_bias(float* scores, const float* bias, int64_t rows, int64_t columns);
+
+/// The way back: bias += scores' gradients, summed along the diagonals.
+void add_to_bias(const float* gradients, float* bias, int64_t rows, int64_t columns);
+
+/// The element of a [heads, span] bias that a query and a key of a head take.
+template <typename T>
+T* bias_at(T* bias, const AttentionShape& shape, int64_t head, int64_t query, int64_t key) {
+  return bias + head * (shape.q_tokens + shape.kv_tokens - 1) + key - query + shape.q_tokens - 1;
+}
+
+/// The dropout of a block's probabilities: its values times 0 or 1 / (1 - rate).
+class BlockDropout {
+ public:
+  explicit BlockDropout(const AttentionOptions& options) : options_(options) {}
+  [[nodiscard]] bool drops() const { return options_.dropout.rate > 0; }
+
+  /// `values` [queries, keys], kScoreStride apart; `head` counts within a row of the batch.
+  void apply(float* values, int64_t row, int64_t head, Range queries, Range keys) const;
+
+ private:
+  const AttentionOptions& options_;
+};
+
 /// One row of a batch as a batch of one. bfloat16 is computed row by row in float32, so that the converted copies are
 /// of one row at a time.
 struct AttentionRow {
@@ -93,6 +121,8 @@ struct AttentionRow {
       : shape(whole), options(whole_options), row(index) {
     shape.batch = 1;
     if (options.document_starts.defined()) options.document_starts = queries(options.document_starts);
+    if (options.key_lengths.defined()) options.key_lengths = options.key_lengths.rows(row, 1);
+    if (options.dropout.rate > 0) options.dropout.sequences = options.dropout.sequences.rows(row, 1);
   }
 
   [[nodiscard]] Tensor queries(const Tensor& all) const { return all.rows(row * shape.q_tokens, shape.q_tokens); }

@@ -1,8 +1,10 @@
 #pragma once
 
+#include "ops/activation.h"
 #include "ops/adamw.h"
 #include "ops/attention.h"
 #include "ops/cross_entropy.h"
+#include "ops/dropout.h"
 #include "ops/matmul.h"
 #include "ops/rms_norm.h"
 #include "ops/rope.h"
@@ -11,6 +13,8 @@
 // ops/<op>.cpp checks and chooses the device; another device has a file like this one.
 namespace trainyard::ops::cpu {
 
+void activation(Activation f, const Tensor& x, Tensor& y);
+void activation_backward(Activation f, const Tensor& dy, const Tensor& x, Tensor& dx);
 void add(const Tensor& a, const Tensor& b, Tensor& out);
 void add_to(Tensor& total, const Tensor& addend);
 void adamw_step(Tensor& param, const Tensor& grad, Tensor& m, Tensor& v, const AdamWStep& step);
@@ -20,12 +24,16 @@ void attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attentio
 void attention_backward(const Tensor& dout, const AttentionSaved& saved, const AttentionShape& shape,
                         const AttentionOptions& options, AttentionGradients& gradients);
 void cast(const Tensor& from, Tensor& to);
+void dropout(const Tensor& x, const Dropout& dropout, Tensor& y);
 void embedding(const Tensor& ids, const Tensor& table, Tensor& out);
 void embedding_backward(const Tensor& dout, const Tensor& ids, Tensor& dtable);
 /// `gradients` null: the loss alone.
 LossSums linear_cross_entropy(const Tensor& h, const Tensor& w, const Tensor& targets, LossGradients* gradients,
                               Tensor* token_loss);
 void matmul(const Tensor& a, const Tensor& b, Tensor& c, MatmulOptions options);
+void multiply(const Tensor& a, const Tensor& b, Tensor& y);
+void relative_bias(const Tensor& buckets, const Tensor& table, Tensor& bias);
+void relative_bias_backward(const Tensor& dbias, const Tensor& buckets, Tensor& dtable);
 void add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& weight, float eps, Tensor& sum, Tensor& y,
                   Tensor& rstd);
 void rms_norm(const Tensor& x, const Tensor& weight, float eps, Tensor& y, Tensor& rstd);

@@ -16,7 +16,7 @@ namespace {
 using Values = std::vector<double>;
 
 struct Inputs {
-  Values q, k, v;
+  Values q, k, v, bias = {};
 };
 
 struct Case {
@@ -25,6 +25,9 @@ struct Case {
   bool causal = true;
   int64_t q_offset = 0;
   std::vector<int32_t> document_starts = {};
+  std::vector<int32_t> key_lengths = {};
+  bool bias = false;
+  float dropout = 0;
 };
 
 /// Documents that begin at every multiple of `length` in each row.
@@ -50,25 +53,54 @@ const std::vector<Case>& cases() {
       {"more queries than keys", {1, 80, 30, 2, 1, 8}},
       {"short documents", {2, 150, 150, 2, 1, 16}, true, 0, documents(2, 150, 7)},
       {"documents longer than a key block", {1, 700, 700, 1, 1, 8}, true, 0, documents(1, 700, 290)},
+      {"padded keys", {3, 70, 300, 2, 1, 16}, false, 0, {}, {300, 5, 0}},
+      {"padded keys, causal", {2, 70, 70, 2, 2, 16}, true, 0, {}, {70, 9}},
+      {"a bias, past a key block", {2, 90, 300, 3, 3, 12}, false, 0, {}, {300, 261}, true},
+      {"a causal bias", {2, 70, 70, 2, 2, 16}, true, 0, {}, {}, true},
+      {"a bias for one query with a KV cache", {1, 1, 300, 2, 2, 16}, true, 299, {}, {}, true},
+      {"a bias and dropout, past a key block", {2, 70, 280, 2, 2, 16}, false, 0, {}, {280, 270}, true, 0.3F},
+      {"causal dropout, GQA", {2, 70, 70, 4, 2, 8}, true, 0, {}, {}, false, 0.1F},
       {"a query that its document start hides from all", {1, 4, 4, 1, 1, 4}, true, 0, {0, 3, 2, 0}},
   };
   return all;
 }
 
+float scale_of(const Case& c) {
+  return 1 / std::sqrt(static_cast<float>(c.shape.head_dim));
+}
+
 AttentionOptions options_of(const Case& c) {
-  AttentionOptions options{.scale = 1 / std::sqrt(static_cast<float>(c.shape.head_dim)),
-                           .causal = c.causal,
-                           .q_offset = c.q_offset,
-                           .document_starts = {}};
+  AttentionOptions options{.scale = scale_of(c), .causal = c.causal, .q_offset = c.q_offset, .document_starts = {}};
   if (!c.document_starts.empty()) options.document_starts = int_tensor(c.document_starts);
+  if (!c.key_lengths.empty()) options.key_lengths = int_tensor(c.key_lengths);
+  if (c.bias)
+    options.bias = random_tensor({c.shape.heads, c.shape.q_tokens + c.shape.kv_tokens - 1}, DType::Float32, 9);
+  std::vector<int64_t> sequences;
+  for (int64_t row = 0; row < c.shape.batch; ++row) sequences.push_back(100 + 7 * row);
+  if (c.dropout > 0) options.dropout = {c.dropout, 42, Tensor::from<int64_t>(sequences, {c.shape.batch})};
   return options;
 }
 
 bool is_visible(const Case& c, int64_t row, int64_t query, int64_t key) {
+  if (!c.key_lengths.empty() && key >= c.key_lengths[static_cast<size_t>(row)]) return false;
   if (!c.causal) return true;
   const int64_t start =
       c.document_starts.empty() ? 0 : c.document_starts[static_cast<size_t>(row * c.shape.q_tokens + query)];
   return start <= key && key <= c.q_offset + query;
+}
+
+int64_t bias_index(const AttentionShape& s, int64_t head, int64_t query, int64_t key) {
+  return head * (s.q_tokens + s.kv_tokens - 1) + key - query + s.q_tokens - 1;
+}
+
+/// What dropout multiplies a query's probabilities by: the mask of a tensor with one row for each (head, query).
+Values kept(const Case& c, int64_t row, int64_t head, int64_t query) {
+  Values factors(static_cast<size_t>(c.shape.kv_tokens), 1);
+  if (c.dropout == 0) return factors;
+  const uint64_t token = static_cast<uint64_t>(head) << 32U | static_cast<uint64_t>(c.q_offset + query);
+  for (int64_t key = 0; key < c.shape.kv_tokens; ++key)
+    factors[static_cast<size_t>(key)] = dropout_factor(c.dropout, {42, 100 + 7 * row, token, key});
+  return factors;
 }
 
 /// Probabilities of one query over all keys, 0 where hidden; lse comes back in `lse`.
@@ -83,7 +115,8 @@ Values probabilities(const Case& c, const Inputs& in, int64_t row, int64_t head,
     for (int64_t i = 0; i < s.head_dim; ++i)
       dot += in.q[((row * s.q_tokens + query) * s.heads + head) * s.head_dim + i] *
              in.k[((row * s.kv_tokens + key) * s.kv_heads + kv_head) * s.head_dim + i];
-    total += p[static_cast<size_t>(key)] = std::exp(dot * static_cast<double>(options_of(c).scale));
+    const double bias = in.bias.empty() ? 0 : in.bias[static_cast<size_t>(bias_index(s, head, query, key))];
+    total += p[static_cast<size_t>(key)] = std::exp(dot * static_cast<double>(scale_of(c)) + bias);
   }
   lse = std::log(total);
   for (double& value : p) value = total == 0 ? 0 : value / total;
@@ -91,18 +124,19 @@ Values probabilities(const Case& c, const Inputs& in, int64_t row, int64_t head,
 }
 
 struct Expected {
-  Values out, lse, dq, dk, dv;
+  Values out, lse, dq, dk, dv, dbias;
 };
 
 Expected reference(const Case& c, const Inputs& in, const Values& dout) {
   const AttentionShape& s = c.shape;
-  const double scale = static_cast<double>(options_of(c).scale);
-  Expected e{Values(in.q.size()), {}, Values(in.q.size()), Values(in.k.size()), Values(in.v.size())};
+  const double scale = static_cast<double>(scale_of(c));
+  Expected e{Values(in.q.size()),   {}, Values(in.q.size()), Values(in.k.size()), Values(in.v.size()),
+             Values(in.bias.size())};
   for (int64_t row = 0; row < s.batch; ++row)
     for (int64_t head = 0; head < s.heads; ++head)
       for (int64_t query = 0; query < s.q_tokens; ++query) {
         e.lse.push_back(0);
-        const Values p = probabilities(c, in, row, head, query, e.lse.back());
+        const Values p = probabilities(c, in, row, head, query, e.lse.back()), keep = kept(c, row, head, query);
         const int64_t q_at = ((row * s.q_tokens + query) * s.heads + head) * s.head_dim;
         const auto key_at = [&](int64_t key) {
           return ((row * s.kv_tokens + key) * s.kv_heads + head / (s.heads / s.kv_heads)) * s.head_dim;
@@ -111,12 +145,14 @@ Expected reference(const Case& c, const Inputs& in, const Values& dout) {
         double delta = 0;
         for (int64_t key = 0; key < s.kv_tokens; ++key) {
           for (int64_t i = 0; i < s.head_dim; ++i) {
-            e.out[q_at + i] += p[key] * in.v[key_at(key) + i];
-            e.dv[key_at(key) + i] += p[key] * dout[q_at + i];
-            dp[key] += dout[q_at + i] * in.v[key_at(key) + i];
+            e.out[q_at + i] += p[key] * keep[key] * in.v[key_at(key) + i];
+            e.dv[key_at(key) + i] += p[key] * keep[key] * dout[q_at + i];
+            dp[key] += keep[key] * dout[q_at + i] * in.v[key_at(key) + i];
           }
           delta += p[key] * dp[key];
         }
+        for (int64_t key = 0; key < s.kv_tokens && c.bias; ++key)
+          e.dbias[bias_index(s, head, query, key)] += p[key] * (dp[key] - delta);
         for (int64_t key = 0; key < s.kv_tokens; ++key)
           for (int64_t i = 0; i < s.head_dim; ++i) {
             e.dq[q_at + i] += scale * p[key] * (dp[key] - delta) * in.k[key_at(key) + i];
@@ -155,13 +191,17 @@ TEST_CASE("attention: output, lse and gradients equal the double-precision loop"
   const Case c = cases()[GENERATE(range(size_t{0}, cases().size()))];
   CAPTURE(c.name);
   Tensors t(c.shape, dtype, device);
-  const Expected expected = reference(c, t.inputs(), in_double(t.dout));
+  Inputs inputs = t.inputs();
+  if (c.bias) inputs.bias = in_double(options_of(c).bias);
+  const Expected expected = reference(c, inputs, in_double(t.dout));
   for_thread_counts([&] {
     ops::attention(t.q, t.k, t.v, c.shape, options_of(c), t.out, t.lse);
     CHECK(relative_error(t.out, expected.out) < tolerance(dtype));
     CHECK(relative_error(t.lse, expected.lse) < tolerance(dtype));
-    const ops::AttentionGradients gradients = gradients_like(t);
+    ops::AttentionGradients gradients = gradients_like(t);
+    if (c.bias) gradients.dbias = random_tensor(options_of(c).bias.shape(), DType::Float32, 8);
     ops::attention_backward(t.dout, t.saved(), c.shape, options_of(c), gradients);
+    if (c.bias) CHECK(relative_error(gradients.dbias, expected.dbias) < tolerance(dtype));
     CHECK(relative_error(gradients.dq, expected.dq) < tolerance(dtype));
     CHECK(relative_error(gradients.dk, expected.dk) < tolerance(dtype));
     CHECK(relative_error(gradients.dv, expected.dv) < tolerance(dtype));
@@ -169,9 +209,11 @@ TEST_CASE("attention: output, lse and gradients equal the double-precision loop"
 }
 
 TEST_CASE("attention: the reference used here is the derivative of its output", "[ops]") {
-  const Case c{"GQA with documents", {1, 5, 5, 2, 1, 3}, true, 0, {0, 0, 2, 2, 2}};
+  const Case c = GENERATE(Case{"GQA with documents", {1, 5, 5, 2, 1, 3}, true, 0, {0, 0, 2, 2, 2}},
+                          Case{"bias and dropout", {1, 4, 5, 2, 2, 3}, false, 0, {}, {4}, true, 0.4F});
   const Tensors t(c.shape, DType::Float32);
-  const Inputs in = t.inputs();
+  Inputs in = t.inputs();
+  if (c.bias) in.bias = in_double(options_of(c).bias);
   const Values dout = in_double(t.dout);
   const auto objective = [&](const Inputs& at) {
     const Expected e = reference(c, at, dout);
@@ -183,20 +225,27 @@ TEST_CASE("attention: the reference used here is the derivative of its output", 
   for (size_t i = 0; i < in.q.size(); ++i)
     CHECK(e.dq[i] == Approx(difference_quotient(
                                 [&](const Values& q) {
-                                  return objective({q, in.k, in.v});
+                                  return objective({q, in.k, in.v, in.bias});
                                 },
                                 in.q, i))
                          .margin(1e-8));
+  for (size_t i = 0; i < in.bias.size(); ++i)
+    CHECK(e.dbias[i] == Approx(difference_quotient(
+                                   [&](const Values& bias) {
+                                     return objective({in.q, in.k, in.v, bias});
+                                   },
+                                   in.bias, i))
+                            .margin(1e-8));
   for (size_t i = 0; i < in.k.size(); ++i) {
     CHECK(e.dk[i] == Approx(difference_quotient(
                                 [&](const Values& k) {
-                                  return objective({in.q, k, in.v});
+                                  return objective({in.q, k, in.v, in.bias});
                                 },
                                 in.k, i))
                          .margin(1e-8));
     CHECK(e.dv[i] == Approx(difference_quotient(
                                 [&](const Values& v) {
-                                  return objective({in.q, in.k, v});
+                                  return objective({in.q, in.k, v, in.bias});
                                 },
                                 in.v, i))
                          .margin(1e-8));
@@ -205,19 +254,22 @@ TEST_CASE("attention: the reference used here is the derivative of its output", 
 
 TEST_CASE("attention: any number of threads gives the same bits", "[ops]") {
   const DType dtype = GENERATE(from_range(floating_dtypes()));
-  const Case c{"", {2, 200, 200, 4, 2, 32}};
+  const Case c = GENERATE(Case{"GQA", {2, 200, 200, 4, 2, 32}},
+                          Case{"bias and dropout", {2, 200, 200, 2, 2, 32}, true, 0, {}, {200, 77}, true, 0.1F});
   std::vector<Tensors> seen;
   std::vector<ops::AttentionGradients> gradients;
   for_thread_counts([&] {
     Tensors& t = seen.emplace_back(c.shape, dtype);
     ops::attention(t.q, t.k, t.v, c.shape, options_of(c), t.out, t.lse);
     gradients.push_back(gradients_like(t));
+    gradients.back().dbias = Tensor::empty({c.shape.heads, 399}, DType::Float32);
     ops::attention_backward(t.dout, t.saved(), c.shape, options_of(c), gradients.back());
   });
   CHECK(same_bits(seen[0].out, seen[1].out));
   CHECK(same_bits(gradients[0].dq, gradients[1].dq));
   CHECK(same_bits(gradients[0].dk, gradients[1].dk));
   CHECK(same_bits(gradients[0].dv, gradients[1].dv));
+  if (c.bias) CHECK(same_bits(gradients[0].dbias, gradients[1].dbias));
 }
 
 TEST_CASE("attention: large scores do not overflow; a NaN key shows in the queries that see it", "[ops]") {
@@ -246,6 +298,12 @@ TEST_CASE("attention: heads that do not divide and starts without causality are 
   const AttentionOptions far{.document_starts = int_tensor({0, 0, 9, 0})};
   CHECK_THROWS_WITH(ops::attention(t.q, t.k, t.v, {1, 4, 4, 2, 1, 8}, far, t.out, t.lse),
                     Catch::Contains("document_starts[2] is 9"));
+  const AttentionOptions biased{.bias = Tensor::zeros({2, 7}, DType::Float32)};
+  CHECK_THROWS_WITH(ops::attention(t.q, t.k, t.v, {1, 4, 4, 2, 1, 8}, biased, t.out, t.lse),
+                    Catch::Contains("as many KV heads as heads"));
+  const AttentionOptions longer{.key_lengths = int_tensor({5})};
+  CHECK_THROWS_WITH(ops::attention(t.q, t.k, t.v, {1, 4, 4, 2, 1, 8}, longer, t.out, t.lse),
+                    Catch::Contains("key_lengths[0] is 5"));
 }
 
 }  // namespace trainyard

@@ -77,6 +77,23 @@ void for_thread_counts(const std::function<void()>& body) {
   ops::set_threads(before);
 }
 
+double dropout_factor(float rate, const DropoutPlace& place) {
+  const auto mix = [](uint64_t z) {
+    z += 0x9e3779b97f4a7c15ULL;
+    z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27U)) * 0x94d049bb133111ebULL;
+    return z ^ (z >> 31U);
+  };
+  const uint64_t stream = mix(mix(place.seed ^ mix(static_cast<uint64_t>(place.sequence))) + place.token);
+  uint32_t u =
+      (static_cast<uint32_t>(place.column) + static_cast<uint32_t>(stream)) ^ static_cast<uint32_t>(stream >> 32U);
+  u = (u ^ (u >> 16U)) * 0x7feb352dU;
+  u = (u ^ (u >> 15U)) * 0x846ca68bU;
+  u ^= u >> 16U;
+  const double kept = 1 - static_cast<double>(rate);
+  return static_cast<double>(u) < std::floor(static_cast<double>(rate) * 0x1.0p32) ? 0 : 1 / kept;
+}
+
 bool same_bits(const Tensor& a, const Tensor& b) {
   return a.dtype() == b.dtype() && a.count() == b.count() &&
          (a.count() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0);

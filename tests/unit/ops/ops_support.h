@@ -37,6 +37,17 @@ double difference_quotient(const std::function<double(const std::vector<double>&
 /// Runs `body` with the calling thread's ops on one thread, then on three; puts the old number back.
 void for_thread_counts(const std::function<void()>& body);
 
+/// The place of one random number of ops/dropout.h.
+struct DropoutPlace {
+  uint64_t seed;
+  int64_t sequence;
+  uint64_t token;
+  int64_t column;
+};
+
+/// The factor of the value at that place, 0 or 1 / (1 - rate), by the formula in ops/dropout.h.
+double dropout_factor(float rate, const DropoutPlace& place);
+
 bool same_bits(const Tensor& a, const Tensor& b);
 
 }  // namespace trainyard::test

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "ops/cpu/simd.h"
+#include "ops/dropout.h"
+
+// The generator of ops/dropout.h.
+namespace trainyard::ops::cpu {
+
+inline uint64_t mix_bits(uint64_t z) {
+  z += 0x9e3779b97f4a7c15ULL;
+  z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9ULL;
+  z = (z ^ (z >> 27U)) * 0x94d049bb133111ebULL;
+  return z ^ (z >> 31U);
+}
+
+/// One token's random numbers, by column.
+struct DropoutStream {
+  uint32_t low, high;
+
+  DropoutStream(uint64_t seed, int64_t sequence, uint64_t token) {
+    const uint64_t stream = mix_bits(mix_bits(seed ^ mix_bits(static_cast<uint64_t>(sequence))) + token);
+    low = static_cast<uint32_t>(stream), high = static_cast<uint32_t>(stream >> 32U);
+  }
+};
+
+TRAINYARD_INLINE uint32_t dropout_bits(DropoutStream stream, uint32_t column) {
+  uint32_t u = (column + stream.low) ^ stream.high;
+  u = (u ^ (u >> 16U)) * 0x7feb352dU;
+  u = (u ^ (u >> 15U)) * 0x846ca68bU;
+  return u ^ (u >> 16U);
+}
+
+struct DropoutRate {
+  uint32_t threshold;  ///< dropped below
+  float scale;         ///< of what is kept
+
+  explicit DropoutRate(float rate)
+      : threshold(static_cast<uint32_t>(static_cast<double>(rate) * 0x1.0p32)), scale(1.0F / (1.0F - rate)) {}
+};
+
+}  // namespace trainyard::ops::cpu

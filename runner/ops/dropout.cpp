@@ -1,0 +1,24 @@
+#include "ops/dropout.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "metrics/trace.h"
+#include "ops/check.h"
+#include "ops/cpu/kernels.h"
+
+namespace trainyard::ops {
+
+void dropout(const Tensor& x, const Dropout& dropout, Tensor& y) {
+  const metrics::TraceSpan span("dropout", "op");
+  require_floating("dropout", "x", x);
+  require_rank("dropout", "x", x, 2);
+  require("dropout", "y", y, x.shape(), x.dtype());
+  require_dropout("dropout", dropout);
+  if (const int64_t rows = dropout.sequences.count(); rows == 0 ? x.size(0) != 0 : x.size(0) % rows != 0)
+    throw std::invalid_argument(fmt::format("dropout: {} tokens are not {} rows of equal length", x.size(0), rows));
+  cpu::dropout(x, dropout, y);
+}
+
+}  // namespace trainyard::ops

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "tensor/tensor.h"
+
+namespace trainyard::ops {
+
+/// y = a · b, element by element; all of one shape and dtype, float32 or bfloat16; y may be a or b.
+/// Throws std::invalid_argument otherwise.
+void multiply(const Tensor& a, const Tensor& b, Tensor& y);
+
+}  // namespace trainyard::ops
