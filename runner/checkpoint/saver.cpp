@@ -123,17 +123,20 @@ SaveResult Saver::save(const Snapshot& snapshot) {
   return conclude(outcome, paths, snapshot.step, std::chrono::duration<double>(Clock::now() - begin).count());
 }
 
+bool Saver::writes_for_holders(const Snapshot& snapshot) const {
+  const auto first = std::ranges::find_if(group_.members,
+                                          [&](int member) { return std::ranges::count(snapshot.holders, member) > 0; });
+  return first == group_.members.end() || *first == options_.rank;
+}
+
 json Saver::write_own(const Snapshot& snapshot, const Paths& paths) {
   try {
     disk_->create_folders(paths.temporary);
-    std::vector<StoredFile> files =
-        write_shards(*disk_, paths.temporary, Kind::Model, options_.rank, snapshot.model, leads());
-    for (const StoredFile& file :
-         write_shards(*disk_, paths.temporary, Kind::Optimizer, options_.rank, snapshot.optimizer, leads()))
-      files.push_back(file);
     json listed = json::array();
-    for (const StoredFile& file : files)
-      listed.push_back({{"name", file.name}, {"bytes", file.bytes}, {"checksum", file.checksum}});
+    for (const auto& [kind, shards] : {std::pair(Kind::Model, &snapshot.model), {Kind::Optimizer, &snapshot.optimizer}})
+      if (writes_for_holders(snapshot))
+        for (const StoredFile& file : write_shards(*disk_, paths.temporary, kind, options_.rank, *shards))
+          listed.push_back({{"name", file.name}, {"bytes", file.bytes}, {"checksum", file.checksum}});
     return {{"files", std::move(listed)}, {"state", snapshot.rank_state}};
   } catch (const std::exception& error) {
     return {{"error", reason_of(error)}};

@@ -56,6 +56,7 @@ class Saver {
   void claim_folder();
   void remove_leftovers();
   [[nodiscard]] Paths paths_of(int64_t step);
+  [[nodiscard]] bool writes_for_holders(const Snapshot& snapshot) const;
   [[nodiscard]] nlohmann::json write_own(const Snapshot& snapshot, const Paths& paths);
   [[nodiscard]] nlohmann::json commit_if_leading(const Snapshot& snapshot, const Paths& paths);
   [[nodiscard]] Manifest collect(const Snapshot& snapshot, const Paths& paths);

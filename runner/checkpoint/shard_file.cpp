@@ -91,17 +91,13 @@ void check_rows(StoredTensor& tensor, bool everything) {
 
 }  // namespace
 
-bool is_whole(const Shard& shard) {
-  return rows_of(shard) == shard.global_shape[0];
-}
-
 std::vector<StoredFile> write_shards(Disk& disk, const std::filesystem::path& folder, Kind kind, int rank,
-                                     std::span<const Shard> shards, bool writes_copies) {
+                                     std::span<const Shard> shards) {
   std::vector<const Shard*> written;
   for (const Shard& shard : shards) {
     check(shard);
     const bool is_empty = !shard.local.defined() || shard.local.count() == 0;
-    if (!is_empty && (writes_copies || !is_whole(shard))) written.push_back(&shard);
+    if (!is_empty) written.push_back(&shard);
   }
   if (written.empty()) return {};
   const auto path = folder / shard_file_name(kind == Kind::Model ? "model" : "optim", rank);

@@ -10,16 +10,13 @@
 
 namespace trainyard::checkpoint {
 
-/// True where `shard` is all of a tensor: a copy, which one rank of a folder writes for all.
-bool is_whole(const Shard& shard);
-
 /// Writes what `rank` holds of `shards` as one durable file in `folder`: safetensors with the metadata
 /// DCP_SHARDING_INFO = {name: {"saved_offsets": [row_offset, 0, …]}} of PyTorch's distributed checkpoints, which
-/// torch.distributed.checkpoint.HuggingFaceStorageReader reads. `writes_copies`: this rank also writes whole tensors.
+/// torch.distributed.checkpoint.HuggingFaceStorageReader reads.
 /// Nothing to write gives no file and no entry.
 /// Throws std::filesystem::filesystem_error; std::invalid_argument for a shard whose rows do not fit its global shape.
 std::vector<StoredFile> write_shards(Disk& disk, const std::filesystem::path& folder, Kind kind, int rank,
-                                     std::span<const Shard> shards, bool writes_copies);
+                                     std::span<const Shard> shards);
 
 /// What each file of `files` in `folder` holds, put together by tensor: the tensors of `shards` in their order, found
 /// by reading the headers back. `everything`: the rows must cover each tensor without gap.

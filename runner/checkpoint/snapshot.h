@@ -12,7 +12,6 @@ namespace trainyard::checkpoint {
 
 /// What one rank holds of one tensor: rows [row_offset, row_offset + local.size(0)) of dim 0.
 /// Every rank names every tensor, in the same order, also where its part is empty (an undefined `local` is empty too).
-/// A tensor that a rank holds whole is a copy and is written once for each folder.
 struct Shard {
   std::string name;
   Shape global_shape;  ///< one dimension or more
@@ -25,6 +24,9 @@ struct Shard {
 /// Hugging Face config.json) and "tokenizer_files" (paths), which an export writes beside the weights.
 struct Snapshot {
   int64_t step = 0;
+  /// Ranks that hold the same rows as this one, itself among them: copies of a model. The first of a folder's ranks
+  /// writes for all. Empty: nobody else holds them.
+  std::vector<int> holders = {};
   std::vector<Shard> model;                         ///< by Hugging Face name: "model.layers.0.self_attn.q_proj.weight"
   std::vector<Shard> optimizer;                     ///< "adam.m.<model name>", "adam.v.<model name>"
   nlohmann::json state = nlohmann::json::object();  ///< the same on every rank: schedule, loader, configuration

@@ -126,6 +126,7 @@ void run_as_rank(const rendezvous::Place& place, const SessionSettings& settings
     body({.comm = *communicator,
           .store = membership.store(),
           .local_world = place.local_world,
+          .local_rank = place.local_rank,
           .meeting = std::chrono::steady_clock::now() - start,
           .generation = place.generation,
           .job = job_digest(),

@@ -79,7 +79,8 @@ class Communicator {
   /// Orderly end: waits for what was issued, at most to the deadline. Afterwards only the destructor may be called.
   virtual void close(std::chrono::steady_clock::time_point deadline) = 0;
 
-  /// Called on the communicator's thread after each collective; null stops it. Set while nothing is in flight.
+  /// Called on the communicator's thread after each collective; null stops it. Set while nothing is in flight. What is
+  /// split() off afterwards has the same observer, called on a thread of its own.
   virtual void on_collective(std::function<void(const CollectiveRecord&)> observer) = 0;
 };
 

@@ -116,7 +116,9 @@ std::unique_ptr<Communicator> QueuedCommunicator::split(int color, std::string n
   const std::vector<int> members = members_of(color, name);
   std::unique_ptr<Backend> part;
   issue("split", name, 0, [&](const Call& call) { part = backend_->split(call, members, name); }).wait();
-  return std::make_unique<QueuedCommunicator>(std::move(part), timeout_, std::move(name));
+  auto made = std::make_unique<QueuedCommunicator>(std::move(part), timeout_, std::move(name));
+  made->observer_ = observer_;
+  return made;
 }
 
 void QueuedCommunicator::close(Clock::time_point deadline) {

@@ -19,8 +19,6 @@ struct NotOffered {
   const char* instead;
 };
 constexpr NotOffered kNotOffered[] = {
-    {"parallel.strategy", "hybrid_shard", "use full_shard"},
-    {"parallel.strategy", "hybrid_shard_zero2", "use shard_grad_op"},
     {"activation_checkpointing.mode", "selective", "use full"},
     {"activation_checkpointing.mode", "every_n", "use full"},
     {"checkpoint.async", "true", "leave it out"},
@@ -36,10 +34,6 @@ void check_offered(const Loaded& loaded) {
   for (const NotOffered& each : kNotOffered)
     if (format_value(find_key(each.key)->get(loaded.config)) == each.value)
       throw InputError(fmt::format("{}, which this build does not offer yet; {}", is(loaded, each.key), each.instead));
-  // The shards of a smaller group would need copies of the model to be kept equal: that is hybrid sharding.
-  if (loaded.config.parallel.replicate != 1)
-    throw InputError(fmt::format("{}; this build does not offer replicas of a sharded model yet; use 1",
-                                 is(loaded, "parallel.replicate")));
 }
 
 std::vector<std::string> given(const Loaded& loaded, std::initializer_list<const char*> text_keys) {
@@ -69,7 +63,9 @@ void check_data(const Loaded& loaded) {
 
 void check_parallel(const Loaded& loaded) {
   const Parallel& parallel = loaded.config.parallel;
-  if (parallel.shard == 0) throw InputError(is(loaded, "parallel.shard") + "; use 1 or more, or -1 for all");
+  for (const char* const key : {"parallel.shard", "parallel.replicate"})
+    if (std::get<int64_t>(find_key(key)->get(loaded.config)) == 0)
+      throw InputError(is(loaded, key) + "; use 1 or more, or -1 for the rest");
   if (parallel.strategy == Strategy::NoShard && parallel.shard > 1)
     throw InputError(
         fmt::format("{}, but parallel.strategy is no_shard ({}); leave parallel.shard out, or use full_shard",
@@ -92,13 +88,6 @@ void check_line(const Loaded& loaded) {
   }
 }
 
-std::string divisors(int world) {
-  std::string list;
-  for (int divisor = 1; divisor <= world; ++divisor)
-    if (world % divisor == 0) list += fmt::format("{}, ", divisor);
-  return list;
-}
-
 }  // namespace
 
 void check(const Loaded& loaded) {
@@ -110,19 +99,6 @@ void check(const Loaded& loaded) {
   check_checkpoint(loaded);
   check_line(loaded);
   check_offered(loaded);
-}
-
-void check_world(const Loaded& loaded, int world) {
-  const Parallel& parallel = loaded.config.parallel;
-  if (parallel.shard == -1 || parallel.strategy == Strategy::NoShard) return;
-  if (world % parallel.shard != 0)
-    throw InputError(fmt::format("{}, but {} process{} started; use {}or -1 for all", is(loaded, "parallel.shard"),
-                                 world, world == 1 ? " was" : "es were", divisors(world)));
-  if (parallel.shard * parallel.replicate != world)
-    throw InputError(
-        fmt::format("{}, but {} processes were started, which makes {} copies of the model; this build offers one: use "
-                    "{}, or -1 for all",
-                    is(loaded, "parallel.shard"), world, world / parallel.shard, world));
 }
 
 }  // namespace trainyard::config

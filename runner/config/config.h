@@ -61,8 +61,8 @@ struct Optimizer {
 
 struct Parallel {
   Strategy strategy = Strategy::FullShard;
-  int64_t shard = -1;  ///< ranks that share one copy; -1 = all
-  int64_t replicate = 1;
+  int64_t shard = -1;      ///< ranks that share one copy; -1 = the rest
+  int64_t replicate = -1;  ///< copies; both -1: as the strategy says
   Precision param_dtype = Precision::Float32;
   Precision reduce_dtype = Precision::Float32;
   int64_t prefetch = 1;  ///< groups gathered ahead; 0 = none

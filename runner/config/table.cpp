@@ -88,9 +88,10 @@ void add_parallel(std::vector<Key>& table) {
   key("strategy", &Parallel::strategy, kAny,
       "What is sharded: full_shard parameters, gradients and optimizer state; shard_grad_op the last two; no_shard "
       "nothing (DDP); hybrid_* shard inside a node and replicate between nodes.");
-  key("shard", &Parallel::shard, between(-1, kRanks), "Ranks that share one copy of the model; -1: all.");
-  key("replicate", &Parallel::replicate, between(1, kRanks),
-      "Copies of the model; shard × replicate is the number of ranks.");
+  key("shard", &Parallel::shard, between(-1, kRanks), "Ranks that share one copy of the model; -1: the rest.");
+  key("replicate", &Parallel::replicate, between(-1, kRanks),
+      "Copies of the model; shard × replicate is the number of ranks. -1: the rest. Both -1: one copy in all, with "
+      "no_shard one a rank, with hybrid_* one a node.");
   key("param_dtype", &Parallel::param_dtype, kAny,
       "Type of gathered parameters and of the computation. Shards and optimizer state stay fp32.");
   key("reduce_dtype", &Parallel::reduce_dtype, kAny, "Type in which gradients are summed over ranks.");

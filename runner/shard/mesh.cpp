@@ -18,7 +18,8 @@ std::unique_ptr<comm::Communicator> dimension(comm::Communicator& world, int siz
 
 }  // namespace
 
-Mesh::Mesh(comm::Communicator& world, int replicate, int shard) : world_(&world) {
+Mesh::Mesh(comm::Communicator& world, MeshSize size) : world_(&world) {
+  const auto [replicate, shard] = size;
   if (replicate < 1 || shard < 1 || replicate * shard != world.world())
     throw std::invalid_argument(
         fmt::format("mesh: replicate {} × shard {} is not the world of {}", replicate, shard, world.world()));
@@ -26,6 +27,17 @@ Mesh::Mesh(comm::Communicator& world, int replicate, int shard) : world_(&world)
   own_replicate_ = dimension(world, replicate, world.rank() % shard, "replicate");
   shard_ = own_shard_ ? own_shard_.get() : &world;
   replicate_ = own_replicate_ ? own_replicate_.get() : &world;
+}
+
+std::vector<int> Mesh::holders() const {
+  std::vector<int> ranks;
+  for (int rank = shard_->rank(); rank < world_->world(); rank += shard_->world()) ranks.push_back(rank);
+  return ranks;
+}
+
+void Mesh::close(std::chrono::steady_clock::time_point deadline) {
+  for (comm::Communicator* const own : {own_shard_.get(), own_replicate_.get()})
+    if (own) own->close(deadline);
 }
 
 }  // namespace trainyard::shard

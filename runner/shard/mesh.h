@@ -1,10 +1,17 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <vector>
 
 #include "comm/communicator.h"
 
 namespace trainyard::shard {
+
+/// How a world is laid out; replicate × shard is its size.
+struct MeshSize {
+  int replicate = 1, shard = 1;
+};
 
 /// The world as replicate × shard: ranks of one shard group (neighbours in number, so of one host where possible) split
 /// every parameter between them; ranks at the same place of different shard groups hold the same rows.
@@ -13,11 +20,17 @@ class Mesh {
  public:
   /// Collective over `world`, which must outlive the mesh. Throws std::invalid_argument where replicate × shard is not
   /// its size.
-  Mesh(comm::Communicator& world, int replicate, int shard);
+  Mesh(comm::Communicator& world, MeshSize size);
 
   [[nodiscard]] comm::Communicator& world() const { return *world_; }
   [[nodiscard]] comm::Communicator& shard() const { return *shard_; }
   [[nodiscard]] comm::Communicator& replicate() const { return *replicate_; }
+
+  /// The ranks that hold the same rows as this one, itself among them, ascending.
+  [[nodiscard]] std::vector<int> holders() const;
+
+  /// Orderly end, before the world's: waits for the other ranks, at most to the deadline. Nothing is used afterwards.
+  void close(std::chrono::steady_clock::time_point deadline);
 
  private:
   comm::Communicator* world_;

@@ -24,12 +24,13 @@ std::string local_shapes(Shape shape, int world) {
 
 std::string group_text(const shard::Group& group, const shard::Mesh& mesh) {
   const int world = mesh.shard().world();
+  const char* const placement = mesh.replicate().world() > 1 ? "(Replicate(), Shard(0))" : "Shard(0)";
   std::string text =
       fmt::format("group {}: {} parameters\n", group.label(), with_thousands(group.layout().whole_elements));
   for (const shard::Piece& piece : group.layout().pieces) {
     const Shape& shape = piece.parameter->shape();
     text += fmt::format("  {:<48} {:>16}  {}\n", piece.parameter->name(), to_string(shape),
-                        world > 1 ? "Shard(0)  local " + local_shapes(shape, world) : "Replicate()");
+                        world > 1 ? fmt::format("{}  local {}", placement, local_shapes(shape, world)) : "Replicate()");
   }
   return text;
 }
@@ -40,7 +41,9 @@ std::string collectives_text(const shard::Engine& engine, const shard::Policy& p
   if (engine.mesh().world().world() == 1) return "none";
   if (engine.mesh().shard().world() == 1) return fmt::format("{} all-reduces", groups);
   const int64_t gathers = policy.reshard == shard::Reshard::AfterForward ? 2 * groups - 1 : groups;
-  return fmt::format("{} all-gathers, {} reduce-scatters", gathers, groups);
+  std::string text = fmt::format("{} all-gathers, {} reduce-scatters", gathers, groups);
+  if (engine.mesh().replicate().world() > 1) text += fmt::format(", {} all-reduces", groups);
+  return text;
 }
 
 }  // namespace

@@ -33,11 +33,11 @@ uint64_t gathered_bytes(const shard::Engine& engine, DType dtype) {
 }
 
 std::string mesh_text(const shard::Mesh& mesh) {
-  const int world = mesh.world().world();
+  const int world = mesh.world().world(), copies = mesh.replicate().world();
   if (world == 1) return "1 rank";
-  return fmt::format(
-      "{} ranks, each parameter {}", world,
-      mesh.shard().world() == 1 ? std::string("replicated") : fmt::format("split over {}", mesh.shard().world()));
+  if (copies == world) return fmt::format("{} ranks, each parameter replicated", world);
+  return fmt::format("{} ranks, each parameter split over {}{}", world, mesh.shard().world(),
+                     copies > 1 ? fmt::format(", {} copies", copies) : "");
 }
 
 }  // namespace

@@ -14,7 +14,6 @@
 #include "checkpoint/reader.h"
 #include "checkpoint/saver.h"
 #include "checkpoint/volume.h"
-#include "config/check.h"
 #include "config/print.h"
 #include "metrics/mfu.h"
 #include "metrics/table.h"
@@ -25,6 +24,7 @@
 #include "train/exchange.h"
 #include "train/generate.h"
 #include "train/inspect.h"
+#include "train/mesh_size.h"
 #include "train/plan.h"
 #include "train/report.h"
 #include "train/setup.h"
@@ -36,13 +36,16 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::steady_clock;
 
+constexpr std::chrono::seconds kFarewell{10};
+
 /// A run under way on one rank: the parts in the order in which they are made.
 class Run {
  public:
-  Run(const config::Loaded& loaded, const World& world);
+  Run(const config::Loaded& loaded, const World& world, MeshSize mesh);
   void go();
 
  private:
+  void run_to_end();
   void resume_or_fill();
   void fill_fresh();
   Outcome train();
@@ -70,15 +73,14 @@ class Run {
 };
 
 /// model_config_of and others read files that every rank sees alike, so they fail on every rank alike.
-Run::Run(const config::Loaded& loaded, const World& world)
+Run::Run(const config::Loaded& loaded, const World& world, MeshSize mesh)
     : config_(loaded.config),
       world_(world),
       model_config_(model_config_of(config_.model)),
       tokenizer_(tokenizer_of(config_.data)),
       loader_(loader_of(config_, tokenizer_.get(), model_config_, world.comm.rank(), world.comm.world())),
       total_steps_(total_steps_of(config_.training, *loader_)),
-      sharded_(
-          shard_model(model_config_, world.comm, mesh_of(config_.parallel, world.comm.world()), policy_of(config_))),
+      sharded_(shard_model(model_config_, world.comm, mesh, policy_of(config_))),
       optimizer_(*sharded_.engine, config_.optimizer),
       agreement_(world.store, "resume", world.comm.rank(), world.comm.world(), config_.checkpoint.timeout),
       description_{models::to_hugging_face(model_config_), config_.data.tokenizer, tokenizer_files_of(config_.data),
@@ -98,6 +100,11 @@ Run::Run(const config::Loaded& loaded, const World& world)
 }
 
 void Run::go() {
+  run_to_end();
+  sharded_.mesh->close(steady_clock::now() + kFarewell);
+}
+
+void Run::run_to_end() {
   say_who_met();
   if (world_.is_main()) {
     fmt::print("{}", metrics::format_table(
@@ -232,17 +239,16 @@ void Run::say(const std::string& line) {
 }  // namespace
 
 void run(const config::Loaded& loaded, const World& world) {
-  config::check_world(loaded, world.comm.world());
+  const MeshSize mesh = mesh_of(loaded, world);
   ops::set_threads(threads_of(loaded.config.device, world.local_world));
-  Run(loaded, world).go();
+  Run(loaded, world, mesh).go();
 }
 
 void inspect(const config::Loaded& loaded, const World& world) {
-  config::check_world(loaded, world.comm.world());
+  const MeshSize mesh = mesh_of(loaded, world);
   const models::ModelConfig model = model_config_of(loaded.config.model);
   const shard::Policy policy = policy_of(loaded.config);
-  const ShardedModel sharded =
-      shard_model(model, world.comm, mesh_of(loaded.config.parallel, world.comm.world()), policy);
+  const ShardedModel sharded = shard_model(model, world.comm, mesh, policy);
   if (world.is_main()) fmt::print("{}", inspection(model, *sharded.engine, policy));
 }
 

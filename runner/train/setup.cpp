@@ -56,14 +56,10 @@ models::ModelConfig model_config_of(const checkpoint::Checkpoint& checkpoint) {
   return models::parse_config(text->get<std::string>(), checkpoint.path() / "config_json");
 }
 
-MeshSize mesh_of(const config::Parallel& parallel, int world) {
-  if (parallel.strategy == config::Strategy::NoShard) return {.replicate = world, .shard = 1};
-  return {.replicate = 1, .shard = world};
-}
-
 shard::Policy policy_of(const config::Config& config) {
-  return {.reshard = config.parallel.strategy == config::Strategy::ShardGradOp ? shard::Reshard::AfterBackward
-                                                                               : shard::Reshard::AfterForward,
+  const config::Strategy strategy = config.parallel.strategy;
+  const bool keeps = strategy == config::Strategy::ShardGradOp || strategy == config::Strategy::HybridShardZero2;
+  return {.reshard = keeps ? shard::Reshard::AfterBackward : shard::Reshard::AfterForward,
           .param_dtype = dtype_of(config.parallel.param_dtype),
           .reduce_dtype = dtype_of(config.parallel.reduce_dtype),
           .prefetch = static_cast<int>(config.parallel.prefetch),

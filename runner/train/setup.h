@@ -21,9 +21,6 @@ models::ModelConfig model_config_of(const config::Model& model);
 /// The model of a checkpoint. Throws InputError where it records none.
 models::ModelConfig model_config_of(const checkpoint::Checkpoint& checkpoint);
 
-/// The mesh of a strategy over `world` ranks: full_shard and shard_grad_op are 1 × world, no_shard world × 1.
-MeshSize mesh_of(const config::Parallel& parallel, int world);
-
 shard::Policy policy_of(const config::Config& config);
 
 /// CPU threads for each rank of a host: what device.threads says, else the cores dealt out.

@@ -13,7 +13,7 @@ namespace trainyard::train {
 
 ShardedModel shard_model(const models::ModelConfig& config, comm::Communicator& world, MeshSize size,
                          const shard::Policy& policy) {
-  ShardedModel made{models::build(config), std::make_unique<shard::Mesh>(world, size.replicate, size.shard), nullptr};
+  ShardedModel made{models::build(config), std::make_unique<shard::Mesh>(world, size), nullptr};
   made.engine = std::make_unique<shard::Engine>(*made.mesh, policy);
   for (nn::Module* const block : made.model->blocks()) made.engine->fully_shard(*block);
   made.engine->fully_shard(*made.model);

@@ -16,9 +16,7 @@ struct ShardedModel {
   std::unique_ptr<shard::Engine> engine;
 };
 
-struct MeshSize {
-  int replicate = 1, shard = 1;
-};
+using shard::MeshSize;
 
 /// Builds the model and shards it, one group a block and one for the rest. Collective over `world`, which must outlive
 /// it.

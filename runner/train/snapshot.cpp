@@ -54,8 +54,10 @@ void require_same_model(const checkpoint::Checkpoint& checkpoint, const models::
 }  // namespace
 
 checkpoint::Snapshot snapshot_of(const Parts& parts, const Progress& progress, const Description& description) {
-  checkpoint::Snapshot snapshot{
-      .step = progress.step, .model = parameters_of(parts.engine), .optimizer = moments_of(parts.optimizer)};
+  checkpoint::Snapshot snapshot{.step = progress.step,
+                                .holders = parts.engine.mesh().holders(),
+                                .model = parameters_of(parts.engine),
+                                .optimizer = moments_of(parts.optimizer)};
   snapshot.state = {{"tokens", progress.tokens},
                     {"optimizer_steps", parts.optimizer.steps_done()},
                     {"loader", parts.loader.state()},

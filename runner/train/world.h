@@ -18,6 +18,7 @@ struct World {
   comm::Communicator& comm;
   rendezvous::Store& store;
   int local_world = 1;                                  ///< ranks on this host
+  int local_rank = 0;                                   ///< this one's number among them
   std::chrono::duration<double> meeting{0};             ///< from this rank's start until it could reach all others
   int64_t generation = 0;                               ///< of the gang
   std::string job;                                      ///< a digest of the job's token; "" without one

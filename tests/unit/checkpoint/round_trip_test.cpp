@@ -46,12 +46,26 @@ TEST_CASE("checkpoint: of a replicated model one copy is written", "[checkpoint]
   rendezvous::MemoryStore store;
   run_ranks(3, [&](int rank) {
     Snapshot whole = snapshot_of(5, 0, 1);
+    whole.holders = {0, 1, 2};
     return Saver(options_of(folder.path(), rank, 3), store).save(whole).saved;
   });
   const Checkpoint checkpoint(folder / "step-5");
   CHECK(checkpoint.manifest().files.size() == 2);
   CHECK(checkpoint.manifest().world == 3);
   CHECK(wrong_elements(checkpoint, 1, 2) == 0);
+}
+
+TEST_CASE("checkpoint: of copies that are sharded themselves the first writes, each row once", "[checkpoint]") {
+  const TemporaryFolder folder;
+  rendezvous::MemoryStore store;
+  run_ranks(4, [&](int rank) {  // a mesh of 2 x 2
+    Snapshot part = snapshot_of(5, rank % 2, 2);
+    part.holders = {rank % 2, rank % 2 + 2};
+    return Saver(options_of(folder.path(), rank, 4), store).save(part).saved;
+  });
+  const Checkpoint checkpoint(folder / "step-5");
+  CHECK(checkpoint.manifest().files.size() == 4);
+  CHECK(wrong_elements(checkpoint, 1, 3) == 0);
 }
 
 TEST_CASE("checkpoint: files have the names and the metadata of PyTorch's distributed checkpoints", "[checkpoint]") {

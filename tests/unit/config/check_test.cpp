@@ -30,7 +30,7 @@ TEST_CASE("values that contradict each other are refused with both places", "[co
       {{"--data.tokenizer="},
        "train.yaml:3: data.path is corpus.txt, but no data.tokenizer is given; name a tokenizer's file or folder, or "
        "bytes for byte-level"},
-      {{"--parallel.shard=0"}, "--parallel.shard is 0; use 1 or more, or -1 for all"},
+      {{"--parallel.shard=0"}, "--parallel.shard is 0; use 1 or more, or -1 for the rest"},
       {{"--parallel.shard=2", "--parallel.strategy=no_shard"},
        "--parallel.shard is 2, but parallel.strategy is no_shard (flag); leave parallel.shard out, or use full_shard"},
       {{"--checkpoint.interval=5", "--checkpoint.keep=1"},
@@ -49,10 +49,6 @@ TEST_CASE("what this build does not offer is refused with what to use instead", 
     const char* message;
   };
   const std::vector<Row> rows{
-      {"--parallel.strategy=hybrid_shard",
-       "--parallel.strategy is hybrid_shard, which this build does not offer yet; use full_shard"},
-      {"--parallel.strategy=hybrid_shard_zero2",
-       "--parallel.strategy is hybrid_shard_zero2, which this build does not offer yet; use shard_grad_op"},
       {"--activation_checkpointing.mode=selective",
        "--activation_checkpointing.mode is selective, which this build does not offer yet; use full"},
       {"--activation_checkpointing.mode=every_n",
@@ -60,32 +56,8 @@ TEST_CASE("what this build does not offer is refused with what to use instead", 
       {"--checkpoint.async", "--checkpoint.async is true, which this build does not offer yet; leave it out"},
       {"--comm.backend=nccl", "--comm.backend is nccl, which this build does not offer yet; use gloo or mpi"},
       {"--device.kind=cuda", "--device.kind is cuda, which this build does not offer yet; use cpu"},
-      {"--parallel.replicate=2",
-       "--parallel.replicate is 2; this build does not offer replicas of a sharded model yet; use 1"},
   };
   for (const Row& row : rows) CHECK(error_of([&] { check(with({row.flag})); }) == row.message);
-}
-
-TEST_CASE("sharding is judged against the ranks that were started", "[config]") {
-  struct Row {
-    const char* yaml;
-    int world;
-    const char* message;
-  };
-  const std::vector<Row> rows{
-      {"parallel: {shard: 6}", 4,
-       "train.yaml:1: parallel.shard is 6, but 4 processes were started; use 1, 2, 4, or -1 for all"},
-      {"parallel: {shard: 2}", 1, "train.yaml:1: parallel.shard is 2, but 1 process was started; use 1, or -1 for all"},
-      {"parallel: {shard: 2}", 4,
-       "train.yaml:1: parallel.shard is 2, but 4 processes were started, which makes 2 copies of the model; this build "
-       "offers one: use 4, or -1 for all"},
-      {"parallel: {shard: 4}", 4, "no error"},
-      {"parallel: {shard: -1}", 3, "no error"},
-      {"parallel: {shard: 1, strategy: no_shard}", 3, "no error"},
-      {"", 7, "no error"},
-  };
-  for (const Row& row : rows)
-    CHECK(error_of([&] { check_world(load({}, {{"train.yaml", row.yaml}}), row.world); }) == row.message);
 }
 
 }  // namespace

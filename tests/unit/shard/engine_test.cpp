@@ -42,10 +42,6 @@ data::Batch rows_of(int64_t rows, int rank, int world) {
   return {Tensor::from<int32_t>(ids, {mine, 11}), Tensor::from<int32_t>(targets, {mine, 11})};
 }
 
-struct Shape3 {
-  int replicate, shard;
-};
-
 /// What one rank sees of one step: loss, gradient norm, its gradients by name and first row, and the engine's events.
 struct Seen {
   double loss_sum = 0, squares = 0;
@@ -59,10 +55,10 @@ struct Setting {
   bool recompute = false;
 };
 
-Seen step_of(comm::Communicator& comm, Shape3 size, const Setting& setting) {
+Seen step_of(comm::Communicator& comm, MeshSize size, const Setting& setting) {
   Seen seen;
   const auto model = models::build(odd_model());
-  const Mesh mesh(comm, size.replicate, size.shard);
+  const Mesh mesh(comm, size);
   Engine engine(mesh, setting.policy);
   for (nn::Module* const block : model->blocks()) block->set_recompute(setting.recompute), engine.fully_shard(*block);
   engine.fully_shard(*model);
@@ -94,7 +90,7 @@ Seen step_of(comm::Communicator& comm, Shape3 size, const Setting& setting) {
   return seen;
 }
 
-std::vector<Seen> run_step(Shape3 size, const Setting& setting) {
+std::vector<Seen> run_step(MeshSize size, const Setting& setting) {
   return test::run_ranks(size.replicate * size.shard,
                          [&](comm::Communicator& comm) { return step_of(comm, size, setting); });
 }
@@ -142,7 +138,7 @@ std::string story(const std::vector<Event>& events, Event::Kind kind) {
 
 TEST_CASE("Engine: any mesh, reshard and accumulation gives the loss and gradients of one rank", "[shard]") {
   const auto size =
-      GENERATE(values<Shape3>({{1, 1}, {1, 2}, {1, 3}, {1, 4}, {1, 8}, {2, 1}, {3, 1}, {2, 2}, {2, 3}, {4, 2}}));
+      GENERATE(values<MeshSize>({{1, 1}, {1, 2}, {1, 3}, {1, 4}, {1, 8}, {2, 1}, {3, 1}, {2, 2}, {2, 3}, {4, 2}}));
   const auto reshard = GENERATE(Reshard::AfterForward, Reshard::AfterBackward);
   const int micro_batches = GENERATE(1, 2);
   const bool sync_every = GENERATE(false, true);
@@ -152,7 +148,7 @@ TEST_CASE("Engine: any mesh, reshard and accumulation gives the loss and gradien
 }
 
 TEST_CASE("Engine: prefetch, recomputation and ranks without rows change no bit", "[shard]") {
-  const Shape3 size{1, 3};
+  const MeshSize size{1, 3};
   const auto plain = run_step(size, {{.prefetch = 0}});
   const auto other = GENERATE_COPY(values<Setting>({{{.prefetch = 1}}, {{.prefetch = 2}}, {{.prefetch = 1}, 1, true}}));
   const auto got = run_step(size, other);
@@ -199,7 +195,7 @@ TEST_CASE("Engine: bfloat16 parameters with a float32 sum: what ranks add surviv
   const auto summed = [](DType reduce_dtype) {
     return test::run_ranks(2, [&](comm::Communicator& comm) {
       OneProduct model;
-      const Mesh mesh(comm, 1, 2);
+      const Mesh mesh(comm, {1, 2});
       Engine engine(mesh, {.param_dtype = DType::BFloat16, .reduce_dtype = reduce_dtype});
       engine.fully_shard(model);
       engine.fill([](const autograd::Parameter&, Rows, std::span<float> out) { std::ranges::fill(out, 1.0F); });
@@ -260,7 +256,7 @@ TEST_CASE("Engine: what a rank holds at rest is its part of the model", "[shard]
     const auto ledger = std::make_shared<MemoryLedger>();
     const MemoryScope scope(ledger);
     const auto model = models::build(config);
-    const Mesh mesh(comm, 1, comm.world());
+    const Mesh mesh(comm, {1, comm.world()});
     Engine engine(mesh, {});
     engine.fully_shard(*model);
     return ledger->held_bytes();

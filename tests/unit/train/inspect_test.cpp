@@ -49,6 +49,9 @@ TEST_CASE("inspection: shows mesh, dtypes, groups and the collectives of a step"
                  Catch::Contains("group root: 5,125 parameters\n"));
   CHECK_THAT(inspected({1, 2}, {.reshard = shard::Reshard::AfterBackward}),
              Catch::Contains("3 all-gathers, 3 reduce-scatters\n"));
+  CHECK_THAT(inspected({2, 2}), Catch::Contains("mesh: replicate 2 x shard 2\n") &&
+                                    Catch::Contains("5 all-gathers, 3 reduce-scatters, 3 all-reduces\n") &&
+                                    Catch::Contains("(Replicate(), Shard(0))  local [3] on rank 0, [2] on rank 1\n"));
   CHECK_THAT(inspected({2, 1}), Catch::Contains("3 all-reduces\n") && Catch::Contains("[5]  Replicate()\n"));
 }
 
