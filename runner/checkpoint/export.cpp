@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "checkpoint/folder_group.h"
 #include "checkpoint/hugging_face.h"
+#include "tensor/convert.h"
 
 namespace trainyard::checkpoint {
 namespace {
@@ -38,19 +39,6 @@ std::vector<Part> divide(const Manifest& manifest, const ExportOptions& options)
     parts.back().bytes += bytes;
   }
   return parts;
-}
-
-Tensor converted(const Tensor& from, DType dtype) {
-  if (from.dtype() == dtype) return from;
-  Tensor to = Tensor::empty(from.shape(), dtype);
-  if (from.dtype() == DType::Float32 && dtype == DType::BFloat16)
-    std::ranges::transform(from.values<float>(), to.data<BFloat16>(), [](float value) { return BFloat16(value); });
-  else if (from.dtype() == DType::BFloat16 && dtype == DType::Float32)
-    std::ranges::transform(from.values<BFloat16>(), to.data<float>(),
-                           [](BFloat16 value) { return static_cast<float>(value); });
-  else
-    throw InputError(fmt::format("a tensor of {} cannot be exported as {}", name_of(from.dtype()), name_of(dtype)));
-  return to;
 }
 
 void write_part(const Checkpoint& checkpoint, const Part& part, const fs::path& path, DType dtype) {

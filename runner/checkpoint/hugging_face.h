@@ -42,7 +42,7 @@ class HuggingFaceWeights {
 
 struct ExportOptions {
   std::filesystem::path output;              ///< made; an existing one must be empty
-  DType dtype = DType::Float32;              ///< or BFloat16
+  DType dtype = DType::Float32;              ///< or BFloat16, Float16
   uint64_t max_shard_bytes = 5'000'000'000;  ///< of one file, unless a single tensor is larger
 };
 

@@ -31,7 +31,7 @@ json to_json(const StoredTensor& tensor) {
 }
 
 DType dtype_named(const std::string& name) {
-  for (const DType dtype : {DType::Float32, DType::BFloat16, DType::Float64, DType::Int32, DType::Int64, DType::UInt8})
+  for (const DType dtype : kDTypes)
     if (name == name_of(dtype)) return dtype;
   throw InputError(fmt::format("unknown dtype '{}'", name));
 }

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <map>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -17,6 +18,10 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace checkpoint;
+
+const std::map<std::string, DType> kExportTypes{{"float32", DType::Float32},   {"fp32", DType::Float32},
+                                                {"bfloat16", DType::BFloat16}, {"bf16", DType::BFloat16},
+                                                {"float16", DType::Float16},   {"fp16", DType::Float16}};
 
 void print_summary(const Checkpoint& checkpoint) {
   const Manifest& manifest = checkpoint.manifest();
@@ -100,7 +105,7 @@ int run_checkpoint(const Arguments& arguments) {
   std::string output, dtype = "float32", max_shard_size = "5GB";
   exporting->add_option("--output", output, "Folder to make")->required();
   exporting->add_option("--dtype", dtype, "Type of the weights")
-      ->check(CLI::IsMember({"float32", "bfloat16"}))
+      ->transform(CLI::IsMember(kExportTypes, CLI::ignore_case))
       ->capture_default_str();
   exporting->add_option("--max-shard-size", max_shard_size, "Largest file of weights: 5GB, 500MB, 4GiB")
       ->capture_default_str();
@@ -108,7 +113,7 @@ int run_checkpoint(const Arguments& arguments) {
   if (inspecting->parsed()) return inspect(folder);
   if (verifying->parsed()) return verify(folder);
   options.output = output;
-  options.dtype = dtype == "bfloat16" ? DType::BFloat16 : DType::Float32;
+  options.dtype = kExportTypes.at(dtype);
   const auto max_shard_bytes = parse_bytes(max_shard_size);
   if (!max_shard_bytes || *max_shard_bytes == 0)
     throw InputError(fmt::format("--max-shard-size {}: a size such as 5GB or 500MB", max_shard_size));

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <map>
+
 #include "base/error.h"
 #include "cli/parse.h"
 #include "cli/session.h"
@@ -11,11 +13,16 @@
 #include "train/setup.h"
 
 namespace trainyard::cli {
+namespace {
+
+const std::map<std::string, config::Precision> kPrecisions{
+    {"fp32", config::Precision::Float32}, {"bf16", config::Precision::BFloat16}, {"fp16", config::Precision::Float16}};
+
+}  // namespace
 
 int run_evaluate(const Arguments& arguments) {
   CLI::App app("Loss and perplexity of a model over the rows of a file.", "trainyard evaluate");
   train::Evaluation evaluation;
-  std::string param_dtype = "fp32";
   std::filesystem::path dump;
   auto* const model = app.add_option("--model", evaluation.model, "Hugging Face folder: config.json and safetensors");
   auto* const checkpoint = app.add_option("--checkpoint", evaluation.checkpoint,
@@ -26,13 +33,12 @@ int run_evaluate(const Arguments& arguments) {
       ->required();
   app.add_option("--dump", dump, "safetensors file to write: logits [rows, tokens, vocab]");
   app.add_flag("--gradients", evaluation.gradients, "grad.<name> of every parameter in the dump, too")->needs("--dump");
-  app.add_option("--param-dtype", param_dtype, "fp32 or bf16: what the model computes in")
-      ->check(CLI::IsMember({"fp32", "bf16"}));
+  app.add_option("--param-dtype", evaluation.param_dtype, "fp32, bf16 or fp16: what the model computes in")
+      ->transform(CLI::CheckedTransformer(kPrecisions, CLI::ignore_case));
   if (const auto code = parse(app, arguments)) return *code;
   if (evaluation.model.empty() && evaluation.checkpoint.empty())
     throw InputError("evaluate: one of --model and --checkpoint is needed");
   if (!dump.empty()) evaluation.dump = dump;
-  if (param_dtype == "bf16") evaluation.param_dtype = config::Precision::BFloat16;
 
   return run_in_world(with_name("evaluate", arguments), {.config_text = "evaluate"}, [&](const train::World& world) {
     ops::set_threads(train::threads_of({}, world.local_world));

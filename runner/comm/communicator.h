@@ -46,8 +46,8 @@ struct CollectiveRecord {
 /// collectives, in the same order, with the same shapes. One thread per communicator issues.
 /// Shapes and dtypes are checked before anything is sent: std::invalid_argument.
 /// in_process and gloo add in rank order, so runs repeat bit for bit and agree with one another; mpi repeats at the
-/// same world size. bfloat16 sums are kept in float32 and rounded once. A failed collective poisons the communicator:
-/// every later one throws the same PeerError.
+/// same world size. bfloat16 and float16 sums are kept in float32 and rounded once. A failed collective poisons the
+/// communicator: every later one throws the same PeerError.
 class Communicator {
  public:
   virtual ~Communicator() = default;  ///< still open: aborts, never waits for a peer

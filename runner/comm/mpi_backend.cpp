@@ -16,6 +16,7 @@
 #include "comm/mpi_runtime.h"
 #include "comm/queued_communicator.h"
 #include "comm/roster.h"
+#include "tensor/convert.h"
 
 namespace trainyard::comm {
 namespace {
@@ -35,7 +36,8 @@ MPI_Datatype type_of(DType dtype) {
     case DType::UInt8:
       return MPI_UINT8_T;
     case DType::BFloat16:
-      break;  // MPI has none: summed as float32, see Widened
+    case DType::Float16:
+      break;  // MPI has none: summed as float32
   }
   return MPI_DATATYPE_NULL;
 }
@@ -59,17 +61,18 @@ int count_of_bytes(size_t bytes, size_t unit = 1) {
   return static_cast<int>(bytes / unit);
 }
 
-std::vector<float> widened(std::span<const std::byte> values) {
-  const auto* const narrow = reinterpret_cast<const BFloat16*>(values.data());
-  std::vector<float> wide(values.size() / sizeof(BFloat16));
-  std::ranges::transform(std::span(narrow, wide.size()), wide.begin(),
-                         [](BFloat16 value) { return static_cast<float>(value); });
+bool is_half(DType dtype) {
+  return dtype == DType::BFloat16 || dtype == DType::Float16;
+}
+
+std::vector<float> widened(DType dtype, std::span<const std::byte> values) {
+  std::vector<float> wide(values.size() / size_of(dtype));
+  convert(dtype, values.data(), DType::Float32, std::as_writable_bytes(std::span(wide)).data(), wide.size());
   return wide;
 }
 
-void narrow_into(std::span<std::byte> to, std::span<const float> wide) {
-  auto* const narrow = reinterpret_cast<BFloat16*>(to.data());
-  std::ranges::transform(wide, narrow, [](float value) { return BFloat16(value); });
+void narrow_into(DType dtype, std::span<std::byte> to, std::span<const float> wide) {
+  convert(DType::Float32, std::as_bytes(wide).data(), dtype, to.data(), wide.size());
 }
 
 std::span<std::byte> bytes_of(std::vector<float>& values) {
@@ -104,11 +107,11 @@ class Mpi final : public Backend {
 
   void reduce_scatter(const Call& call, DType dtype, std::span<const std::byte> input,
                       std::span<std::byte> output) override {
-    if (dtype == DType::BFloat16) {
-      auto wide = widened(input);
-      std::vector<float> sum(output.size() / sizeof(BFloat16));
+    if (is_half(dtype)) {
+      auto wide = widened(dtype, input);
+      std::vector<float> sum(output.size() / size_of(dtype));
       reduce_scatter(call, DType::Float32, bytes_of(wide), bytes_of(sum));
-      return narrow_into(output, sum);
+      return narrow_into(dtype, output, sum);
     }
     // The output may be a slice of the input, which MPI does not allow.
     scratch_.resize(output.size());
@@ -120,10 +123,10 @@ class Mpi final : public Backend {
   }
 
   void all_reduce(const Call& call, DType dtype, ReduceOp op, std::span<std::byte> values) override {
-    if (dtype == DType::BFloat16) {
-      auto wide = widened(values);
+    if (is_half(dtype)) {
+      auto wide = widened(dtype, values);
       all_reduce(call, DType::Float32, op, bytes_of(wide));
-      return narrow_into(values, wide);
+      return narrow_into(dtype, values, wide);
     }
     const int count = count_of_bytes(values.size(), size_of(dtype));
     run(call, [&](MPI_Request* request) {

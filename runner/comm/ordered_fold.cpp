@@ -5,8 +5,8 @@
 #include <type_traits>
 
 // Kernels are compiled for several instruction sets and chosen when the program is loaded. A sanitizer's runtime is not
-// up by then, so those builds define TRAINYARD_NO_MULTIVERSION.
-#if defined(__x86_64__) && !defined(TRAINYARD_NO_MULTIVERSION)
+// up by then, so those builds define TRAINYARD_NO_MULTIVERSION. clang 16 has no clones of function templates.
+#if defined(__x86_64__) && !defined(TRAINYARD_NO_MULTIVERSION) && !defined(__clang__)
 #define TRAINYARD_COMM_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define TRAINYARD_COMM_CLONES
@@ -37,45 +37,25 @@ template <ReduceOp op, typename Kept>
 }
 
 template <typename T, typename Kept>
-[[gnu::always_inline]] inline void first(std::byte* scratch, const std::byte* from, size_t count) {
+TRAINYARD_COMM_CLONES void first(std::byte* scratch, const std::byte* from, size_t count) {
   auto* kept = reinterpret_cast<Kept*>(scratch);
   const auto* values = reinterpret_cast<const T*>(from);
   for (size_t i = 0; i < count; ++i) kept[i] = keep<Kept>(values[i]);
 }
 
 template <typename T, typename Kept, ReduceOp op>
-[[gnu::always_inline]] inline void middle(std::byte* scratch, const std::byte* from, size_t count) {
+TRAINYARD_COMM_CLONES void middle(std::byte* scratch, const std::byte* from, size_t count) {
   auto* kept = reinterpret_cast<Kept*>(scratch);
   const auto* values = reinterpret_cast<const T*>(from);
   for (size_t i = 0; i < count; ++i) kept[i] = reduce<op>(kept[i], keep<Kept>(values[i]));
 }
 
 template <typename T, typename Kept, ReduceOp op>
-[[gnu::always_inline]] inline void last(std::byte* into, const std::byte* scratch, const std::byte* from,
-                                        size_t count) {
+TRAINYARD_COMM_CLONES void last(std::byte* into, const std::byte* scratch, const std::byte* from, size_t count) {
   auto* result = reinterpret_cast<T*>(into);
   const auto* kept = reinterpret_cast<const Kept*>(scratch);
   const auto* values = reinterpret_cast<const T*>(from);
   for (size_t i = 0; i < count; ++i) result[i] = T(reduce<op>(kept[i], keep<Kept>(values[i])));
-}
-
-// What a training step does by the gigabyte: sums of float32 and bfloat16. (target_clones does not take templates.)
-TRAINYARD_COMM_CLONES void middle_sum_f32(std::byte* scratch, const std::byte* from, size_t count) {
-  middle<float, float, ReduceOp::Sum>(scratch, from, count);
-}
-TRAINYARD_COMM_CLONES void last_sum_f32(std::byte* into, const std::byte* scratch, const std::byte* from,
-                                        size_t count) {
-  last<float, float, ReduceOp::Sum>(into, scratch, from, count);
-}
-TRAINYARD_COMM_CLONES void first_bf16(std::byte* scratch, const std::byte* from, size_t count) {
-  first<BFloat16, float>(scratch, from, count);
-}
-TRAINYARD_COMM_CLONES void middle_sum_bf16(std::byte* scratch, const std::byte* from, size_t count) {
-  middle<BFloat16, float, ReduceOp::Sum>(scratch, from, count);
-}
-TRAINYARD_COMM_CLONES void last_sum_bf16(std::byte* into, const std::byte* scratch, const std::byte* from,
-                                         size_t count) {
-  last<BFloat16, float, ReduceOp::Sum>(into, scratch, from, count);
 }
 
 }  // namespace
@@ -105,6 +85,9 @@ OrderedFold::OrderedFold(DType dtype, ReduceOp op, int contributions) : last_(co
     case DType::BFloat16:
       choose<BFloat16, float>(op);
       break;
+    case DType::Float16:
+      choose<Float16, float>(op);
+      break;
     case DType::Float64:
       choose<double, double>(op);
       break;
@@ -118,9 +101,6 @@ OrderedFold::OrderedFold(DType dtype, ReduceOp op, int contributions) : last_(co
       choose<uint8_t, uint8_t>(op);
       break;
   }
-  if (op == ReduceOp::Sum && dtype == DType::Float32) middle_ = middle_sum_f32, final_ = last_sum_f32;
-  if (op == ReduceOp::Sum && dtype == DType::BFloat16)
-    first_ = first_bf16, middle_ = middle_sum_bf16, final_ = last_sum_bf16;
   scratch_ = std::make_unique<std::byte[]>(kBlockElements * kept_size_);
 }
 

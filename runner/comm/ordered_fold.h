@@ -10,8 +10,8 @@
 namespace trainyard::comm {
 
 /// Reduces the ranks' contributions to one block of elements at a time, in the order of the ranks, so that the result
-/// has the same bits whatever carried them: ((c0 + c1) + c2) + …, bfloat16 kept in float32 and rounded once at the end.
-/// A block is small enough to stay in the L1 cache between contributions. Whole numbers wrap around.
+/// has the same bits whatever carried them: ((c0 + c1) + c2) + …, bfloat16 and float16 kept in float32 and rounded once
+/// at the end. A block is small enough to stay in the L1 cache between contributions. Whole numbers wrap around.
 ///
 /// The last contribution may be read from the memory that the result is written to; earlier ones may lie there too, as
 /// the result is written when the last one is added. Not for several threads.

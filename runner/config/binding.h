@@ -39,7 +39,7 @@ struct Words<DeviceChoice> {
 };
 template <>
 struct Words<Precision> {
-  static std::vector<Choice> list() { return {{"fp32", {"float32"}}, {"bf16", {"bfloat16"}}}; }
+  static std::vector<Choice> list() { return {{"fp32", {"float32"}}, {"bf16", {"bfloat16"}}, {"fp16", {"float16"}}}; }
 };
 
 /// Adds keys of the section `S` of Config, called `name`, to `table`.

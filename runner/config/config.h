@@ -15,7 +15,7 @@ enum class Decay { Cosine, Linear, Sqrt, Constant };
 enum class CheckpointingMode { None, Full, Selective, EveryN };
 enum class Backend { Auto, Nccl, Gloo, Mpi, InProcess };
 enum class DeviceChoice { Auto, Cpu, Cuda };
-enum class Precision { Float32, BFloat16 };
+enum class Precision { Float32, BFloat16, Float16 };
 
 struct Model {
   std::string preset;     ///< a named model (models/presets.h); one of preset, config, init_from

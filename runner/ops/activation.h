@@ -9,7 +9,7 @@ enum class Activation {
   GeluTanh,  ///< x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³))), Hendrycks & Gimpel 2016; Hugging Face's gelu_new
 };
 
-/// y = f(x), element by element; both of one shape and dtype, float32 or bfloat16; y may be x.
+/// y = f(x), element by element; both of one shape and dtype, float32, bfloat16 or float16; y may be x.
 /// Throws std::invalid_argument otherwise; so does backward.
 void activation(Activation f, const Tensor& x, Tensor& y);
 

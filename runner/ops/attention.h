@@ -31,7 +31,7 @@ struct AttentionOptions {
 };
 
 /// Softmax attention in blocks (FlashAttention-2, Dao 2023): no tokens × tokens matrix is ever kept, blocks that the
-/// mask hides are skipped. Any head_dim. float32 or bfloat16, all of one dtype; sums and softmax in float32.
+/// mask hides are skipped. Any head_dim. float32, bfloat16 or float16, all of one dtype; sums and softmax in float32.
 ///   q, out  [batch * q_tokens, heads * head_dim]      k, v  [batch * kv_tokens, kv_heads * head_dim]
 ///   lse     [batch, heads, q_tokens] float32: log Σ exp(scale · q · k) over the visible keys, kept for backward
 /// A query that sees no key gets out = 0 and lse = −infinity. The same bits for any number of threads.

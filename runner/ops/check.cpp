@@ -36,9 +36,9 @@ void require_rank(std::string_view op, std::string_view name, const Tensor& tens
 }
 
 void require_floating(std::string_view op, std::string_view name, const Tensor& tensor) {
-  if (tensor.dtype() != DType::Float32 && tensor.dtype() != DType::BFloat16)
+  if (!is_computed(tensor.dtype()))
     throw std::invalid_argument(
-        fmt::format("{}: {} is {}, but float32 or bfloat16 is needed", op, name, name_of(tensor.dtype())));
+        fmt::format("{}: {} is {}, but float32, bfloat16 or float16 is needed", op, name, name_of(tensor.dtype())));
   require_memory(op, name, tensor);
 }
 

@@ -14,7 +14,7 @@ void require(std::string_view op, std::string_view name, const Tensor& tensor, c
 void require_count(std::string_view op, std::string_view name, const Tensor& tensor, int64_t count);
 void require_rank(std::string_view op, std::string_view name, const Tensor& tensor, int rank);
 
-/// float32 or bfloat16.
+/// float32, bfloat16 or float16.
 void require_floating(std::string_view op, std::string_view name, const Tensor& tensor);
 
 /// int32 values within [0, limit), or equal to `allowed`; the message names the first that is not.

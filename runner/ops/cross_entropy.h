@@ -14,8 +14,8 @@ struct LossSums {
 
 /// Cross-entropy of softmax(h · wᵀ) against `targets`, fused with the head: the logits exist for one chunk of tokens at
 /// a time, never whole, and tokens whose target is ignored cost nothing.
-///   h  [tokens, hidden]      w  [vocab, hidden], the same dtype, float32 or bfloat16      targets  [tokens] int32
-///   token_loss  null, or [tokens] float32: each token's loss, 0 where ignored
+///   h  [tokens, hidden]      w  [vocab, hidden], the same dtype, float32, bfloat16 or float16      targets  [tokens]
+///   int32 token_loss  null, or [tokens] float32: each token's loss, 0 where ignored
 /// In bfloat16 the logits are rounded to it before the float32 softmax, as transformers does.
 /// Throws std::invalid_argument where shapes or dtypes do not fit, or naming a target outside [0, vocab) that is not
 /// kIgnoredTarget. Zero tokens give zero sums.
@@ -24,7 +24,7 @@ LossSums linear_cross_entropy(const Tensor& h, const Tensor& w, const Tensor& ta
 struct LossGradients {
   float grad_scale = 1;  ///< d(objective) / d(loss_sum): for the mean over a global batch 1 / its valid targets
   Tensor dh;             ///< [tokens, hidden], h's dtype: written
-  Tensor dw;             ///< [vocab, hidden], float32 or bfloat16: added to
+  Tensor dw;             ///< [vocab, hidden], float32, bfloat16 or float16: added to
 };
 
 /// The loss and, in the same pass over the chunks, its gradients: the logits are computed once.

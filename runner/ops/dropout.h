@@ -19,7 +19,7 @@ struct Dropout {
 };
 
 /// y = x with its dropped values 0 and the others scaled; also the way back, from dy to dx.
-///   x, y  [rows · tokens, width], float32 or bfloat16, rows that of `dropout.sequences`; y may be x
+///   x, y  [rows · tokens, width], float32, bfloat16 or float16, rows that of `dropout.sequences`; y may be x
 /// Throws std::invalid_argument where shapes, dtypes or the rate do not fit.
 void dropout(const Tensor& x, const Dropout& dropout, Tensor& y);
 

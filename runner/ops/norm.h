@@ -4,8 +4,8 @@
 
 namespace trainyard::ops {
 
-/// Σ x² of a float32 or bfloat16 tensor, added up in double block by block: the same for any number of threads.
-/// NaN or infinite where an element is. Throws std::invalid_argument for another dtype; so does all_finite.
+/// Σ x² of a float32, bfloat16 or float16 tensor, added up in double block by block: the same for any number of
+/// threads. NaN or infinite where an element is. Throws std::invalid_argument for another dtype; so does all_finite.
 double sum_of_squares(const Tensor& x);
 
 /// True if no element is NaN or infinite.

@@ -5,7 +5,7 @@
 namespace trainyard::ops {
 
 /// What each head adds to a score by the distance of key and query: bias[h, d] = table[buckets[d], h].
-///   buckets [span] int32      table [buckets, heads], float32 or bfloat16      bias [heads, span] float32
+///   buckets [span] int32      table [buckets, heads], float32, bfloat16 or float16      bias [heads, span] float32
 /// (AttentionOptions::bias takes it.) Throws std::invalid_argument where shapes or dtypes do not fit; so does backward.
 void relative_bias(const Tensor& buckets, const Tensor& table, Tensor& bias);
 

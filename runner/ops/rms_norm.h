@@ -9,7 +9,7 @@ namespace trainyard::ops {
 // x viewed as [tokens * heads, head_dim].
 
 /// y = weight · x · rstd,  rstd = 1 / sqrt(mean(x²) + eps).
-///   x, y  [tokens, hidden] float32 or bfloat16; y may be x      weight  [hidden], the same dtype
+///   x, y  [tokens, hidden] float32, bfloat16 or float16; y may be x      weight  [hidden], the same dtype
 ///   rstd  [tokens] float32, kept for backward
 /// Throws std::invalid_argument where shapes or dtypes do not fit; so do the others.
 void rms_norm(const Tensor& x, const Tensor& weight, float eps, Tensor& y, Tensor& rstd);
@@ -20,7 +20,7 @@ void add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& weight,
 
 struct RmsNormGradients {
   Tensor dx;       ///< [tokens, hidden], x's dtype; may be dy
-  Tensor dweight;  ///< [hidden], float32 or bfloat16: added to
+  Tensor dweight;  ///< [hidden], float32, bfloat16 or float16: added to
   bool accumulate_dx =
       false;  ///< dx += instead of dx =: adds the gradient that comes past the norm on the residual path
 };

@@ -20,8 +20,8 @@ enum class Rotation : uint8_t { Forward, Inverse };
 
 /// Rotates each head of each token, Hugging Face's halves (not neighbours): with half = head_dim / 2, for i < half
 ///   out[i] = x[i] · cos − x[i + half] · sin,   out[i + half] = x[i + half] · cos + x[i] · sin   at the token's
-///   position. x, out     [tokens, heads * head_dim] float32 or bfloat16; out may be x positions  [tokens] int32, each
-///   below the tables' number of positions
+///   position. x, out     [tokens, heads * head_dim] float32, bfloat16 or float16; out may be x positions  [tokens]
+///   int32, each below the tables' number of positions
 /// head_dim is twice the tables' width and divides x's. For bfloat16 cos and sin are rounded to it, as transformers
 /// does. Throws std::invalid_argument where shapes or dtypes do not fit or a position lies outside the tables.
 void rope(const Tensor& x, const Tensor& positions, const RopeTables& tables, Rotation rotation, Tensor& out);

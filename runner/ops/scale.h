@@ -4,7 +4,7 @@
 
 namespace trainyard::ops {
 
-/// x *= factor; float32 or bfloat16. Throws std::invalid_argument for another dtype.
+/// x *= factor; float32, bfloat16 or float16. Throws std::invalid_argument for another dtype.
 void scale(Tensor& x, float factor);
 
 /// x = 0, any dtype.

@@ -8,6 +8,8 @@ std::string_view name_of(DType dtype) {
       return "float32";
     case DType::BFloat16:
       return "bfloat16";
+    case DType::Float16:
+      return "float16";
     case DType::Float64:
       return "float64";
     case DType::Int32:

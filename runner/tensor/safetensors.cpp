@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "tensor/convert.h"
 
 namespace trainyard {
 namespace {
@@ -31,37 +32,6 @@ uint64_t header_bytes_of(const FileSource& source) {
     throw InputError(fmt::format("{}: a header of {} bytes in a file of {}; the file is truncated or damaged", where,
                                  length, source.size()));
   return length;
-}
-
-float half_to_float(uint16_t bits) {
-  const uint32_t sign = (bits & 0x8000U) << 16U, exponent = bits >> 10U & 0x1fU, fraction = bits & 0x3ffU;
-  if (exponent == 0x1f) return std::bit_cast<float>(sign | 0x7f800000U | fraction << 13U);  // infinity, NaN
-  if (exponent != 0) return std::bit_cast<float>(sign | (exponent + 112U) << 23U | fraction << 13U);
-  const float magnitude = static_cast<float>(fraction) * 0x1p-24F;  // subnormal, exact
-  return sign ? -magnitude : magnitude;
-}
-
-template <typename Stored, typename Convert>
-void convert_each(std::span<const std::byte> from, float* to, Convert convert) {
-  for (size_t i = 0; i < from.size() / sizeof(Stored); ++i) {
-    Stored value;
-    std::memcpy(&value, from.data() + i * sizeof(Stored), sizeof(Stored));
-    to[i] = convert(value);
-  }
-}
-
-/// Bytes of one element where it converts to float32, else 0.
-size_t floating_bytes(std::string_view stored) {
-  if (stored == "F64") return 8;
-  if (stored == "F32") return 4;
-  return stored == "BF16" || stored == "F16" ? 2 : 0;
-}
-
-void convert_to_float32(std::string_view stored, std::span<const std::byte> from, float* to) {
-  if (stored == "BF16")
-    return convert_each<BFloat16>(from, to, [](BFloat16 value) { return static_cast<float>(value); });
-  if (stored == "F16") return convert_each<uint16_t>(from, to, half_to_float);
-  convert_each<double>(from, to, [](double value) { return static_cast<float>(value); });
 }
 
 }  // namespace
@@ -110,24 +80,24 @@ Tensor SafetensorsFile::read_stored(const SafetensorsEntry& entry, const Range& 
   if (!entry.dtype())
     throw InputError(fmt::format("{}: tensor '{}': {} is no type that Trainyard reads", path().string(), entry.name,
                                  entry.stored_dtype));
-  if (entry.stored_dtype == "F16") return read_converted(entry, range);
   Tensor tensor = Tensor::empty(range.shape, *entry.dtype());
   source_.read(range.offset, {tensor.raw(), tensor.bytes()});
   return tensor;
 }
 
 Tensor SafetensorsFile::read_converted(const SafetensorsEntry& entry, const Range& range) const {
-  const size_t element = floating_bytes(entry.stored_dtype);
-  if (element == 0)
+  const auto dtype = entry.dtype();
+  if (!dtype || !is_floating(*dtype))
     throw InputError(fmt::format("{}: tensor '{}': {} where floating point was expected", path().string(), entry.name,
                                  entry.stored_dtype));
+  const size_t element = size_of(*dtype);
   Tensor tensor = Tensor::empty(range.shape, DType::Float32);
   const size_t bytes = static_cast<size_t>(tensor.count()) * element;
   std::vector<std::byte> piece(std::min(kPieceBytes, bytes));
   for (size_t done = 0; done < bytes; done += piece.size()) {
     const std::span<std::byte> part(piece.data(), std::min(piece.size(), bytes - done));
     source_.read(range.offset + done, part);
-    convert_to_float32(entry.stored_dtype, part, tensor.data<float>() + done / element);
+    convert(*dtype, part.data(), DType::Float32, tensor.raw() + done / element * sizeof(float), part.size() / element);
   }
   return tensor;
 }

@@ -30,7 +30,7 @@ class SafetensorsFile {
   /// Throws InputError where the file has no such tensor.
   [[nodiscard]] const SafetensorsEntry& entry(const std::string& name) const;
 
-  /// The whole tensor in its stored dtype (F16 becomes float32). Throws InputError: no such tensor, or of another type.
+  /// The whole tensor in its stored dtype. Throws InputError: no such tensor, or of another type.
   [[nodiscard]] Tensor read(const std::string& name) const;
   /// Rows [begin, begin + count) of dim 0; no other byte of the data is read. Throws InputError where they are not
   /// there.

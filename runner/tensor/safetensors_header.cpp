@@ -23,7 +23,7 @@ struct StoredType {
 constexpr StoredType kStoredTypes[] = {
     {"F32", 4, DType::Float32},
     {"BF16", 2, DType::BFloat16},
-    {"F16", 2, DType::Float32},
+    {"F16", 2, DType::Float16},
     {"F64", 8, DType::Float64},
     {"I32", 4, DType::Int32},
     {"I64", 8, DType::Int64},
@@ -221,6 +221,8 @@ std::string_view safetensors_name_of(DType dtype) {
       return "F32";
     case DType::BFloat16:
       return "BF16";
+    case DType::Float16:
+      return "F16";
     case DType::Float64:
       return "F64";
     case DType::Int32:

@@ -25,7 +25,7 @@ struct SafetensorsEntry {
   Shape shape;
   uint64_t begin = 0, end = 0;  ///< bytes, from the end of the header
 
-  /// What reading gives: the stored type, float32 for F16; none where it cannot be read.
+  /// What reading gives: the stored type; none where it cannot be read.
   [[nodiscard]] std::optional<DType> dtype() const;
 };
 

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "train/environment.h"
+#include "train/setup.h"
 
 namespace trainyard::train {
 namespace {
@@ -45,7 +46,7 @@ std::string mesh_text(const shard::Mesh& mesh) {
 std::vector<metrics::TableRow> plan_rows(const config::Config& config, const models::ModelConfig& model,
                                          const shard::Engine& engine, const data::Loader& loader, int64_t total_steps) {
   const int64_t tokens_per_step = loader.sequences_per_step() * loader.sequence_length();
-  const DType dtype = config.parallel.param_dtype == config::Precision::BFloat16 ? DType::BFloat16 : DType::Float32;
+  const DType dtype = dtype_of(config.parallel.param_dtype);
   std::vector<metrics::TableRow> rows = environment_rows();
   rows.insert(
       rows.end(),

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <stdexcept>
 #include <thread>
 
 #include "base/error.h"
@@ -22,10 +23,6 @@ constexpr size_t kLargestConfigBytes = size_t{1} << 20;
 constexpr const char* kEmbedded = "embedded";
 constexpr int64_t kMostThreads = 4096;  // as device.threads
 
-DType dtype_of(config::Precision precision) {
-  return precision == config::Precision::BFloat16 ? DType::BFloat16 : DType::Float32;
-}
-
 models::ModelConfig read_model_config(const fs::path& path) {
   return models::parse_config(read_file(path, kLargestConfigBytes), path);
 }
@@ -41,6 +38,18 @@ data::TokenArray corpus_of(const config::Data& settings, const tokenizer::Tokeni
 }
 
 }  // namespace
+
+DType dtype_of(config::Precision precision) {
+  switch (precision) {
+    case config::Precision::Float32:
+      return DType::Float32;
+    case config::Precision::BFloat16:
+      return DType::BFloat16;
+    case config::Precision::Float16:
+      return DType::Float16;
+  }
+  throw std::logic_error("dtype_of: no such precision");
+}
 
 models::ModelConfig model_config_of(const config::Model& model) {
   if (!model.preset.empty()) return models::preset(model.preset);

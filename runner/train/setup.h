@@ -15,6 +15,8 @@
 // From the words of a configuration to the parts of a run.
 namespace trainyard::train {
 
+DType dtype_of(config::Precision precision);
+
 /// The model that model.preset, model.config or model.init_from names.
 models::ModelConfig model_config_of(const config::Model& model);
 

@@ -4,12 +4,13 @@
 
 namespace trainyard::ops::cpu {
 
-/// Calls `body` with a null pointer of the element type, float or BFloat16: the one place where a dtype becomes a type.
-/// The caller has checked that it is one of the two.
+/// Calls `body` with a null pointer of the element type: the one place where a dtype becomes a type. The caller has
+/// checked that it is_computed.
 ///   with_element(x.dtype(), [&]<typename T>(T*) { kernel(x.data<T>(), x.count()); });
 template <typename Body>
 decltype(auto) with_element(DType dtype, const Body& body) {
   if (dtype == DType::BFloat16) return body(static_cast<BFloat16*>(nullptr));
+  if (dtype == DType::Float16) return body(static_cast<Float16*>(nullptr));
   return body(static_cast<float*>(nullptr));
 }
 

@@ -19,29 +19,14 @@
 
 namespace trainyard::ops::cpu {
 
-TRAINYARD_INLINE float to_float(float value) {
-  return value;
-}
-TRAINYARD_INLINE float to_float(BFloat16 value) {
-  return std::bit_cast<float>(static_cast<uint32_t>(value.bits) << 16U);
-}
-
+// Kernels are written once for every element type: load, compute in float, store.
 template <typename T>
-TRAINYARD_INLINE T from_float(float value);
-
-template <>
-TRAINYARD_INLINE float from_float<float>(float value) {
-  return value;
+TRAINYARD_INLINE float to_float(T value) {
+  return static_cast<float>(value);
 }
-
-template <>
-TRAINYARD_INLINE BFloat16 from_float<BFloat16>(float value) {  // BFloat16(float), without its branch
-  const auto full = std::bit_cast<uint32_t>(value);
-  const uint32_t rounded = (full + 0x7fffU + ((full >> 16U) & 1U)) >> 16U;
-  const uint32_t quiet_nan = (full >> 16U) | 0x40U;
-  BFloat16 result;
-  result.bits = static_cast<uint16_t>((full & 0x7fffffffU) > 0x7f800000U ? quiet_nan : rounded);
-  return result;
+template <typename T>
+TRAINYARD_INLINE T from_float(float value) {
+  return T(value);
 }
 
 /// `value` as it would be after a store in T and a load.

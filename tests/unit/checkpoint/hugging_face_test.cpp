@@ -65,17 +65,18 @@ TEST_CASE("export: one file, equal values, the configuration and the tokenizer b
   CHECK_THROWS_WITH(export_to_hugging_face(checkpoint, {.output = folder / "hf"}), Contains("not an empty folder"));
 }
 
-TEST_CASE("export: several files with an index, rounded to bfloat16", "[checkpoint]") {
+TEST_CASE("export: several files with an index, rounded to bfloat16 or float16", "[checkpoint]") {
+  const DType dtype = GENERATE(DType::BFloat16, DType::Float16);
   const TemporaryFolder folder;
-  const Exported exported = export_to_hugging_face(
-      saved_in(folder), {.output = folder / "hf/", .dtype = DType::BFloat16, .max_shard_bytes = 60});
+  const Exported exported =
+      export_to_hugging_face(saved_in(folder), {.output = folder / "hf/", .dtype = dtype, .max_shard_bytes = 60});
   CHECK(exported.files == 2);
   const auto index = json::parse(read_file(folder / "hf/model.safetensors.index.json"));
   CHECK(index.at("metadata").at("total_size") == exported.bytes);
   CHECK(index.at("weight_map").at("model.embed_tokens.weight") == "model-00001-of-00002.safetensors");
   const HuggingFaceWeights weights(folder / "hf");
-  CHECK(wrong_values(weights, 1.0F / 256) == 0);
-  CHECK(json::parse(read_file(folder / "hf/config.json")).at("torch_dtype") == "bfloat16");
+  CHECK(wrong_values(weights, dtype == DType::BFloat16 ? 1.0F / 256 : 1.0F / 2048) == 0);
+  CHECK(json::parse(read_file(folder / "hf/config.json")).at("torch_dtype") == name_of(dtype));
   CHECK(weights.path_of("one.weight") == folder / "hf/model-00002-of-00002.safetensors");
 }
 

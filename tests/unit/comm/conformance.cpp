@@ -50,9 +50,11 @@ T folded(ReduceOp op, T a, T b) {
 }
 
 template <typename T>
-using Wide = std::conditional_t<std::is_same_v<T, BFloat16>, float, T>;
+constexpr bool kIsHalf = std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>;
+template <typename T>
+using Wide = std::conditional_t<kIsHalf<T>, float, T>;
 
-/// In rank order; bfloat16 kept in float32 and rounded once.
+/// In rank order; 16-bit types kept in float32 and rounded once.
 template <typename T>
 T reduced(ReduceOp op, int world, int64_t index) {
   using Kept = Wide<T>;
@@ -156,7 +158,7 @@ class Checker {
       const auto w = static_cast<double>(static_cast<Wide<T>>(wanted)),
                  g = static_cast<double>(static_cast<Wide<T>>(got));
       // Another order of at most 8 terms of at most 4200: a few units of the last place of the largest.
-      if (!exact && std::abs(w - g) <= 0.02 * (std::is_same_v<T, BFloat16> ? 2000 : 1)) continue;
+      if (!exact && std::abs(w - g) <= 0.02 * (kIsHalf<T> ? 2000 : 1)) continue;
       return problems.push_back(fmt::format("rank {} of {}: {} {} {}: element {} is {}, not {}", comm_.rank(),
                                             comm_.world(), what, name_of(seen.dtype()), to_string(seen.shape()), i, g,
                                             w));
@@ -231,6 +233,7 @@ std::vector<std::string> check_all(Communicator& comm, Promises promises) {
   Checker checker(comm, promises);
   checker.check_dtype<float>();
   checker.check_dtype<BFloat16>();
+  checker.check_dtype<Float16>();
   checker.check_dtype<double>();
   checker.check_dtype<int32_t>();
   checker.check_dtype<int64_t>();

@@ -84,7 +84,7 @@ TEST_CASE("the JSON schema has every key, closed sections, and the bounds that t
   for (const Key& key : keys()) CHECK(properties.at(key.section).at("properties").contains(key.name));
   for (const auto& section : properties) CHECK(section["additionalProperties"] == false);
   CHECK(properties["parallel"]["properties"]["param_dtype"]["enum"] ==
-        nlohmann::json{"fp32", "float32", "bf16", "bfloat16"});
+        nlohmann::json{"fp32", "float32", "bf16", "bfloat16", "fp16", "float16"});
   const auto& betas = properties["optimizer"]["properties"]["betas"];
   CHECK(betas["items"] == nlohmann::json{{"type", "number"}, {"minimum", 0.0}, {"exclusiveMaximum", 1.0}});
   CHECK(betas["minItems"] == 2);

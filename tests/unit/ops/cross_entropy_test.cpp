@@ -32,8 +32,7 @@ Expected reference(const std::vector<double>& h, const std::vector<double>& w, c
     for (int64_t j = 0; j < size.vocab; ++j) {
       double sum = 0;
       for (int64_t i = 0; i < size.hidden; ++i) sum += h[row + i] * w[j * size.hidden + i];
-      logits[j] =
-          dtype == DType::BFloat16 ? static_cast<double>(static_cast<float>(BFloat16(static_cast<float>(sum)))) : sum;
+      logits[j] = dtype == DType::Float32 ? sum : rounded(sum, dtype);
       total += std::exp(logits[j]);
     }
     result.token_loss[token] = std::log(total) - logits[targets[token]];

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ops_support.h"
+#include "tensor/convert.h"
 
 namespace trainyard {
 using namespace test;
@@ -15,13 +16,8 @@ Tensor sequences(const std::vector<int64_t>& numbers) {
 }
 
 Tensor ones(int64_t rows, int64_t width, DType dtype = DType::Float32) {
-  Tensor x = Tensor::zeros({rows, width}, dtype);
-  for (int64_t i = 0; i < x.count(); ++i)
-    if (dtype == DType::Float32)
-      x.data<float>()[i] = 1;
-    else
-      x.data<BFloat16>()[i] = BFloat16(1.0F);
-  return x;
+  const std::vector<float> values(static_cast<size_t>(rows * width), 1.0F);
+  return converted(Tensor::from<float>(values, {rows, width}), dtype);
 }
 
 Tensor dropped(const Tensor& x, const ops::Dropout& dropout) {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "ops/threads.h"
+#include "tensor/convert.h"
 
 namespace trainyard::test {
 
@@ -14,21 +15,17 @@ std::vector<Device> devices() {
 }
 
 std::vector<DType> floating_dtypes() {
-  return {DType::Float32, DType::BFloat16};
+  return {DType::Float32, DType::BFloat16, DType::Float16};
 }
 
 Tensor random_tensor(const Shape& shape, DType dtype, uint32_t seed, Device device) {
-  Tensor made = Tensor::empty(shape, dtype, device);
+  Tensor made = Tensor::empty(shape, DType::Float32, device);
   uint32_t state = seed * 2654435761U + 12345U;
-  for (int64_t i = 0; i < made.count(); ++i) {
+  for (float& value : made.values<float>()) {
     state = state * 1664525U + 1013904223U;
-    const float value = static_cast<float>(state >> 8U) / 8388608.0F - 1.0F;
-    if (dtype == DType::BFloat16)
-      made.data<BFloat16>()[i] = BFloat16(value);
-    else
-      made.data<float>()[i] = value;
+    value = static_cast<float>(state >> 8U) / 8388608.0F - 1.0F;
   }
-  return made;
+  return converted(made, dtype);
 }
 
 Tensor int_tensor(const std::vector<int32_t>& values) {
@@ -36,11 +33,13 @@ Tensor int_tensor(const std::vector<int32_t>& values) {
 }
 
 std::vector<double> in_double(const Tensor& tensor) {
-  std::vector<double> values(static_cast<size_t>(tensor.count()));
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = tensor.dtype() == DType::BFloat16 ? static_cast<double>(static_cast<float>(tensor.data<BFloat16>()[i]))
-                                                  : static_cast<double>(tensor.data<float>()[i]);
-  return values;
+  const Tensor floats = converted(tensor, DType::Float32);
+  return {floats.values<float>().begin(), floats.values<float>().end()};
+}
+
+double rounded(double value, DType dtype) {
+  const std::vector<float> one{static_cast<float>(value)};
+  return in_double(converted(Tensor::from<float>(one, {1}), dtype)).front();
 }
 
 double relative_error(const Tensor& actual, const std::vector<double>& expected) {

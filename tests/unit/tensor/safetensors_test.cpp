@@ -81,14 +81,17 @@ TEST_CASE("safetensors: equal contents give equal bytes, data begins at a multip
   CHECK((bytes.size() - 8) % 8 == 0);
 }
 
-TEST_CASE("safetensors: half and bfloat16 become float32 exactly, over several pieces", "[safetensors]") {
+TEST_CASE("safetensors: float16 and bfloat16 become float32 exactly, over several pieces", "[safetensors]") {
   const TemporaryFolder folder;
   const std::vector<uint16_t> halves{0x3c00, 0xc000, 0x0001, 0x8000, 0x7bff, 0x7c00, 0x7e00};
   const std::string json = R"({"h":{"dtype":"F16","shape":[7],"data_offsets":[0,14]}})";
   const auto path = folder / "half.safetensors";
   std::ofstream(path, std::ios::binary) << length_prefix(json.size()) << json
                                         << std::string(reinterpret_cast<const char*>(halves.data()), 14);
-  const std::vector<float> read = values_of(SafetensorsFile(path).read("h"));
+  const Tensor stored_halves = SafetensorsFile(path).read("h");
+  CHECK(stored_halves.dtype() == DType::Float16);
+  CHECK(std::memcmp(stored_halves.raw(), halves.data(), 14) == 0);
+  const std::vector<float> read = values_of(SafetensorsFile(path).read_rows_as_float32("h", 0, 7));
   CHECK(read[0] == 1.0F);
   CHECK(read[1] == -2.0F);
   CHECK(read[2] == 0x1p-24F);

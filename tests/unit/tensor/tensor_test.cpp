@@ -2,18 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include <cmath>
-#include <limits>
-
 namespace trainyard {
-
-TEST_CASE("BFloat16: rounds to nearest even, keeps NaN and infinity", "[tensor]") {
-  CHECK(float(BFloat16(1.0F)) == 1.0F);
-  CHECK(float(BFloat16(1.00390625F)) == 1.0F);       // halfway, down to even
-  CHECK(float(BFloat16(1.01171875F)) == 1.015625F);  // halfway, up to even
-  CHECK(std::isnan(float(BFloat16(std::numeric_limits<float>::quiet_NaN()))));
-  CHECK(std::isinf(float(BFloat16(std::numeric_limits<float>::max()))));
-}
 
 TEST_CASE("Tensor: rows and reshape are views of the same elements", "[tensor]") {
   const std::vector<float> values{0, 1, 2, 3, 4, 5};
