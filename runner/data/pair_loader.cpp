@@ -1,0 +1,152 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <stdexcept>
+#include <tuple>
+
+#include "base/error.h"
+#include "data/loader_state.h"
+#include "data/pairs.h"
+#include "data/permutation.h"
+
+namespace trainyard::data {
+namespace {
+using nlohmann::json;
+
+constexpr int64_t kWindow = 1024, kRun = 32;  // pairs; part of the order, so never changed
+
+class PairLoader : public Loader {
+ public:
+  PairLoader(PairArray pairs, const PairLoaderOptions& options) : pairs_(std::move(pairs)), options_(options) {
+    for (int64_t pair = 0; pair < pairs_.size(); ++pair) {
+      source_tokens_ += static_cast<int64_t>(pairs_.source(pair).size());
+      target_tokens_ += static_cast<int64_t>(pairs_.target(pair).size());
+    }
+  }
+
+  Batch next() override {
+    const int64_t rows = options_.batch_size;
+    std::vector<int64_t> chosen, sequences;
+    for (int64_t row = 0; row < rows; ++row) {
+      sequences.push_back(sequences_seen_ + row * options_.place.world + options_.place.rank);
+      chosen.push_back(pair_at(sequences.back()));
+    }
+    sequences_seen_ += rows * options_.place.world;
+    Batch batch = padded(chosen);
+    batch.sequences = std::move(sequences);
+    return batch;
+  }
+
+  [[nodiscard]] json state() const override {
+    json state = order();
+    state["sequences_seen"] = sequences_seen_;
+    return state;
+  }
+  void load_state(const json& state) override {
+    require_same(state, order(), pairs_.name());
+    sequences_seen_ = count_in(state, "sequences_seen");
+  }
+
+  [[nodiscard]] int64_t sequences_seen() const override { return sequences_seen_; }
+  [[nodiscard]] int64_t sequences_per_epoch() const override { return pairs_.size(); }
+  [[nodiscard]] int64_t sequences_per_step() const override {
+    return options_.batch_size * options_.place.world * options_.accumulation_steps;
+  }
+  [[nodiscard]] int64_t sequence_length() const override { return mean(target_tokens_); }
+  [[nodiscard]] int64_t source_length() const override { return mean(source_tokens_); }
+
+ private:
+  [[nodiscard]] int64_t mean(int64_t tokens) const { return (tokens + pairs_.size() / 2) / pairs_.size(); }
+
+  /// What the order of pairs follows from. Padding to the limits and to the longest have one order.
+  [[nodiscard]] json order() const {
+    return {{"pairs", pairs_.fingerprint()},
+            {"buckets", options_.padding == Padding::Bucket},
+            {"seed", options_.seed},
+            {"shuffle", options_.shuffle}};
+  }
+
+  [[nodiscard]] int64_t pair_at(int64_t sequence) {
+    const int64_t epoch = sequence / pairs_.size(), index = sequence % pairs_.size();
+    if (options_.padding != Padding::Bucket) return shuffled(epoch, index);
+    if (const int64_t window = index / kWindow; epoch != held_epoch_ || window != held_window_)
+      fill_window(epoch, window);
+    return window_[static_cast<size_t>(index % kWindow)];
+  }
+
+  [[nodiscard]] uint64_t key_of(int64_t epoch) const {
+    return mix_bits(mix_bits(options_.seed) ^ static_cast<uint64_t>(epoch));
+  }
+
+  [[nodiscard]] int64_t shuffled(int64_t epoch, int64_t index) const {
+    if (!options_.shuffle) return index;
+    const Permutation permutation(static_cast<uint64_t>(pairs_.size()), key_of(epoch));
+    return static_cast<int64_t>(permutation(static_cast<uint64_t>(index)));
+  }
+
+  void fill_window(int64_t epoch, int64_t window) {
+    const int64_t begin = window * kWindow, size = std::min(kWindow, pairs_.size() - begin);
+    std::vector<int64_t> sorted;
+    for (int64_t i = 0; i < size; ++i) sorted.push_back(shuffled(epoch, begin + i));
+    std::ranges::stable_sort(sorted, {}, [this](int64_t pair) {
+      return std::tuple(pairs_.source(pair).size(), pairs_.target(pair).size());
+    });
+    window_.clear();
+    const int64_t runs = (size + kRun - 1) / kRun;
+    const Permutation permutation(static_cast<uint64_t>(runs), mix_bits(key_of(epoch) + static_cast<uint64_t>(window)));
+    for (int64_t i = 0; i < runs; ++i) {
+      const int64_t run = options_.shuffle ? static_cast<int64_t>(permutation(static_cast<uint64_t>(i))) : i;
+      for (int64_t at = run * kRun; at < std::min((run + 1) * kRun, size); ++at)
+        window_.push_back(sorted[static_cast<size_t>(at)]);
+    }
+    held_epoch_ = epoch, held_window_ = window;
+  }
+
+  [[nodiscard]] Batch padded(const std::vector<int64_t>& chosen) const {
+    size_t source_length = 0, target_length = 0;
+    for (const int64_t pair : chosen) {
+      source_length = std::max(source_length, pairs_.source(pair).size());
+      target_length = std::max(target_length, pairs_.target(pair).size());
+    }
+    if (options_.padding == Padding::MaxLength) {
+      source_length = static_cast<size_t>(options_.max_source_length);
+      target_length = static_cast<size_t>(options_.max_target_length);
+    }
+    const auto rows = static_cast<int64_t>(chosen.size());
+    Batch batch{Tensor::empty({rows, static_cast<int64_t>(source_length)}, DType::Int32),
+                Tensor::empty({rows, static_cast<int64_t>(target_length)}, DType::Int32)};
+    batch.input_lengths = Tensor::empty({rows}, DType::Int32);
+    const auto sources = batch.input_ids.values<int32_t>(), targets = batch.targets.values<int32_t>();
+    std::ranges::fill(sources, options_.pad_token);
+    std::ranges::fill(targets, kIgnored);
+    for (size_t row = 0; row < chosen.size(); ++row) {
+      const auto source = pairs_.source(chosen[row]), target = pairs_.target(chosen[row]);
+      std::ranges::copy(source, sources.subspan(row * source_length).begin());
+      std::ranges::copy(target, targets.subspan(row * target_length).begin());
+      batch.input_lengths.values<int32_t>()[row] = static_cast<int32_t>(source.size());
+      batch.valid_tokens += static_cast<int64_t>(target.size());
+    }
+    return batch;
+  }
+
+  PairArray pairs_;
+  PairLoaderOptions options_;
+  int64_t source_tokens_ = 0, target_tokens_ = 0;
+  int64_t sequences_seen_ = 0;
+  int64_t held_epoch_ = -1, held_window_ = -1;
+  std::vector<int64_t> window_;  ///< pairs of the held window, in the order in which they are given out
+};
+
+}  // namespace
+
+std::unique_ptr<Loader> pair_loader(PairArray pairs, const PairLoaderOptions& options) {
+  const auto& [rank, world] = options.place;
+  if (options.batch_size < 1 || options.accumulation_steps < 1 || world < 1 || rank < 0 || rank >= world)
+    throw std::invalid_argument(fmt::format("pair_loader: batch_size {}, accumulation_steps {}, rank {} of {}",
+                                            options.batch_size, options.accumulation_steps, rank, world));
+  return std::make_unique<PairLoader>(std::move(pairs), options);
+}
+
+}  // namespace trainyard::data
