@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace trainyard::checkpoint {
 namespace {
@@ -15,6 +16,7 @@ using nlohmann::json;
 
 // Beyond rank 0's own time-out, for what it does once all have come: reading headers, renaming, removing old folders.
 constexpr std::chrono::seconds kAnswerGrace{60};
+constexpr std::chrono::seconds kLook{1};  // how often a wait looks whether it has been given up
 
 /// A system's message may hold bytes that are no UTF-8, in a path for example; it must get through all the same.
 std::string text_of(const json& value) {
@@ -44,21 +46,41 @@ json Agreement::round(const std::string& about, const json& say, const Decide& d
   own_ = say;
   if (!store_) return answer_of(decide, {say});
   store_->set(key(round_, std::to_string(rank_)), text_of(say));
-  if (rank_ != 0) try {
-      return json::parse(store_->wait(key(round_, "answer"), timeout_ + kAnswerGrace));
-    } catch (const PeerError& error) {
-      throw PeerError(fmt::format("{}: rank 0 did not answer: {}", about, error.what()));
-    }
+  if (rank_ != 0) return hear(about);
   const Said said = gather();
   json answer = answer_of(decide, said);
   store_->set(key(round_, "answer"), text_of(answer));
   return answer;
 }
 
+json Agreement::hear(const std::string& about) {
+  const auto patience = timeout_ + kAnswerGrace;
+  const std::vector<std::string> answer{key(round_, "answer")};
+  try {
+    const rendezvous::Waited waited = wait_for(answer, patience);
+    if (!waited.missing.empty()) throw PeerError(fmt::format("nothing within {}", human_duration(patience)));
+    return json::parse(waited.values.at(0));
+  } catch (const PeerError& error) {
+    throw PeerError(fmt::format("{}: rank 0 did not answer: {}", about, error.what()));
+  }
+}
+
+rendezvous::Waited Agreement::wait_for(std::span<const std::string> keys, std::chrono::milliseconds timeout) {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + timeout;
+  for (;;) {
+    if (is_given_up()) throw PeerError("given up, as a rank is lost");
+    const auto left =
+        std::max(std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()), std::chrono::milliseconds(0));
+    rendezvous::Waited waited = store_->try_wait(keys, std::min<std::chrono::milliseconds>(left, kLook));
+    if (waited.missing.empty() || left <= kLook) return waited;
+  }
+}
+
 Agreement::Said Agreement::gather() {
   std::vector<std::string> keys;
   for (int each = 0; each < world_; ++each) keys.push_back(key(round_, std::to_string(each)));
-  const rendezvous::Waited waited = store_->try_wait(keys, timeout_);
+  const rendezvous::Waited waited = wait_for(keys, timeout_);
   if (waited.missing.empty())
     forget(round_ - 1);  // whoever spoke in this round has read all it wanted of the one before
   Said said;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,11 @@ class Agreement {
   /// Throws PeerError where the store is lost or rank 0 does not answer.
   nlohmann::json round(const std::string& about, const nlohmann::json& say, const Decide& decide);
 
+  /// From any thread: whoever waits here, now or later, gets PeerError within a second. For when a rank is known to be
+  /// lost.
+  void give_up() { given_up_.request_stop(); }
+  [[nodiscard]] bool is_given_up() const { return given_up_.stop_requested(); }
+
   /// What `ranks` said in the latest round; valid until the next. They must have spoken.
   [[nodiscard]] std::vector<nlohmann::json> said_by(std::span<const int> ranks);
 
@@ -41,7 +47,9 @@ class Agreement {
 
  private:
   [[nodiscard]] std::string key(int64_t round, const std::string& who) const;
+  [[nodiscard]] nlohmann::json hear(const std::string& about);
   [[nodiscard]] Said gather();
+  [[nodiscard]] rendezvous::Waited wait_for(std::span<const std::string> keys, std::chrono::milliseconds timeout);
   void forget(int64_t round);
 
   rendezvous::Store* store_ = nullptr;
@@ -50,6 +58,7 @@ class Agreement {
   std::chrono::milliseconds timeout_{0};
   int64_t round_ = 0;
   nlohmann::json own_;
+  std::stop_source given_up_;
 };
 
 }  // namespace trainyard::checkpoint

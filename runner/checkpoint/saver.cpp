@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "checkpoint/division.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/shard_file.h"
 
@@ -120,23 +121,36 @@ SaveResult Saver::save(const Snapshot& snapshot) {
   if (!outcome.contains("error")) outcome = ranks_.round(about, commit_if_leading(snapshot, paths), sum_of_bytes);
   if (outcome.contains("error") && leads())
     try_to_remove(*disk_, paths.temporary);  // a host's own folder, and what came late
-  return conclude(outcome, paths, snapshot.step, std::chrono::duration<double>(Clock::now() - begin).count());
+  SaveResult result{.step = snapshot.step, .seconds = std::chrono::duration<double>(Clock::now() - begin).count()};
+  if (outcome.contains("error")) {
+    result.reason = outcome.at("error");
+    return result;
+  }
+  result.saved = true;
+  result.path = paths.final;
+  result.bytes = outcome.at("bytes");
+  return result;
 }
 
-bool Saver::writes_for_holders(const Snapshot& snapshot) const {
-  const auto first = std::ranges::find_if(group_.members,
-                                          [&](int member) { return std::ranges::count(snapshot.holders, member) > 0; });
-  return first == group_.members.end() || *first == options_.rank;
+Snapshot Saver::own_part(const Snapshot& snapshot) const {
+  return checkpoint::own_part(snapshot, options_.rank, group_.members);
 }
 
 json Saver::write_own(const Snapshot& snapshot, const Paths& paths) {
   try {
     disk_->create_folders(paths.temporary);
+    const Snapshot own = own_part(snapshot);
+    const auto stop_if_given_up = [this] {
+      if (ranks_.is_given_up()) throw PeerError("given up, as a rank is lost");
+    };
+    std::vector<StoredFile> files =
+        write_shards(*disk_, paths.temporary, Kind::Model, options_.rank, own.model, stop_if_given_up);
+    for (const StoredFile& file :
+         write_shards(*disk_, paths.temporary, Kind::Optimizer, options_.rank, own.optimizer, stop_if_given_up))
+      files.push_back(file);
     json listed = json::array();
-    for (const auto& [kind, shards] : {std::pair(Kind::Model, &snapshot.model), {Kind::Optimizer, &snapshot.optimizer}})
-      if (writes_for_holders(snapshot))
-        for (const StoredFile& file : write_shards(*disk_, paths.temporary, kind, options_.rank, *shards))
-          listed.push_back({{"name", file.name}, {"bytes", file.bytes}, {"checksum", file.checksum}});
+    for (const StoredFile& file : files)
+      listed.push_back({{"name", file.name}, {"bytes", file.bytes}, {"checksum", file.checksum}});
     return {{"files", std::move(listed)}, {"state", snapshot.rank_state}};
   } catch (const std::exception& error) {
     return {{"error", reason_of(error)}};
@@ -211,19 +225,14 @@ void Saver::retain(int64_t newest) {
     }
 }
 
-SaveResult Saver::conclude(const json& outcome, const Paths& paths, int64_t step, double seconds) const {
-  if (outcome.contains("error")) {
-    const std::string reason = outcome.at("error");
-    if (options_.rank == 0)
-      spdlog::error("Checkpoint of step {} was not saved; training goes on and older checkpoints are as they were: {}",
-                    step, reason);
-    return {.saved = false, .reason = reason, .path = {}, .bytes = 0, .seconds = seconds};
-  }
-  const uint64_t bytes = outcome.at("bytes");
-  if (options_.rank == 0)
-    spdlog::info("Saved checkpoint {} in {:.2f} s ({}, {}/s)", paths.final.string(), seconds, human_bytes(bytes),
-                 human_bytes(static_cast<uint64_t>(static_cast<double>(bytes) / std::max(seconds, 1e-9))));
-  return {.saved = true, .reason = {}, .path = paths.final, .bytes = bytes, .seconds = seconds};
+void log_result(const SaveResult& result) {
+  if (!result.saved)
+    return spdlog::error(
+        "Checkpoint of step {} was not saved; training goes on and older checkpoints are as they were: {}", result.step,
+        result.reason);
+  const double bytes_per_second = static_cast<double>(result.bytes) / std::max(result.seconds, 1e-9);
+  spdlog::info("Saved checkpoint {} in {:.2f} s ({}, {}/s)", result.path.string(), result.seconds,
+               human_bytes(result.bytes), human_bytes(static_cast<uint64_t>(bytes_per_second)));
 }
 
 }  // namespace trainyard::checkpoint

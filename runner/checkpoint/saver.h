@@ -29,11 +29,12 @@ struct SaverOptions {
 
 /// Writes checkpoints, each complete or absent.
 ///
-/// Every rank writes its own rows into a temporary folder and tells only names, sizes and checksums through the store.
+/// Every rank writes its own rows into a temporary folder and tells only names, sizes and checksums through the store;
+/// of rows that replicas of the model hold alike, each replica writes a part.
 /// Once all have, the leader of the folder writes the manifest, renames the folder and points `latest` at it, in this
 /// order, each step durable before the next. A crash between any two leaves the older checkpoints as they were.
-/// A save that fails is no error of the run: every rank gets the same SaveResult, rank 0 logs it, the temporary folder
-/// goes, and training goes on. Collective: every rank makes one and calls save() for the same steps in the same order.
+/// A save that fails is no error of the run: every rank gets the same SaveResult, the temporary folder goes, and
+/// training goes on. Collective: every rank makes one and calls save() for the same steps in the same order.
 class Saver {
  public:
   /// Claims the folder, removes what crashed saves left, and finds out which ranks share it. `store` must outlive this.
@@ -48,6 +49,15 @@ class Saver {
   /// on whichever rank, is the result's reason.
   SaveResult save(const Snapshot& snapshot);
 
+  /// What save() would write of `snapshot` on this rank; `local` is undefined where another rank writes the rows.
+  [[nodiscard]] Snapshot own_part(const Snapshot& snapshot) const;
+
+  /// From any thread: a save under way ends soon, and every later one, with PeerError. For when a rank is known to be
+  /// lost, so that nobody waits for what it has not written.
+  void give_up() { ranks_.give_up(); }
+
+  [[nodiscard]] const SaverOptions& options() const { return options_; }
+
  private:
   struct Paths {
     std::filesystem::path temporary, final, pointer;
@@ -56,14 +66,11 @@ class Saver {
   void claim_folder();
   void remove_leftovers();
   [[nodiscard]] Paths paths_of(int64_t step);
-  [[nodiscard]] bool writes_for_holders(const Snapshot& snapshot) const;
   [[nodiscard]] nlohmann::json write_own(const Snapshot& snapshot, const Paths& paths);
   [[nodiscard]] nlohmann::json commit_if_leading(const Snapshot& snapshot, const Paths& paths);
   [[nodiscard]] Manifest collect(const Snapshot& snapshot, const Paths& paths);
   void put_in_place(const Manifest& manifest, const Paths& paths);
   void retain(int64_t newest);
-  [[nodiscard]] SaveResult conclude(const nlohmann::json& outcome, const Paths& paths, int64_t step,
-                                    double seconds) const;
 
   SaverOptions options_;
   bool found_folder_;  ///< it was there before this run
@@ -75,5 +82,8 @@ class Saver {
   std::string life_;  ///< rank 0's: the same on every rank
   int64_t saves_ = 0;
 };
+
+/// "Saved checkpoint …", or why not: for rank 0.
+void log_result(const SaveResult& result);
 
 }  // namespace trainyard::checkpoint

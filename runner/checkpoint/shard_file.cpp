@@ -44,12 +44,16 @@ std::map<std::string, std::string> metadata_of(std::span<const Shard* const> sha
   return {{kShardingInfo, offsets.dump()}, {"DCP_VERSION", "1.0"}, {"format", "pt"}};
 }
 
-StoredFile write_file_of(Disk& disk, const std::filesystem::path& path, std::span<const Shard* const> shards) {
+StoredFile write_file_of(Disk& disk, const std::filesystem::path& path, std::span<const Shard* const> shards,
+                         const std::function<void()>& before_each) {
   std::vector<SafetensorsWriter::Declared> declared;
   for (const Shard* shard : shards) declared.push_back({shard->name, shard->local.dtype(), shard->local.shape()});
   ChecksumSink::Seen seen;
   SafetensorsWriter writer(std::make_unique<ChecksumSink>(disk.create(path), seen), declared, metadata_of(shards));
-  for (const Shard* shard : shards) writer.append(shard->local);
+  for (const Shard* shard : shards) {
+    if (before_each) before_each();
+    writer.append(shard->local);
+  }
   writer.finish();
   return {path.filename().string(), seen.bytes, seen.checksum.text()};
 }
@@ -92,16 +96,15 @@ void check_rows(StoredTensor& tensor, bool everything) {
 }  // namespace
 
 std::vector<StoredFile> write_shards(Disk& disk, const std::filesystem::path& folder, Kind kind, int rank,
-                                     std::span<const Shard> shards) {
+                                     std::span<const Shard> shards, const std::function<void()>& before_each) {
   std::vector<const Shard*> written;
   for (const Shard& shard : shards) {
     check(shard);
-    const bool is_empty = !shard.local.defined() || shard.local.count() == 0;
-    if (!is_empty) written.push_back(&shard);
+    if (shard.local.defined() && shard.local.count() > 0) written.push_back(&shard);
   }
   if (written.empty()) return {};
   const auto path = folder / shard_file_name(kind == Kind::Model ? "model" : "optim", rank);
-  return {write_file_of(disk, path, written)};
+  return {write_file_of(disk, path, written, before_each)};
 }
 
 std::vector<StoredTensor> collect_tensors(const std::filesystem::path& folder, std::span<const StoredFile> files,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -12,11 +13,11 @@ namespace trainyard::checkpoint {
 
 /// Writes what `rank` holds of `shards` as one durable file in `folder`: safetensors with the metadata
 /// DCP_SHARDING_INFO = {name: {"saved_offsets": [row_offset, 0, …]}} of PyTorch's distributed checkpoints, which
-/// torch.distributed.checkpoint.HuggingFaceStorageReader reads.
-/// Nothing to write gives no file and no entry.
+/// torch.distributed.checkpoint.HuggingFaceStorageReader reads. Nothing to write gives no file and no entry.
+/// `before_each` is called before each tensor, and may throw to end it.
 /// Throws std::filesystem::filesystem_error; std::invalid_argument for a shard whose rows do not fit its global shape.
 std::vector<StoredFile> write_shards(Disk& disk, const std::filesystem::path& folder, Kind kind, int rank,
-                                     std::span<const Shard> shards);
+                                     std::span<const Shard> shards, const std::function<void()>& before_each = {});
 
 /// What each file of `files` in `folder` holds, put together by tensor: the tensors of `shards` in their order, found
 /// by reading the headers back. `everything`: the rows must cover each tensor without gap.

@@ -24,8 +24,8 @@ struct Shard {
 /// Hugging Face config.json) and "tokenizer_files" (paths), which an export writes beside the weights.
 struct Snapshot {
   int64_t step = 0;
-  /// Ranks that hold the same rows as this one, itself among them: copies of a model. The first of a folder's ranks
-  /// writes for all. Empty: nobody else holds them.
+  /// Ranks that hold the same rows as this one, itself among them: copies of a model. One of them writes each tensor
+  /// (division.h). Empty: nobody else holds them.
   std::vector<int> holders = {};
   std::vector<Shard> model;                         ///< by Hugging Face name: "model.layers.0.self_attn.q_proj.weight"
   std::vector<Shard> optimizer;                     ///< "adam.m.<model name>", "adam.v.<model name>"
@@ -35,6 +35,7 @@ struct Snapshot {
 
 /// What became of a save: the same on every rank.
 struct SaveResult {
+  int64_t step = 0;
   bool saved = false;
   std::string reason;          ///< where not saved: which rank, which file, why
   std::filesystem::path path;  ///< where saved: the folder

@@ -21,7 +21,6 @@ struct NotOffered {
 constexpr NotOffered kNotOffered[] = {
     {"activation_checkpointing.mode", "selective", "use full"},
     {"activation_checkpointing.mode", "every_n", "use full"},
-    {"checkpoint.async", "true", "leave it out"},
     {"comm.backend", "nccl", "use gloo or mpi"},
     {"device.kind", "cuda", "use cpu"},
 };

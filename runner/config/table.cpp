@@ -118,7 +118,8 @@ void add_checkpoint(std::vector<Key>& table) {
   key("resume", &Checkpoint::resume, kNotEmpty,
       "auto: go on from the newest complete checkpoint in dir, if there is one; never: start anew; else the path of a "
       "checkpoint.");
-  key("async", &Checkpoint::async, kAny, "Write behind the training steps.");
+  key("async", &Checkpoint::async, kAny,
+      "Write behind the training steps, which wait only until their tensors are copied. Takes memory for the copy.");
   key("timeout", &Checkpoint::timeout, kTimeout, "How long ranks wait for each other to have written.");
 }
 

@@ -12,15 +12,14 @@
 #include "base/text.h"
 #include "checkpoint/folder_group.h"
 #include "checkpoint/reader.h"
-#include "checkpoint/saver.h"
 #include "checkpoint/volume.h"
 #include "config/print.h"
 #include "metrics/mfu.h"
 #include "metrics/table.h"
-#include "metrics/trace.h"
 #include "ops/matmul.h"
 #include "ops/threads.h"
 #include "tokenizer/utf8.h"
+#include "train/checkpoints.h"
 #include "train/exchange.h"
 #include "train/generate.h"
 #include "train/inspect.h"
@@ -49,7 +48,8 @@ class Run {
   void resume_or_fill();
   void fill_fresh();
   Outcome train();
-  void save(const Progress& progress);
+  void save();
+  [[nodiscard]] checkpoint::Snapshot snapshot();
   [[nodiscard]] std::string saved() const;
   void sample(const char* title);
   void say(const std::string& line);
@@ -58,7 +58,6 @@ class Run {
 
   const config::Config& config_;
   const World& world_;
-  std::string save_error_;  ///< of the last save; "" where it is there
   models::ModelConfig model_config_;
   std::unique_ptr<tokenizer::Tokenizer> tokenizer_;
   std::unique_ptr<data::Loader> loader_;
@@ -66,10 +65,10 @@ class Run {
   ShardedModel sharded_;
   optim::AdamW optimizer_;
   checkpoint::Agreement agreement_;
-  std::optional<checkpoint::Saver> saver_;
   Description description_;
   Progress progress_;
   std::optional<Report> report_;
+  std::optional<Checkpoints> checkpoints_;
 };
 
 /// model_config_of and others read files that every rank sees alike, so they fail on every rank alike.
@@ -87,16 +86,11 @@ Run::Run(const config::Loaded& loaded, const World& world, MeshSize mesh)
                    config::print_config(loaded)} {
   const bool recompute = config_.activation_checkpointing.mode == config::CheckpointingMode::Full;
   for (nn::Module* const block : sharded_.model->blocks()) block->set_recompute(recompute);
-  if (config_.checkpoint.enabled) {
-    saver_.emplace(checkpoint::SaverOptions{.folder = config_.checkpoint.dir,
-                                            .keep = config_.checkpoint.keep,
-                                            .timeout = config_.checkpoint.timeout,
-                                            .rank = world.comm.rank(),
-                                            .world = world.comm.world(),
-                                            .generation = world.generation,
-                                            .job = world.job},
-                   world.store);
-  }
+  if (config_.checkpoint.enabled)
+    checkpoints_.emplace(config_.checkpoint, world,
+                         [this](const checkpoint::SaveResult& result) {
+                           if (report_ && result.saved) report_->saved(result.step);
+                         });
 }
 
 void Run::go() {
@@ -124,16 +118,16 @@ void Run::run_to_end() {
         fmt::format("asked to stop: ended after step {} of {}{}", progress_.step, total_steps_, saved()));
   sample("sample after training");
   // A restart goes on from the older checkpoint; success would tell that the trained model is there.
-  if (!save_error_.empty())
-    throw InputError(
-        fmt::format("all {} steps are done{}: {}; mend that and start again", total_steps_, saved(), save_error_));
+  if (checkpoints_ && !checkpoints_->error().empty())
+    throw InputError(fmt::format("all {} steps are done{}: {}; mend that and start again", total_steps_, saved(),
+                                 checkpoints_->error()));
   say(fmt::format("Training completed! {} steps, {} tokens.", total_steps_, with_thousands(progress_.tokens)));
 }
 
 std::string Run::saved() const {
-  if (!saver_) return "";
+  if (!checkpoints_) return "";
   return fmt::format(", {} in {}",
-                     save_error_.empty() ? "checkpoint saved" : "but the last checkpoint could not be saved",
+                     checkpoints_->error().empty() ? "checkpoint saved" : "but the last checkpoint could not be saved",
                      config_.checkpoint.dir);
 }
 
@@ -142,7 +136,7 @@ void Run::resume_or_fill() {
   Parts parts{world_.comm, *sharded_.model, *sharded_.engine, optimizer_, *loader_};
   std::optional<checkpoint::Checkpoint> found;
   if (config_.checkpoint.resume == "auto") {
-    if (saver_) found = checkpoint::find_latest(config_.checkpoint.dir, agreement_);
+    if (checkpoints_) found = checkpoint::find_latest(config_.checkpoint.dir, agreement_);
   } else if (config_.checkpoint.resume != "never") {
     found = checkpoint::open_checkpoint(config_.checkpoint.resume, agreement_);
   }
@@ -170,7 +164,7 @@ void Run::say_who_met() {
 
 /// Where nothing else keeps the checkpoints, who trains should know before a pod is lost.
 void Run::warn_of_volume() {
-  if (!saver_ || !world_.in_pod || !world_.is_main()) return;
+  if (!checkpoints_ || !world_.in_pod || !world_.is_main()) return;
   if (const auto warning = checkpoint::volume_warning(config_.checkpoint.dir)) spdlog::warn(*warning);
 }
 
@@ -196,24 +190,36 @@ Outcome Run::train() {
        .on_step =
            [this](const StepResult& result) {
              if (report_) report_->step(result, progress_.tokens);
+             if (checkpoints_) checkpoints_->poll();
            },
        .is_checkpoint_due =
            [this](int64_t step) { return config_.checkpoint.interval > 0 && step % config_.checkpoint.interval == 0; },
-       .save = [this](const Progress& progress) { save(progress); }});
-  return trainer.run(progress_);
+       .save = [this](const Progress&) { save(); }});
+  if (!checkpoints_) return trainer.run(progress_);
+  checkpoints_->prepare(snapshot());
+  try {
+    const Outcome outcome = trainer.run(progress_);
+    checkpoints_->finish();
+    return outcome;
+  } catch (const PeerError&) {
+    checkpoints_->give_up();  // the rank that is lost does not write its part
+    throw;
+  } catch (const NotFiniteError&) {
+    checkpoints_->finish();  // of a step that was good
+    throw;
+  }
 }
 
-void Run::save(const Progress& progress) {
-  if (!saver_) return;
-  const metrics::TraceSpan span("save", "checkpoint");
+void Run::save() {
+  if (!checkpoints_) return;
   const auto start = steady_clock::now();
   if (report_) report_->pause();
-  const Parts parts{world_.comm, *sharded_.model, *sharded_.engine, optimizer_, *loader_};
-  const auto result = saver_->save(snapshot_of(parts, progress, description_));
-  save_error_ = result.saved ? "" : result.reason;  // which is logged: training goes on
-  if (!report_) return;
-  report_->exclude(steady_clock::now() - start);
-  if (result.saved) report_->saved(progress.step);
+  checkpoints_->save(snapshot());
+  if (report_) report_->exclude(steady_clock::now() - start);
+}
+
+checkpoint::Snapshot Run::snapshot() {
+  return snapshot_of({world_.comm, *sharded_.model, *sharded_.engine, optimizer_, *loader_}, progress_, description_);
 }
 
 /// Every rank takes part, as each holds a part of the model; rank 0 prints.

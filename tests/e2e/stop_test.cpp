@@ -175,6 +175,40 @@ TEST_CASE("resume: two ranks' checkpoint goes on at one and at three with the sa
   for (size_t i = 0; i < seen.size(); ++i) CHECK(seen[i] == Approx(losses[i]).epsilon(1e-5));
 }
 
+TEST_CASE("async: killed while it writes behind the steps, the run goes on from a whole checkpoint, bit for bit") {
+  const SmallJob job, undisturbed;
+  const Words behind = kConstant + Words{"--checkpoint.async", "true", "--checkpoint.interval", "1"};
+  {
+    Process first({on_ranks(2, job.train(1'000'000, behind)), {}, seconds(60)});
+    REQUIRE(first.says("Saved checkpoint"));
+    REQUIRE(first.says("step: 9 "));
+    for (const pid_t rank : first.children()) ::kill(rank, SIGKILL);
+    first.signal(SIGKILL);
+    first.wait();
+  }
+  const int64_t reached = static_cast<int64_t>(job.metrics().size());
+  const int steps = static_cast<int>(reached) + 4;
+  const Ended resumed = completed({on_ranks(2, job.train(steps, behind)), {}, seconds(60)});
+  CHECK_THAT(resumed.err, Catch::Contains("Loaded checkpoint from step "));
+  CHECK(run({trainyard({"checkpoint", "verify", job.checkpoints().string()})}).code == 0);
+  completed({on_ranks(2, undisturbed.train(steps, kConstant)), {}, seconds(120)});
+  CHECK(job.losses() == undisturbed.losses());
+  check_same_tensors(step_folder(job, steps), step_folder(undisturbed, steps));
+}
+
+TEST_CASE("async: SIGTERM waits for the save under way and ends with 143") {
+  const SmallJob job;
+  const Words behind = kConstant + Words{"--checkpoint.async", "true", "--checkpoint.interval", "1"};
+  Process launch({on_ranks(2, job.train(1'000'000, behind)), {}, seconds(60)});
+  REQUIRE(launch.says("step: 3 "));
+  launch.signal(SIGTERM);
+  const Ended ended = launch.wait();
+  INFO(ended.all());
+  CHECK(ended.code == 143);
+  const fs::path last = step_folder(job, static_cast<int64_t>(job.metrics().size()));
+  CHECK(run({trainyard({"checkpoint", "verify", last.string()})}).code == 0);
+}
+
 TEST_CASE("resume: a finished run started again does nothing and ends with 0") {
   const int ranks = GENERATE(1, 2);
   const SmallJob job;

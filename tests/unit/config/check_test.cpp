@@ -53,7 +53,6 @@ TEST_CASE("what this build does not offer is refused with what to use instead", 
        "--activation_checkpointing.mode is selective, which this build does not offer yet; use full"},
       {"--activation_checkpointing.mode=every_n",
        "--activation_checkpointing.mode is every_n, which this build does not offer yet; use full"},
-      {"--checkpoint.async", "--checkpoint.async is true, which this build does not offer yet; leave it out"},
       {"--comm.backend=nccl", "--comm.backend is nccl, which this build does not offer yet; use gloo or mpi"},
       {"--device.kind=cuda", "--device.kind is cuda, which this build does not offer yet; use cpu"},
   };

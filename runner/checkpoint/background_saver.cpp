@@ -1,0 +1,102 @@
+#include "checkpoint/background_saver.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <stdexcept>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace trainyard::checkpoint {
+namespace {
+
+constexpr std::chrono::milliseconds kUnsaid{500};  // a wait shorter than this is not worth a line
+constexpr std::chrono::seconds kCommitGrace{60};   // beyond the time-out, which is for the writing
+
+bool holds_like(const Tensor& tensor, const Tensor& other) {
+  return tensor.defined() == other.defined() && tensor.shape() == other.shape() && tensor.dtype() == other.dtype();
+}
+
+}  // namespace
+
+void BackgroundSaver::reserve(const Snapshot& snapshot) {
+  const Snapshot own = saver_.own_part(snapshot);
+  stage(own.model, staged_.model);
+  stage(own.optimizer, staged_.optimizer);
+}
+
+void BackgroundSaver::start(const Snapshot& snapshot) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_writing_) throw std::logic_error("BackgroundSaver: a save is under way");
+  }
+  reserve(snapshot);
+  staged_.step = snapshot.step;
+  staged_.state = snapshot.state;
+  staged_.rank_state = snapshot.rank_state;
+  thread_ = {};  // joins the one before, which has ended
+  {
+    const std::lock_guard lock(mutex_);
+    is_writing_ = true;
+  }
+  thread_ = std::jthread([this] { write(); });
+}
+
+std::optional<SaveResult> BackgroundSaver::poll() {
+  const std::lock_guard lock(mutex_);
+  return is_writing_ ? std::nullopt : take();
+}
+
+std::optional<SaveResult> BackgroundSaver::wait() {
+  const auto patience = saver_.options().timeout + kCommitGrace;
+  const auto has_ended = [this] { return !is_writing_; };
+  std::unique_lock lock(mutex_);
+  if (!ended_.wait_for(lock, kUnsaid, has_ended)) {
+    if (saver_.options().rank == 0)
+      spdlog::info("Waiting for the checkpoint of step {}, which is still being written", staged_.step);
+    if (!ended_.wait_for(lock, patience, has_ended))
+      throw PeerError(
+          fmt::format("rank {}: the checkpoint of step {} was not written within {}; is the disk of {} gone? See "
+                      "checkpoint.timeout",
+                      saver_.options().rank, staged_.step, human_duration(patience), saver_.options().folder.string()));
+  }
+  return take();
+}
+
+void BackgroundSaver::write() {
+  std::optional<SaveResult> result;
+  std::exception_ptr error;
+  try {
+    result = saver_.save(staged_);
+  } catch (...) {  // for whoever waits
+    error = std::current_exception();
+  }
+  const std::lock_guard lock(mutex_);
+  result_ = std::move(result);
+  error_ = error;
+  is_writing_ = false;
+  ended_.notify_all();
+}
+
+void BackgroundSaver::stage(const std::vector<Shard>& from, std::vector<Shard>& to) {
+  to.resize(from.size());
+  for (size_t i = 0; i < from.size(); ++i) {
+    Tensor kept = std::move(to[i].local);
+    to[i] = from[i];
+    if (from[i].local.defined()) {
+      if (!holds_like(kept, from[i].local)) kept = Tensor::empty(from[i].local.shape(), from[i].local.dtype());
+      copy(from[i].local, kept);
+      to[i].local = std::move(kept);
+    }
+  }
+}
+
+/// mutex_ is held, nothing is under way.
+std::optional<SaveResult> BackgroundSaver::take() {
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  return std::exchange(result_, std::nullopt);
+}
+
+}  // namespace trainyard::checkpoint

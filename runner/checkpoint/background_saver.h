@@ -1,0 +1,54 @@
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "checkpoint/saver.h"
+
+namespace trainyard::checkpoint {
+
+/// Saves behind training: start() returns once the tensors are copied into memory of its own, and one thread writes and
+/// commits the copy. The commit goes through the store, so it never meets the collectives of training.
+/// One save at a time. Collective as Saver is: every rank calls start() for the same steps in the same order. One
+/// thread calls.
+class BackgroundSaver {
+ public:
+  /// `saver` must outlive this; nobody else calls it meanwhile.
+  explicit BackgroundSaver(Saver& saver) : saver_(saver) {}
+  /// Waits for the save under way; give_up() makes that short.
+  ~BackgroundSaver() = default;
+  BackgroundSaver(const BackgroundSaver&) = delete;
+  BackgroundSaver& operator=(const BackgroundSaver&) = delete;
+
+  /// Takes the memory for copies of snapshots such as this one, pages and all: a run that cannot have it fails before
+  /// its first step, and the first save is as quick as the others.
+  void reserve(const Snapshot& snapshot);
+
+  /// Copies what this rank writes of `snapshot`, and returns. The save before must have been waited for.
+  void start(const Snapshot& snapshot);
+
+  /// What became of the latest save, told once; none while it is being written.
+  std::optional<SaveResult> poll();
+  /// The same, once it is written; none where there is none to tell of. Throws PeerError where that takes longer than
+  /// a save may (SaverOptions::timeout), or where the save did: the store or rank 0 was lost.
+  std::optional<SaveResult> wait();
+
+ private:
+  void write();
+  void stage(const std::vector<Shard>& from, std::vector<Shard>& to);
+  [[nodiscard]] std::optional<SaveResult> take();
+
+  Saver& saver_;
+  Snapshot staged_;  ///< its tensors are kept from save to save; the thread's while it runs
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool is_writing_ = false;  // guarded by mutex_, as all below
+  std::optional<SaveResult> result_;
+  std::exception_ptr error_;
+  std::jthread thread_;  // last: it ends before what it uses
+};
+
+}  // namespace trainyard::checkpoint

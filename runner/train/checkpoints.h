@@ -1,0 +1,50 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "checkpoint/background_saver.h"
+#include "checkpoint/saver.h"
+#include "config/config.h"
+#include "train/world.h"
+
+namespace trainyard::train {
+
+/// The checkpoints that a run writes, as its configuration wants them: in the foreground, or behind the steps
+/// (checkpoint.async). Collective: every rank calls the same in the same order.
+class Checkpoints {
+ public:
+  /// Called once for every save, when its outcome is known; on the thread that calls below.
+  using Told = std::function<void(const checkpoint::SaveResult&)>;
+
+  /// Throws InputError as checkpoint::Saver does.
+  Checkpoints(const config::Checkpoint& settings, const World& world, Told told);
+  /// Waits for a save under way.
+  ~Checkpoints() = default;
+
+  /// Before the first step: takes what memory saves like this one will need.
+  void prepare(const checkpoint::Snapshot& snapshot);
+  /// Saves, or starts to, once the save before is done.
+  void save(const checkpoint::Snapshot& snapshot);
+  /// Tells of a save that has ended meanwhile.
+  void poll();
+  /// Waits for a save under way and tells of it.
+  void finish();
+  /// A rank is lost: nobody waits for its part of a save any more.
+  void give_up() { saver_.give_up(); }
+
+  /// Why the latest save whose outcome is known failed; "" where it did not.
+  [[nodiscard]] const std::string& error() const { return error_; }
+
+ private:
+  void tell(const checkpoint::SaveResult& result);
+
+  const bool is_main_;
+  Told told_;
+  checkpoint::Saver saver_;
+  std::unique_ptr<checkpoint::BackgroundSaver> background_;  ///< null: saves are in the foreground
+  std::string error_;
+};
+
+}  // namespace trainyard::train
