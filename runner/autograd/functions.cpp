@@ -47,7 +47,8 @@ Variable linear(const Variable& x, Parameter& weight) {
   const Variable y(std::move(product), x.tape());
   if (x.tape()) {
     x.tape()->record(y, [value = x.value(), &weight, dx = x.gradient()](const Tensor& gradient) {
-      ops::matmul(gradient, value, weight.gradient(), {.a = ops::Transpose::Yes, .accumulate = true});
+      if (!weight.is_frozen())
+        ops::matmul(gradient, value, weight.gradient(), {.a = ops::Transpose::Yes, .accumulate = true});
       Tensor input_gradient = empty_like(value);
       ops::matmul(gradient, weight.value(), input_gradient);
       dx->add(std::move(input_gradient));
@@ -67,7 +68,7 @@ Variable rms_norm(const Variable& x, Parameter& weight, float eps) {
     x.tape()->record(y, [rows, inverse_rms, &weight, dx = x.gradient()](const Tensor& gradient) {
       Tensor input_gradient = empty_like(rows);
       ops::rms_norm_backward(gradient.reshape(rows.shape()), rows, weight.value(), inverse_rms,
-                             {input_gradient, weight.gradient()});
+                             {input_gradient, weight.is_frozen() ? Tensor() : weight.gradient()});
       dx->add(input_gradient.reshape(gradient.shape()));
     });
   }
@@ -78,7 +79,7 @@ Variable embedding(const Tensor& ids, Parameter& table, Tape* tape) {
   Tensor rows = Tensor::empty({ids.count(), table.shape()[1]}, table.value().dtype(), table.value().device());
   ops::embedding(ids, table.value(), rows);
   const Variable y(std::move(rows), tape);
-  if (tape)
+  if (tape && !table.is_frozen())
     tape->record(y,
                  [ids, &table](const Tensor& gradient) { ops::embedding_backward(gradient, ids, table.gradient()); });
   return y;
@@ -137,8 +138,9 @@ Variable attention(const Variable& q, const Variable& k, const Variable& v, cons
 ops::LossSums linear_cross_entropy(const Variable& h, Parameter& head, const Tensor& targets, float gradient_scale) {
   if (!h.tape()) return ops::linear_cross_entropy(h.value(), head.value(), targets);
   Tensor gradient = empty_like(h.value());
+  const Tensor head_gradient = head.is_frozen() ? Tensor() : head.gradient();
   const ops::LossSums sums = ops::linear_cross_entropy_with_gradients(h.value(), head.value(), targets,
-                                                                      {gradient_scale, gradient, head.gradient()});
+                                                                      {gradient_scale, gradient, head_gradient});
   h.tape()->record([gradient, dh = h.gradient()] { dh->add(gradient); });
   return sums;
 }

@@ -9,6 +9,7 @@
 // The operations of a transformer on variables: each computes with ops/ and records its way back on its input's tape.
 namespace trainyard::autograd {
 
+/// A frozen parameter gets no gradient, and none is computed for it.
 /// Inputs of one function are on the same tape, or all on none; others throw std::invalid_argument.
 Variable add(const Variable& a, const Variable& b);
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "tensor/tensor.h"
@@ -27,20 +28,31 @@ class Parameter {
 
   /// The whole weight, [shape]. Valid where its storage is materialized: inside its group's forward and backward.
   [[nodiscard]] const Tensor& value() const { return value_; }
-  /// Where backward adds, [shape], dtype of the value.
-  [[nodiscard]] Tensor& gradient() { return gradient_; }
+  /// Where backward adds, [shape]: what has gathered so far, or zero. A frozen parameter has none.
+  [[nodiscard]] Tensor& gradient() {
+    if (prepare_gradient_) prepare_gradient_();
+    return gradient_;
+  }
 
-  /// Sets both views; whoever places the parameter calls it once, before the first forward.
-  void place(Tensor value, Tensor gradient) {
+  /// Leaves the parameter as it is: no gradient is computed for it. Before it is placed.
+  void freeze() { frozen_ = true; }
+  [[nodiscard]] bool is_frozen() const { return frozen_; }
+
+  /// Sets both views; whoever places the parameter calls it once, before the first forward. `prepare_gradient` is
+  /// called before each use of the gradient and sees to it that it is there.
+  void place(Tensor value, Tensor gradient, std::function<void()> prepare_gradient = {}) {
     value_ = std::move(value);
     gradient_ = std::move(gradient);
+    prepare_gradient_ = std::move(prepare_gradient);
   }
 
  private:
   std::string name_;
   Shape shape_;
   Init init_;
+  bool frozen_ = false;
   Tensor value_, gradient_;
+  std::function<void()> prepare_gradient_;
 };
 
 }  // namespace trainyard::autograd

@@ -23,7 +23,7 @@ struct Loaded {
 };
 
 Loaded load_model(const std::filesystem::path& folder, comm::Communicator& alone) {
-  Loaded loaded{train::shard_model(train::model_config_of(config::Model{.init_from = folder.string()}), alone, {}, {}),
+  Loaded loaded{train::shard_model(train::model_config_of(config::Model{.init_from = folder.string()}), alone, {}),
                 folder.string()};
   train::fill_from_hugging_face(loaded.sharded, folder);
   return loaded;
@@ -32,7 +32,7 @@ Loaded load_model(const std::filesystem::path& folder, comm::Communicator& alone
 Loaded load_checkpoint(const std::filesystem::path& folder, comm::Communicator& alone) {
   checkpoint::Agreement agreement;
   const checkpoint::Checkpoint found = checkpoint::open_checkpoint(folder, agreement);
-  Loaded loaded{train::shard_model(train::model_config_of(found), alone, {}, {}), found.state().value("tokenizer", "")};
+  Loaded loaded{train::shard_model(train::model_config_of(found), alone, {}), found.state().value("tokenizer", "")};
   train::fill_from_checkpoint(*loaded.sharded.engine, found);
   return loaded;
 }

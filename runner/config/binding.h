@@ -20,6 +20,16 @@ struct Words<Strategy> {
   }
 };
 template <>
+struct Words<Wrap> {
+  static std::vector<Choice> list() {
+    return {{"transformer_based_wrap", {}}, {"size_based_wrap", {}}, {"no_wrap", {}}};
+  }
+};
+template <>
+struct Words<BackwardPrefetch> {
+  static std::vector<Choice> list() { return {{"backward_pre", {}}, {"backward_post", {}}, {"no_prefetch", {}}}; }
+};
+template <>
 struct Words<Decay> {
   static std::vector<Choice> list() { return {{"cosine", {}}, {"linear", {}}, {"sqrt", {}}, {"constant", {}}}; }
 };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "config/schema.h"
 #include "metrics/line.h"
 
@@ -71,6 +72,57 @@ void check_parallel(const Loaded& loaded) {
                     is(loaded, "parallel.shard"), loaded.origin("parallel.strategy")));
 }
 
+bool is_given(const Loaded& loaded, const char* key) {
+  return loaded.origins.contains(key);
+}
+
+/// A word that says the opposite of parallel.strategy where that is given too.
+void check_reshard(const Loaded& loaded) {
+  const Parallel& parallel = loaded.config.parallel;
+  const std::string& reshard = parallel.reshard_after_forward;
+  if (reshard.empty()) return;
+  const std::string subject = is(loaded, "parallel.reshard_after_forward");
+  if (reshard != "true" && reshard != "false" && parse_int(reshard).value_or(0) < 1)
+    throw InputError(subject + "; use true, false, or the number of ranks that share a copy until backward");
+  const std::string strategy =
+      fmt::format("parallel.strategy is {} ({})", format_value(find_key("parallel.strategy")->get(loaded.config)),
+                  loaded.origin("parallel.strategy"));
+  const bool keeps = parallel.strategy == Strategy::ShardGradOp || parallel.strategy == Strategy::HybridShardZero2;
+  if (parallel.strategy == Strategy::NoShard)
+    throw InputError(fmt::format("{}, but {}, which shards nothing; leave one out", subject, strategy));
+  if (keeps && reshard != "false")
+    throw InputError(
+        fmt::format("{}, but {}, which keeps parameters until backward; leave one out", subject, strategy));
+  if (!keeps && reshard == "false" && is_given(loaded, "parallel.strategy"))
+    throw InputError(fmt::format("{}, but {}, which gives parameters back after forward; leave one out, or use {}",
+                                 subject, strategy,
+                                 parallel.strategy == Strategy::FullShard ? "shard_grad_op" : "hybrid_shard_zero2"));
+}
+
+/// Settings of a policy that is not chosen would do nothing without a word.
+void check_wrap(const Loaded& loaded) {
+  const Parallel& parallel = loaded.config.parallel;
+  const auto needs = [&](const char* key, Wrap policy, const char* name) {
+    if (is_given(loaded, key) && parallel.wrap != policy)
+      throw InputError(fmt::format("{}, which is for parallel.wrap {}, but that is {} ({}); leave one out",
+                                   is(loaded, key), name, format_value(find_key("parallel.wrap")->get(loaded.config)),
+                                   loaded.origin("parallel.wrap")));
+  };
+  needs("parallel.min_num_params", Wrap::SizeBased, "size_based_wrap");
+  if (!parallel.transformer_layer_cls_to_wrap.empty())
+    needs("parallel.transformer_layer_cls_to_wrap", Wrap::TransformerBased, "transformer_based_wrap");
+}
+
+void check_loading(const Loaded& loaded) {
+  const Parallel& parallel = loaded.config.parallel;
+  if (parallel.cpu_ram_efficient_loading && !parallel.sync_module_states &&
+      is_given(loaded, "parallel.sync_module_states"))
+    throw InputError(
+        fmt::format("{}, but parallel.sync_module_states is false ({}), and what rank 0 alone reads it must broadcast; "
+                    "leave one out",
+                    is(loaded, "parallel.cpu_ram_efficient_loading"), loaded.origin("parallel.sync_module_states")));
+}
+
 void check_checkpoint(const Loaded& loaded) {
   const Checkpoint& checkpoint = loaded.config.checkpoint;
   if (checkpoint.enabled && checkpoint.interval > 0 && checkpoint.keep < 2)
@@ -95,6 +147,9 @@ void check(const Loaded& loaded) {
       "no model is given; set one of model.preset, model.config and model.init_from (in a file: --config FILE)");
   check_data(loaded);
   check_parallel(loaded);
+  check_reshard(loaded);
+  check_wrap(loaded);
+  check_loading(loaded);
   check_checkpoint(loaded);
   check_line(loaded);
   check_offered(loaded);

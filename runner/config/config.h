@@ -11,6 +11,8 @@
 namespace trainyard::config {
 
 enum class Strategy { FullShard, ShardGradOp, NoShard, HybridShard, HybridShardZero2 };
+enum class Wrap { TransformerBased, SizeBased, None };
+enum class BackwardPrefetch { Pre, Post, None };
 enum class Decay { Cosine, Linear, Sqrt, Constant };
 enum class CheckpointingMode { None, Full, Selective, EveryN };
 enum class Backend { Auto, Nccl, Gloo, Mpi, InProcess };
@@ -42,6 +44,7 @@ struct Training {
   int64_t batch_size = 8;  ///< rows a rank and micro-batch
   int64_t sequence_length = 512;
   int64_t accumulation_steps = 1;
+  std::string freeze;                   ///< comma list of globs over parameter names
   bool sync_every_micro_batch = false;  ///< reduce-scatter at each micro-batch: less memory, more traffic
   double clip_grad_norm = 1.0;          ///< 0: no clipping
   uint64_t seed = 0;
@@ -65,7 +68,19 @@ struct Parallel {
   int64_t replicate = -1;  ///< copies; both -1: as the strategy says
   Precision param_dtype = Precision::Float32;
   Precision reduce_dtype = Precision::Float32;
-  int64_t prefetch = 1;  ///< groups gathered ahead; 0 = none
+  std::string reshard_after_forward;  ///< true, false or ranks; "" = as the strategy says
+  Wrap wrap = Wrap::TransformerBased;
+  std::string transformer_layer_cls_to_wrap;  ///< comma list; "" = the model's blocks
+  int64_t min_num_params = 100'000'000;       ///< for size_based_wrap
+  int64_t prefetch = 1;                       ///< groups gathered ahead; 0 = none
+  int64_t forward_prefetch = -1;              ///< the same in forward alone; -1 = prefetch
+  BackwardPrefetch backward_prefetch = BackwardPrefetch::Pre;
+  bool unshard_early = false;     ///< the first gather of a step before its data is loaded
+  bool limit_all_gathers = true;  ///< at most two under way
+  int64_t bucket_cap_mb = 25;     ///< of a gradient sum of no_shard
+  bool sync_module_states = false;
+  bool cpu_ram_efficient_loading = false;
+  bool offload = false;  ///< shards and optimizer state in host memory
 };
 
 struct ActivationCheckpointing {

@@ -60,6 +60,9 @@ void add_training(std::vector<Key>& table) {
   key("batch_size", &Training::batch_size, between(1, kRows), "Rows (sequences) a rank and micro-batch.");
   key("sequence_length", &Training::sequence_length, between(1, kTokens), "Tokens a row.");
   key("accumulation_steps", &Training::accumulation_steps, between(1, kRows), "Micro-batches an optimizer step.");
+  key("freeze", &Training::freeze, kAny,
+      "Parameters that are not trained: patterns such as `model.embed_tokens.*`, with commas between; * matches dots "
+      "too.");
   key("sync_every_micro_batch", &Training::sync_every_micro_batch, kAny,
       "Reduce gradients after each micro-batch instead of once a step: less memory, more traffic, the same result.");
   key("clip_grad_norm", &Training::clip_grad_norm, at_least(0),
@@ -95,8 +98,36 @@ void add_parallel(std::vector<Key>& table) {
   key("param_dtype", &Parallel::param_dtype, kAny,
       "Type of gathered parameters and of the computation. Shards and optimizer state stay fp32.");
   key("reduce_dtype", &Parallel::reduce_dtype, kAny, "Type in which gradients are summed over ranks.");
+  key("reshard_after_forward", &Parallel::reshard_after_forward, kAny,
+      "What becomes of gathered parameters between forward and backward: true gives them back, false keeps them, a "
+      "number keeps them split over so many neighbouring ranks, a divisor of shard, so that backward gathers from "
+      "those "
+      "alone. Empty: as the strategy says.");
+  key("wrap", &Parallel::wrap, kAny,
+      "What is gathered together: each module of the classes in transformer_layer_cls_to_wrap, each that has "
+      "min_num_params left to itself, or the whole model.");
+  key("transformer_layer_cls_to_wrap", &Parallel::transformer_layer_cls_to_wrap, kAny,
+      "For transformer_based_wrap: classes as transformers names them, such as LlamaDecoderLayer, with commas between; "
+      "empty: the model's blocks.");
+  key("min_num_params", &Parallel::min_num_params, between(1, kMany), "For size_based_wrap.");
   key("prefetch", &Parallel::prefetch, between(0, 64),
       "Groups (blocks) gathered ahead of the one that computes; 0: none.");
+  key("forward_prefetch", &Parallel::forward_prefetch, between(-1, 64), "The same in forward alone; -1: as prefetch.");
+  key("backward_prefetch", &Parallel::backward_prefetch, kAny,
+      "When backward asks for the groups that come next: before its own group computes, after it, or not ahead.");
+  key("unshard_early", &Parallel::unshard_early, kAny, "Gather the first groups of a step while its data is loaded.");
+  key("limit_all_gathers", &Parallel::limit_all_gathers, kAny,
+      "At most two gathers under way at once: bounded memory.");
+  key("bucket_cap_mb", &Parallel::bucket_cap_mb, between(1, kRanks),
+      "With no_shard: MiB of gradients that are summed in one message.");
+  key("sync_module_states", &Parallel::sync_module_states, kAny,
+      "Rank 0's initial weights are everybody's: it broadcasts them. Without it each rank makes or reads its own rows, "
+      "from the same seed or files.");
+  key("cpu_ram_efficient_loading", &Parallel::cpu_ram_efficient_loading, kAny,
+      "Only rank 0 reads model.init_from, a block of rows at a time, and broadcasts: the others need no access to it. "
+      "Without it each rank reads its own rows. Neither way does a rank hold the whole model.");
+  key("offload", &Parallel::offload, kAny,
+      "Keep shards, gradients and optimizer state in host memory and step there. On a CPU they are there anyway.");
 }
 
 void add_activation_checkpointing(std::vector<Key>& table) {

@@ -38,20 +38,29 @@ Tensor starts_of(const Tensor& position_ids) {
 Decoder::Decoder(const ModelConfig& config, const MakeBlock& make_block)
     : LanguageModel(""),
       config_(config),
+      stack_("model"),
       embed_tokens_("model.embed_tokens", config.vocab_size, config.hidden_size, init_of(config)),
       norm_("model.norm", config.hidden_size, static_cast<float>(config.rms_norm_eps)) {
-  add_child(embed_tokens_);
-  for (int layer = 0; layer < config.layers; ++layer) add_child(*layers_.emplace_back(make_block(config, layer)));
-  add_child(norm_);
-  if (!config.tied_head) add_child(head_.emplace("lm_head", config.hidden_size, config.vocab_size, init_of(config)));
+  add_child(stack_);
+  stack_.add_child(embed_tokens_);
+  for (int layer = 0; layer < config.layers; ++layer)
+    stack_.add_child(*layers_.emplace_back(make_block(config, layer)));
+  stack_.add_child(norm_);
+  if (config.tied_head) {
+    embed_tokens_.set_shared();
+  } else {
+    add_child(head_.emplace("lm_head", config.hidden_size, config.vocab_size, init_of(config)));
+  }
 }
 
 ops::LossSums Decoder::loss(const Batch& batch, const Pass& pass) {
   ops::LossSums sums;
   run_root(pass.tape, [&] {
     const nn::Variable h = hidden(batch.input_ids, context_of(batch), pass.tape);
-    sums =
-        autograd::linear_cross_entropy(h, head(), batch.targets.reshape({batch.targets.count()}), pass.gradient_scale);
+    run_head(pass.tape, [&] {
+      const Tensor targets = batch.targets.reshape({batch.targets.count()});
+      sums = autograd::linear_cross_entropy(h, head(), targets, pass.gradient_scale);
+    });
   });
   return sums;
 }
@@ -61,7 +70,7 @@ Tensor Decoder::logits(const Batch& batch) {
   run_root(nullptr, [&] {
     const Tensor h = hidden(batch.input_ids, context_of(batch), nullptr).value();
     logits = Tensor::empty({h.size(0), config_.vocab_size}, h.dtype());
-    ops::matmul(h, head().value(), logits, {.b = ops::Transpose::Yes});
+    run_head(nullptr, [&] { ops::matmul(h, head().value(), logits, {.b = ops::Transpose::Yes}); });
   });
   return logits.reshape({batch.input_ids.size(0), batch.input_ids.size(1), config_.vocab_size});
 }
@@ -75,7 +84,8 @@ Tensor Decoder::next_logits(const std::vector<int32_t>& ids, std::vector<nn::Key
         1, count, counted_positions(1, count, before), {}, rope_tables(before + count), &caches};
     const Tensor h = hidden(Tensor::from<int32_t>(ids, {1, count}), context, nullptr).value();
     logits = Tensor::empty({1, config_.vocab_size}, h.dtype());
-    ops::matmul(h.rows(count - 1, 1), head().value(), logits, {.b = ops::Transpose::Yes});
+    const Tensor last = h.rows(count - 1, 1);
+    run_head(nullptr, [&] { ops::matmul(last, head().value(), logits, {.b = ops::Transpose::Yes}); });
   });
   return logits.reshape({config_.vocab_size});
 }
@@ -96,9 +106,13 @@ std::vector<nn::Module*> Decoder::blocks() {
 }
 
 nn::Variable Decoder::hidden(const Tensor& input_ids, const nn::DecoderContext& context, nn::Tape* tape) {
-  nn::Variable h = embed_tokens_(input_ids.reshape({input_ids.count()}), tape);
-  for (const auto& layer : layers_) h = (*layer)(h, context);
-  return norm_(h);
+  nn::Variable h;
+  stack_.run_root(tape, [&] {
+    h = embed_tokens_(input_ids.reshape({input_ids.count()}), tape);
+    for (const auto& layer : layers_) h = (*layer)(h, context);
+    h = norm_(h);
+  });
+  return h;
 }
 
 nn::DecoderContext Decoder::context_of(const Batch& batch) {

@@ -43,9 +43,18 @@ class Decoder : public LanguageModel {
   nn::Variable hidden(const Tensor& input_ids, const nn::DecoderContext& context, nn::Tape* tape);
   nn::DecoderContext context_of(const Batch& batch);
   const ops::RopeTables& rope_tables(int64_t positions);
+  /// Runs `body` as the forward of the head, where it is a module of its own.
+  void run_head(nn::Tape* tape, const std::function<void()>& body) { head_ ? head_->run_root(tape, body) : body(); }
   nn::Parameter& head() { return head_ ? head_->weight() : embed_tokens_.weight(); }
 
+  /// All but the head, as transformers groups them: "model".
+  struct Stack : nn::Module {
+    using Module::add_child;
+    using Module::Module;
+  };
+
   ModelConfig config_;
+  Stack stack_;
   nn::Embedding embed_tokens_;
   std::vector<std::unique_ptr<DecoderBlock>> layers_;
   nn::RmsNorm norm_;

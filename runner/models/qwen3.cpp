@@ -23,9 +23,11 @@ class Qwen3Attention : public nn::Module {
         add_child(k_norm_);
   }
 
-  Variable operator()(const Variable& x, const nn::DecoderContext& context) const {
-    const Variable q = nn::rotate(q_norm_(q_proj_(x)), context), k = nn::rotate(k_norm_(k_proj_(x)), context);
-    return o_proj_(nn::causal_attention(q, k, v_proj_(x), heads_, layer_, context));
+  Variable operator()(const Variable& input, const nn::DecoderContext& context) const {
+    return run(input, [this, context](const Variable& x) {
+      const Variable q = nn::rotate(q_norm_(q_proj_(x)), context), k = nn::rotate(k_norm_(k_proj_(x)), context);
+      return o_proj_(nn::causal_attention(q, k, v_proj_(x), heads_, layer_, context));
+    });
   }
 
  private:
@@ -45,6 +47,7 @@ class Qwen3Block : public DecoderBlock {
         feed_forward_(name_of("mlp"), c.hidden_size, c.intermediate_size, init_of(c)) {
     add_child(attention_norm_), add_child(attention_), add_child(feed_forward_norm_), add_child(feed_forward_);
   }
+  [[nodiscard]] std::string_view class_name() const override { return "Qwen3DecoderLayer"; }
 
  protected:
   Variable forward(const Variable& x, const nn::DecoderContext& context) override {

@@ -12,7 +12,10 @@ class Linear : public Module {
  public:
   Linear(std::string name, int64_t in, int64_t out, Init init = {})
       : Module(std::move(name)), weight_(add_parameter("weight", {out, in}, init)) {}
-  Variable operator()(const Variable& x) const { return autograd::linear(x, weight_); }
+  Variable operator()(const Variable& x) const {
+    return run(x, [this](const Variable& input) { return autograd::linear(input, weight_); });
+  }
+  [[nodiscard]] std::string_view class_name() const override { return "Linear"; }
   [[nodiscard]] Parameter& weight() const { return weight_; }
 
  private:
@@ -24,7 +27,9 @@ class RmsNorm : public Module {
  public:
   RmsNorm(std::string name, int64_t size, float eps)
       : Module(std::move(name)), weight_(add_parameter("weight", {size}, {Init::Kind::Ones})), eps_(eps) {}
-  Variable operator()(const Variable& x) const { return autograd::rms_norm(x, weight_, eps_); }
+  Variable operator()(const Variable& x) const {
+    return run(x, [this](const Variable& input) { return autograd::rms_norm(input, weight_, eps_); });
+  }
 
  private:
   Parameter& weight_;
@@ -36,7 +41,12 @@ class Embedding : public Module {
  public:
   Embedding(std::string name, int64_t vocab, int64_t hidden, Init init = {})
       : Module(std::move(name)), weight_(add_parameter("weight", {vocab, hidden}, init)) {}
-  Variable operator()(const Tensor& ids, Tape* tape) const { return autograd::embedding(ids, weight_, tape); }
+  Variable operator()(const Tensor& ids, Tape* tape) const {
+    Variable y;
+    run_root(tape, [&] { y = autograd::embedding(ids, weight_, tape); });
+    return y;
+  }
+  [[nodiscard]] std::string_view class_name() const override { return "Embedding"; }
   [[nodiscard]] Parameter& weight() const { return weight_; }
 
  private:
@@ -47,7 +57,9 @@ class Embedding : public Module {
 class SwiGlu : public Module {
  public:
   SwiGlu(std::string name, int64_t hidden, int64_t ff, Init init);
-  Variable operator()(const Variable& x) const { return down_(autograd::swiglu(gate_(x), up_(x))); }
+  Variable operator()(const Variable& x) const {
+    return run(x, [this](const Variable& input) { return down_(autograd::swiglu(gate_(input), up_(input))); });
+  }
 
  private:
   Linear gate_, up_, down_;

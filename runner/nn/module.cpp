@@ -1,5 +1,7 @@
 #include "nn/module.h"
 
+#include <algorithm>
+
 namespace trainyard::nn {
 
 std::vector<Parameter*> Module::parameters() const {
@@ -12,17 +14,21 @@ std::vector<Parameter*> Module::parameters() const {
   return all;
 }
 
+bool Module::holds_shared() const {
+  return shared_ || std::ranges::any_of(children_, [](const Module* child) { return child->holds_shared(); });
+}
+
 Parameter& Module::add_parameter(const std::string& suffix, Shape shape, Init init) {
   return *parameters_.emplace_back(std::make_unique<Parameter>(name_of(suffix), std::move(shape), init));
 }
 
-Variable Module::run(const Variable& x, std::function<Variable(const Variable&)> body) {
+Variable Module::run(const Variable& x, std::function<Variable(const Variable&)> body) const {
   Variable y;
   run_root(x.tape(), [&] { y = recompute_ ? autograd::checkpoint(x, std::move(body)) : body(x); });
   return y;
 }
 
-void Module::run_root(Tape* tape, const std::function<void()>& body) {
+void Module::run_root(Tape* tape, const std::function<void()>& body) const {
   if (!hooks_) return body();
   hooks_->before_forward(tape != nullptr);
   if (tape) tape->record([hooks = hooks_.get()] { hooks->after_backward(); });

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "autograd/parameter.h"
@@ -39,13 +40,25 @@ class Module {
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const std::vector<Module*>& children() const { return children_; }
+  /// What transformers calls its class ("LlamaDecoderLayer"): how wrap policies name it. "" where nobody needs to.
+  [[nodiscard]] virtual std::string_view class_name() const { return ""; }
   /// This module's parameters and its children's, in order of construction.
   [[nodiscard]] std::vector<Parameter*> parameters() const;
+
+  /// Parameters below are used outside this module's forward too, as a tied embedding's are by the head: only a group
+  /// of the whole model may hold them.
+  void set_shared() { shared_ = true; }
+  /// True for it and for what contains it.
+  [[nodiscard]] bool holds_shared() const;
 
   void set_hooks(std::unique_ptr<ModuleHooks> hooks) { hooks_ = std::move(hooks); }
   /// Keep only this module's input for backward and compute the rest again.
   void set_recompute(bool recompute) { recompute_ = recompute; }
   [[nodiscard]] bool recomputes() const { return recompute_; }
+
+  /// Runs `body` as the forward of a module that takes no variable, as an embedding, a head and a whole model: hooks
+  /// around it, on the way back too. `tape` null: no backward follows.
+  void run_root(Tape* tape, const std::function<void()>& body) const;
 
  protected:
   /// A parameter named name() + "." + suffix, owned by this module.
@@ -57,16 +70,14 @@ class Module {
   }
 
   /// Runs `body` as this module's forward: hooks around it, on the way back too, recomputed there if set so.
-  Variable run(const Variable& x, std::function<Variable(const Variable&)> body);
-  /// The same for a whole model, whose body takes no variable. `tape` null: no backward follows.
-  void run_root(Tape* tape, const std::function<void()>& body);
+  Variable run(const Variable& x, std::function<Variable(const Variable&)> body) const;
 
  private:
   std::string name_;
   std::vector<std::unique_ptr<Parameter>> parameters_;
   std::vector<Module*> children_;
   std::unique_ptr<ModuleHooks> hooks_;
-  bool recompute_ = false;
+  bool recompute_ = false, shared_ = false;
 };
 
 /// Gives every parameter of `module` memory of its own, whole, in `dtype`, gradients zeroed: a model without sharding.

@@ -24,7 +24,7 @@ LossSums linear_cross_entropy(const Tensor& h, const Tensor& w, const Tensor& ta
 struct LossGradients {
   float grad_scale = 1;  ///< d(objective) / d(loss_sum): for the mean over a global batch 1 / its valid targets
   Tensor dh;             ///< [tokens, hidden], h's dtype: written
-  Tensor dw;             ///< [vocab, hidden], float32, bfloat16 or float16: added to
+  Tensor dw;             ///< [vocab, hidden], float32, bfloat16 or float16: added to; undefined: none
 };
 
 /// The loss and, in the same pass over the chunks, its gradients: the logits are computed once.

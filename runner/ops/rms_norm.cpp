@@ -39,8 +39,10 @@ void rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, 
   require_rows("rms_norm_backward", x, weight, rstd);
   require("rms_norm_backward", "dy", dy, x.shape(), x.dtype());
   require("rms_norm_backward", "dx", gradients.dx, x.shape(), x.dtype());
-  require_floating("rms_norm_backward", "dweight", gradients.dweight);
-  require("rms_norm_backward", "dweight", gradients.dweight, weight.shape(), gradients.dweight.dtype());
+  if (gradients.dweight.defined()) {
+    require_floating("rms_norm_backward", "dweight", gradients.dweight);
+    require("rms_norm_backward", "dweight", gradients.dweight, weight.shape(), gradients.dweight.dtype());
+  }
   cpu::rms_norm_backward(dy, x, weight, rstd, gradients);
 }
 

@@ -20,7 +20,7 @@ void add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& weight,
 
 struct RmsNormGradients {
   Tensor dx;       ///< [tokens, hidden], x's dtype; may be dy
-  Tensor dweight;  ///< [hidden], float32, bfloat16 or float16: added to
+  Tensor dweight;  ///< [hidden], float32, bfloat16 or float16: added to; undefined: none
   bool accumulate_dx =
       false;  ///< dx += instead of dx =: adds the gradient that comes past the norm on the residual path
 };

@@ -6,8 +6,9 @@ namespace trainyard::optim {
 
 AdamW::AdamW(const shard::Engine& engine, const config::Optimizer& settings) : settings_(settings) {
   for (const shard::ParameterShard& shard : engine.shards())
-    moments_.push_back({&shard, Tensor::zeros(shard.value.shape(), DType::Float32),
-                        Tensor::zeros(shard.value.shape(), DType::Float32)});
+    if (!shard.parameter->is_frozen())
+      moments_.push_back({&shard, Tensor::zeros(shard.value.shape(), DType::Float32),
+                          Tensor::zeros(shard.value.shape(), DType::Float32)});
 }
 
 void AdamW::step(double lr, float gradient_scale) {

@@ -1,5 +1,7 @@
 #include "shard/engine.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <unordered_set>
 
@@ -7,46 +9,109 @@
 
 namespace trainyard::shard {
 
-/// Ties one group to one module.
+/// Where a module stands among those of its group.
+struct Engine::Place {
+  bool is_root, is_first, is_last;
+};
+
+/// Ties one group to one of its modules.
 class Engine::Hooks final : public nn::ModuleHooks {
  public:
-  Hooks(Engine& engine, Group& group, bool is_root) : engine_(engine), group_(group), is_root_(is_root) {}
-  void before_forward(bool will_go_back) override { engine_.before_forward(group_, is_root_, will_go_back); }
-  void after_forward(bool will_go_back) override { engine_.after_forward(group_, is_root_, will_go_back); }
+  Hooks(Engine& engine, Group& group, Place place) : engine_(engine), group_(group), place_(place) {}
+  void before_forward(bool) override { engine_.before_forward(group_); }
+  void after_forward(bool will_go_back) override {
+    if (place_.is_last) engine_.after_forward(group_, place_.is_root, will_go_back);
+  }
   void before_backward() override { engine_.before_backward(group_); }
-  void after_backward() override { engine_.after_backward(group_); }
+  void after_backward() override {
+    if (place_.is_first) engine_.after_backward(group_);
+  }
 
  private:
   Engine& engine_;
   Group& group_;
-  bool is_root_;
+  Place place_;
 };
+
+namespace {
+
+/// "model.layers.3", "root", and of several "model.layers.2..3".
+std::string label_of(std::span<nn::Module* const> modules) {
+  const std::string &first = modules.front()->name(), &last = modules.back()->name();
+  if (first.empty()) return "root";
+  return modules.size() == 1 ? first : fmt::format("{}..{}", first, last.substr(last.rfind('.') + 1));
+}
+
+/// This rank's rows of one parameter in a padded shard.
+Tensor rows_of(const Piece& piece, const Tensor& shard) {
+  Shape shape = piece.parameter->shape();
+  shape[0] = piece.local.count;
+  return shard.rows(piece.shard_offset, piece.local.count * piece.row_elements).reshape(shape);
+}
+
+}  // namespace
 
 Engine::Engine(const Mesh& mesh, const Policy& policy) : mesh_(mesh), policy_(policy) {}
 Engine::~Engine() = default;
 
 void Engine::fully_shard(nn::Module& module) {
+  nn::Module* const one[] = {&module};
+  fully_shard(one);
+}
+
+void Engine::fully_shard(std::span<nn::Module* const> modules) {
   std::unordered_set<const autograd::Parameter*> taken;
   for (const ParameterShard& shard : shards_) taken.insert(shard.parameter);
   std::vector<autograd::Parameter*> parameters;
-  for (autograd::Parameter* const parameter : module.parameters())
-    if (!taken.contains(parameter)) parameters.push_back(parameter);
+  for (const nn::Module* const module : modules)
+    for (autograd::Parameter* const parameter : module->parameters())
+      if (!taken.contains(parameter)) parameters.push_back(parameter);
+  if (parameters.empty()) return;  // all are in groups further in
 
-  const bool is_root = module.name().empty();
-  Group& group =
-      *groups_.emplace_back(std::make_unique<Group>(is_root ? "root" : module.name(), parameters, mesh_, policy_));
+  Group& group = *groups_.emplace_back(std::make_unique<Group>(label_of(modules), parameters, mesh_, policy_));
+  auto gradient = group.gradient_layout().pieces.begin();
   for (const Piece& piece : group.layout().pieces) {
-    const int64_t count = piece.local.count * piece.row_elements;
-    Shape shape = piece.parameter->shape();
-    shape[0] = piece.local.count;
-    shards_.push_back({piece.parameter, piece.local, group.shard().rows(piece.shard_offset, count).reshape(shape),
-                       group.shard_gradient().rows(piece.shard_offset, count).reshape(shape)});
+    ParameterShard shard{piece.parameter, piece.local, rows_of(piece, group.shard()), {}};
+    if (!piece.parameter->is_frozen()) shard.gradient = rows_of(*gradient++, group.shard_gradient());
+    shards_.push_back(std::move(shard));
   }
-  module.set_hooks(std::make_unique<Hooks>(*this, group, is_root));
+  for (nn::Module* const module : modules) {
+    const Place place{module->name().empty(), module == modules.front(), module == modules.back()};
+    if (place.is_root) root_ = &group;
+    module->set_hooks(std::make_unique<Hooks>(*this, group, place));
+  }
 }
 
 void Engine::fill(const Source& source) {
   for (ParameterShard& shard : shards_) source(*shard.parameter, shard.rows, shard.value.values<float>());
+}
+
+void Engine::fill_from_rank_0(const Source& source) {
+  constexpr int64_t kBlockElements = int64_t{1} << 24;  // 64 MiB: what a rank holds beside its shards
+  for (ParameterShard& shard : shards_) {
+    const int64_t rows = shard.parameter->shape()[0];
+    const int64_t row_elements = rows == 0 ? 1 : std::max<int64_t>(shard.parameter->count() / rows, 1);
+    const int64_t most = std::max<int64_t>(kBlockElements / row_elements, 1);
+    for (int64_t begin = 0; begin < rows; begin += most) {
+      const int64_t count = std::min(most, rows - begin);
+      Tensor block = Tensor::empty({count, row_elements}, DType::Float32);
+      if (mesh_.world().rank() == 0) source(*shard.parameter, {begin, count}, block.values<float>());
+      mesh_.world().broadcast(block, 0, shard.parameter->name()).wait();
+      const int64_t from = std::max(begin, shard.rows.begin);
+      const int64_t to = std::min(begin + count, shard.rows.begin + shard.rows.count);
+      if (from >= to) continue;
+      Tensor own = shard.value.rows(from - shard.rows.begin, to - from);
+      copy(block.rows(from - begin, to - from), own);
+    }
+  }
+}
+
+void Engine::begin_step() {
+  if (!policy_.prefetch.early) return;
+  Group* const first = forward_order_.empty() ? root_ : forward_order_.front();
+  if (!first) return;
+  gather(*first);
+  prefetch_after(*first, forward_order_, policy_.prefetch.forward);
 }
 
 void Engine::begin_micro_batch(bool last) {
@@ -54,38 +119,47 @@ void Engine::begin_micro_batch(bool last) {
   reduces_ = last || policy_.sync_every_micro_batch;
 }
 
-void Engine::before_forward(Group& group, bool is_root, bool will_go_back) {
+void Engine::before_forward(Group& group) {
   if (std::ranges::find(forward_order_, &group) == forward_order_.end()) forward_order_.push_back(&group);
-  use(group, forward_order_);
-  // The head's gradient is computed with the loss, in forward.
-  if (is_root && will_go_back) group.prepare_gradient();
+  gather(group);
+  // A region that backward computes again is between groups that go the other way: it asks for nothing ahead.
+  if (!goes_back_) prefetch_after(group, forward_order_, policy_.prefetch.forward);
+  use(group);
 }
 
 void Engine::after_forward(Group& group, bool is_root, bool will_go_back) {
   if (std::ranges::find(backward_order_, &group) == backward_order_.end())
     backward_order_.insert(backward_order_.begin(), &group);
   // The root keeps its parameters: its backward comes first, so a reshard here would gather them again at once.
-  const bool keeps = will_go_back && (is_root || policy_.reshard == Reshard::AfterBackward);
-  if (!keeps) reshard(group);
+  if (will_go_back && (is_root || policy_.reshard == Reshard::AfterBackward)) return;
+  if (!will_go_back || !mesh_.regather()) return reshard(group);
+  group.reshard_to_part();
+  tell(Event::Kind::Reshard, group);
 }
 
 void Engine::before_backward(Group& group) {
-  use(group, backward_order_);
-  group.prepare_gradient();
+  goes_back_ = true;
+  latest_ = &group;
+  gather(group);
+  if (policy_.prefetch.when == BackwardPrefetch::Pre) prefetch_after(group, backward_order_, policy_.prefetch.backward);
+  use(group);
 }
 
 void Engine::after_backward(Group& group) {
   reshard(group);
-  if (!reduces_) return;
-  // One scatter at a time, and one sum over replicas behind it: more would only hold more memory.
-  std::erase_if(reductions_, [](Group* older) { return older->advance_reduction(); });
-  group.begin_reduction();
-  tell(Event::Kind::Reduce, group);
-  reductions_.push_back(&group);
+  // What comes next follows the latest to begin: a group around others ends after them, the root last of all.
+  if (policy_.prefetch.when == BackwardPrefetch::Post)
+    prefetch_after(*latest_, backward_order_, policy_.prefetch.backward);
+  if (reduces_ && group.trains()) reduce(group);
 }
 
 void Engine::finish_backward() {
-  while (!reductions_.empty()) std::erase_if(reductions_, [](Group* group) { return group->advance_reduction(); });
+  while (!reductions_.empty()) advance_reductions();
+  // What was gathered ahead and then not used would be of the weights before the update.
+  if (goes_back_)
+    for (const auto& group : groups_)
+      if (!group->is_sharded()) reshard(*group);
+  goes_back_ = false;
 }
 
 void Engine::release_gradients() {
@@ -94,35 +168,71 @@ void Engine::release_gradients() {
 
 double Engine::gradient_sum_of_squares() const {
   double sum = 0;
-  for (const auto& group : groups_) sum += ops::sum_of_squares(group->shard_gradient());
+  for (const auto& group : groups_)
+    if (group->trains()) sum += ops::sum_of_squares(group->shard_gradient());
   return sum;
 }
 
-/// Unshards `group` and starts on those that come next in `order`.
-void Engine::use(Group& group, const std::vector<Group*>& order) {
-  gather(group);
-  auto next = std::ranges::find(order, &group);
-  for (int ahead = 0; ahead < policy_.prefetch && next != order.end() && ++next != order.end(); ++ahead) gather(**next);
-  group.finish_unshard();
+void Engine::use(Group& group) {
+  finish_gather(group);
   tell(Event::Kind::Use, group);
+}
+
+/// Starts on the next `count` groups after `group` in `order`.
+void Engine::prefetch_after(Group& group, const std::vector<Group*>& order, int count) {
+  auto next = std::ranges::find(order, &group);
+  for (int ahead = 0; ahead < count && next != order.end() && ++next != order.end(); ++ahead) gather(**next);
 }
 
 void Engine::gather(Group& group) {
   if (!group.is_sharded()) return;
+  const size_t bytes = group.next_gather_bytes();
+  const auto most = static_cast<size_t>(policy_.prefetch.most_in_flight);
+  if (bytes > 0 && most > 0 && gathers_.size() >= most) finish_gather(*gathers_.front());
   group.begin_unshard();
-  tell(Event::Kind::Gather, group);
+  if (bytes == 0) return;  // nothing is sharded
+  gathers_.push_back(&group);
+  tell(Event::Kind::Gather, group, bytes);
+}
+
+void Engine::finish_gather(Group& group) {
+  group.finish_unshard();
+  std::erase(gathers_, &group);
 }
 
 void Engine::reshard(Group& group) {
   group.reshard();
+  std::erase(gathers_, &group);
   tell(Event::Kind::Reshard, group);
 }
 
-void Engine::tell(Event::Kind kind, const Group& group) const {
+void Engine::reduce(Group& group) {
+  const size_t scattered = group.scatter_bytes(), summed = group.sum_bytes();
+  // One scatter at a time, and one sum over replicas behind it: more would only hold more memory. Where nothing is
+  // sharded sums are in place and hold none, so they queue.
+  if (scattered > 0 || summed == 0) advance_reductions();
+  group.begin_reduction();
+  if (scattered > 0) {
+    tell(Event::Kind::Reduce, group, scattered);
+  } else if (summed > 0) {
+    tell(Event::Kind::Sum, group, summed);
+  }
+  reductions_.push_back(&group);
+}
+
+void Engine::advance_reductions() {
+  std::erase_if(reductions_, [this](Group* group) {
+    if (group->advance_reduction()) return true;
+    tell(Event::Kind::Sum, *group, group->sum_bytes());
+    return false;
+  });
+}
+
+void Engine::tell(Event::Kind kind, const Group& group, size_t message_bytes) const {
   if (!observer_) return;
   size_t bytes = 0;
   for (const auto& each : groups_) bytes += each->gathered_bytes();
-  observer_({kind, group.label(), bytes});
+  observer_({kind, group.label(), bytes, message_bytes});
 }
 
 }  // namespace trainyard::shard

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,14 +16,15 @@ struct ParameterShard {
   autograd::Parameter* parameter;
   Rows rows;        ///< of dim 0
   Tensor value;     ///< float32 [rows, …]: a view of the shard
-  Tensor gradient;  ///< float32 [rows, …]; valid while its group has a gradient
+  Tensor gradient;  ///< float32 [rows, …]; valid while its group has a gradient; undefined where frozen
 };
 
 /// One thing that the engine did, for traces and tests.
 struct Event {
-  enum class Kind { Gather, Use, Reshard, Reduce } kind;
+  enum class Kind { Gather, Use, Reshard, Reduce, Sum } kind;  ///< Reduce: over shards; Sum: over replicas
   std::string group;
   size_t gathered_bytes;  ///< of all groups, afterwards
+  size_t message_bytes;   ///< of what was sent, the whole side; 0: nothing
 };
 
 /// Fully sharded data parallelism (Zhao et al. 2023; Rajbhandari et al. 2020) around a model that knows nothing of it.
@@ -31,10 +33,11 @@ struct Event {
 ///   for (nn::Module* block : model.blocks()) engine.fully_shard(*block);
 ///   engine.fully_shard(model);
 ///   engine.fill(…);                     // load or initialise: each rank its rows only
+///   per step: engine.begin_step();
 ///   per micro-batch: engine.begin_micro_batch(last); model.loss(…, &tape); tape.backward();
 ///   engine.finish_backward(); …step on shards()…; engine.release_gradients();
 ///
-/// Groups gather before their module's forward and backward and are given back after; the next in order is gathered
+/// Groups gather before their module's forward and backward and are given back after; those next in order are gathered
 /// behind the compute of this one, on the communicator's thread; a group's gradients are reduced behind the backward of
 /// the one before it, at most one scatter in flight. The order is what the first forward did.
 /// The mesh, the modules and the engine must outlive each other's use; one thread runs all of it.
@@ -45,11 +48,19 @@ class Engine {
 
   /// Makes a group of the parameters below `module` that are in none yet. Innermost first, the whole model last.
   void fully_shard(nn::Module& module);
+  /// One group of several modules, in the order of their forward, none inside another: gathered before the first and
+  /// given back after the last.
+  void fully_shard(std::span<nn::Module* const> modules);
 
   /// Gives every rank's rows their values: `source` writes rows of a parameter into `out` (float32, row by row).
   using Source = std::function<void(const autograd::Parameter& parameter, Rows rows, std::span<float> out)>;
   void fill(const Source& source);
+  /// The same with the values of rank 0, the only one to ask `source`: it broadcasts whole parameters a block of rows
+  /// at a time, of which each rank keeps its own. Collective.
+  void fill_from_rank_0(const Source& source);
 
+  /// Before a step's data is loaded: with Prefetch::early its first gathers begin.
+  void begin_step();
   /// `last`: the gradients of the step are complete after this one, so reduce them.
   void begin_micro_batch(bool last);
   /// Waits for the reductions under way. Afterwards gradients are valid, of all micro-batches since
@@ -59,32 +70,43 @@ class Engine {
 
   [[nodiscard]] const std::vector<ParameterShard>& shards() const { return shards_; }
   [[nodiscard]] const std::vector<std::unique_ptr<Group>>& groups() const { return groups_; }
+  /// Of the whole model, which takes what is left; null where nothing was.
+  [[nodiscard]] const Group* root() const { return root_; }
   /// Σ over this rank's rows of gradient²; summed over the shard dimension it is the square of the global norm.
   [[nodiscard]] double gradient_sum_of_squares() const;
 
   [[nodiscard]] const Mesh& mesh() const { return mesh_; }
+  [[nodiscard]] const Policy& policy() const { return policy_; }
 
   void on_event(std::function<void(const Event&)> observer) { observer_ = std::move(observer); }
 
  private:
   class Hooks;
+  struct Place;
 
-  void before_forward(Group& group, bool is_root, bool will_go_back);
+  void before_forward(Group& group);
   void after_forward(Group& group, bool is_root, bool will_go_back);
   void before_backward(Group& group);
   void after_backward(Group& group);
-  void use(Group& group, const std::vector<Group*>& order);
+  void use(Group& group);
+  void prefetch_after(Group& group, const std::vector<Group*>& order, int count);
   void gather(Group& group);
+  void finish_gather(Group& group);
   void reshard(Group& group);
-  void tell(Event::Kind kind, const Group& group) const;
+  void reduce(Group& group);
+  void advance_reductions();
+  void tell(Event::Kind kind, const Group& group, size_t message_bytes = 0) const;
 
   const Mesh& mesh_;
   Policy policy_;
   std::vector<std::unique_ptr<Group>> groups_;
+  Group* root_ = nullptr;
   std::vector<ParameterShard> shards_;
   std::vector<Group*> forward_order_, backward_order_;  // as the first forward began and ended them
+  std::vector<Group*> gathers_;                         // under way, oldest first
   std::vector<Group*> reductions_;                      // under way, oldest first
-  bool reduces_ = true;
+  Group* latest_ = nullptr;                             // whose backward began last
+  bool reduces_ = true, goes_back_ = false;
   std::function<void(const Event&)> observer_;
 };
 

@@ -1,5 +1,7 @@
 #include "shard/group.h"
 
+#include <algorithm>
+
 #include "ops/add.h"
 #include "ops/cast.h"
 #include "ops/scale.h"
@@ -13,32 +15,59 @@ Tensor released(int64_t elements, DType dtype) {
   return tensor;
 }
 
+std::vector<autograd::Parameter*> trained(std::span<autograd::Parameter* const> parameters) {
+  std::vector<autograd::Parameter*> some(parameters.begin(), parameters.end());
+  std::erase_if(some, [](const autograd::Parameter* parameter) { return parameter->is_frozen(); });
+  return some;
+}
+
+Layout part_layout(std::span<autograd::Parameter* const> parameters, const comm::Communicator* regatherers) {
+  return regatherers ? Layout(parameters, regatherers->world(), regatherers->rank()) : Layout({}, 1, 0);
+}
+
 }  // namespace
 
 Group::Group(std::string label, std::span<autograd::Parameter* const> parameters, const Mesh& mesh,
              const Policy& policy)
     : label_(std::move(label)),
-      layout_(parameters, mesh.shard().world(), mesh.shard().rank()),
       sharders_(mesh.shard()),
       replicas_(mesh.replicate()),
+      regatherers_(mesh.regather()),
+      layout_(parameters, sharders_.world(), sharders_.rank()),
+      gradient_layout_(trained(parameters), sharders_.world(), sharders_.rank()),
+      part_layout_(part_layout(parameters, regatherers_)),
       param_dtype_(policy.param_dtype),
       reduce_dtype_(policy.reduce_dtype),
+      bucket_bytes_(policy.bucket_bytes),
       in_place_(sharders_.world() == 1 && param_dtype_ == DType::Float32),
       // Replicas that reduce every micro-batch add each sum to those before it, so the two must be apart.
       gradient_in_place_(sharders_.world() == 1 && reduce_dtype_ == DType::Float32 &&
                          (replicas_.world() == 1 || !policy.sync_every_micro_batch)),
       shard_(Tensor::zeros({layout_.shard_elements}, DType::Float32)),
-      shard_gradient_(released(layout_.shard_elements, DType::Float32)),
+      shard_gradient_(released(gradient_layout_.shard_elements, DType::Float32)),
       whole_(in_place_ ? shard_ : released(layout_.whole_elements, param_dtype_)),
-      whole_gradient_(gradient_in_place_ ? shard_gradient_ : released(layout_.whole_elements, reduce_dtype_)) {
+      whole_gradient_(gradient_in_place_ ? shard_gradient_ : released(gradient_layout_.whole_elements, reduce_dtype_)) {
+  place_parameters();
+}
+
+void Group::place_parameters() {
+  auto gradient = gradient_layout_.pieces.begin();
   for (const Piece& piece : layout_.pieces) {
     const int64_t count = piece.rows * piece.row_elements;
-    piece.parameter->place(whole_.rows(piece.whole_offset, count).reshape(piece.parameter->shape()),
-                           whole_gradient_.rows(piece.whole_offset, count).reshape(piece.parameter->shape()));
+    const Shape& shape = piece.parameter->shape();
+    const Tensor value = whole_.rows(piece.whole_offset, count).reshape(shape);
+    if (piece.parameter->is_frozen()) {
+      piece.parameter->place(value, {});
+      continue;
+    }
+    piece.parameter->place(value, whole_gradient_.rows(gradient->whole_offset, count).reshape(shape),
+                           [this] { prepare_gradient(); });
+    ++gradient;
   }
 }
 
 Tensor Group::gather_input() const {
+  if (part_.defined()) return part_;
   if (param_dtype_ == DType::Float32) return shard_;
   Tensor cast = Tensor::empty(shard_.shape(), param_dtype_);
   ops::cast(shard_, cast);
@@ -54,8 +83,10 @@ void Group::begin_unshard() {
     ops::cast(shard_, whole_);
     return;
   }
-  gathered_ = Tensor::empty({sharders_.world() * layout_.shard_elements}, param_dtype_);
-  gathering_ = sharders_.all_gather(gather_input(), gathered_, label_);
+  comm::Communicator& peers = part_.defined() ? *regatherers_ : sharders_;
+  const Tensor input = gather_input();
+  gathered_ = Tensor::empty({peers.world() * input.count()}, param_dtype_);
+  gathering_ = peers.all_gather(input, gathered_, label_);
 }
 
 void Group::finish_unshard() {
@@ -64,7 +95,7 @@ void Group::finish_unshard() {
   if (gathered_.defined()) {
     gathering_.wait();
     whole_.storage()->materialize();
-    copy_out(layout_, gathered_, whole_);
+    copy_out(part_.defined() ? part_layout_ : layout_, gathered_, whole_);
     gathered_ = {};
   }
   state_ = State::Unsharded;
@@ -73,9 +104,18 @@ void Group::finish_unshard() {
 void Group::reshard() {
   if (state_ == State::Gathering) finish_unshard();  // prefetched and then not needed
   if (!in_place_) whole_.storage()->release();
+  part_ = {};
   state_ = State::Sharded;
 }
 
+void Group::reshard_to_part() {
+  Tensor part = Tensor::empty({part_layout_.shard_elements}, param_dtype_);
+  copy_shard_in(part_layout_, regatherers_->rank(), whole_, part);
+  reshard();
+  part_ = std::move(part);
+}
+
+/// Zero, unless an earlier micro-batch left its sum there.
 void Group::prepare_gradient() {
   if (whole_gradient_ready_) return;
   whole_gradient_.storage()->materialize();
@@ -84,31 +124,37 @@ void Group::prepare_gradient() {
 }
 
 void Group::begin_reduction() {
+  prepare_gradient();  // nothing may have come: a rank without rows
   if (sharders_.world() == 1) {
-    reduction_ = Reduction::Summing;
     reduced_ = whole_gradient_;
-    if (replicas_.world() > 1) reducing_ = replicas_.all_reduce(reduced_, comm::ReduceOp::Sum, label_);
-    return;
+    return begin_sum();
   }
   reduction_ = Reduction::Scattering;
-  reduce_input_ = Tensor::empty({sharders_.world() * layout_.shard_elements}, reduce_dtype_);
-  copy_in(layout_, whole_gradient_, reduce_input_);
+  reduce_input_ = Tensor::empty({sharders_.world() * gradient_layout_.shard_elements}, reduce_dtype_);
+  copy_in(gradient_layout_, whole_gradient_, reduce_input_);
   whole_gradient_.storage()->release();
   whole_gradient_ready_ = false;
-  reduced_ = Tensor::empty({layout_.shard_elements}, reduce_dtype_);
-  reducing_ = sharders_.reduce_scatter(reduce_input_, reduced_, label_);
+  reduced_ = Tensor::empty({gradient_layout_.shard_elements}, reduce_dtype_);
+  reducing_ = {sharders_.reduce_scatter(reduce_input_, reduced_, label_)};
+}
+
+void Group::begin_sum() {
+  reduction_ = Reduction::Summing;
+  if (replicas_.world() == 1) return;
+  const int64_t most = elements_a_message();
+  for (int64_t begin = 0; begin < reduced_.count(); begin += most) {
+    Tensor bucket = reduced_.rows(begin, std::min(most, reduced_.count() - begin));
+    reducing_.push_back(replicas_.all_reduce(bucket, comm::ReduceOp::Sum, label_));
+  }
 }
 
 bool Group::advance_reduction() {
-  reducing_.wait();
-  reducing_ = {};
+  for (const comm::Work& work : reducing_) work.wait();
+  reducing_.clear();
   if (reduction_ == Reduction::Scattering) {
     reduce_input_ = {};
-    reduction_ = Reduction::Summing;
-    if (replicas_.world() > 1) {
-      reducing_ = replicas_.all_reduce(reduced_, comm::ReduceOp::Sum, label_);
-      return false;
-    }
+    begin_sum();
+    if (!reducing_.empty()) return false;
   }
   accumulate(reduced_);
   reduced_ = {};
@@ -140,7 +186,40 @@ void Group::release_gradient() {
 
 size_t Group::gathered_bytes() const {
   const bool own_whole = !in_place_ && whole_.storage()->is_materialized();
-  return (own_whole ? whole_.bytes() : 0) + (gathered_.defined() ? gathered_.bytes() : 0);
+  return (own_whole ? whole_.bytes() : 0) + (gathered_.defined() ? gathered_.bytes() : 0) +
+         (part_.defined() ? part_.bytes() : 0);
+}
+
+size_t Group::gather_bytes() const {
+  if (sharders_.world() == 1) return 0;
+  return static_cast<size_t>(sharders_.world() * layout_.shard_elements) * size_of(param_dtype_);
+}
+
+size_t Group::regather_bytes() const {
+  if (!regatherers_) return gather_bytes();
+  return static_cast<size_t>(regatherers_->world() * part_layout_.shard_elements) * size_of(param_dtype_);
+}
+
+size_t Group::scatter_bytes() const {
+  if (sharders_.world() == 1) return 0;
+  return static_cast<size_t>(sharders_.world() * gradient_layout_.shard_elements) * size_of(reduce_dtype_);
+}
+
+size_t Group::sum_bytes() const {
+  return replicas_.world() == 1 ? 0 : static_cast<size_t>(gradient_layout_.shard_elements) * size_of(reduce_dtype_);
+}
+
+/// What is sharded is one message however large; where nothing is, a bucket of DDP's.
+int64_t Group::elements_a_message() const {
+  const int64_t all = std::max<int64_t>(gradient_layout_.shard_elements, 1);
+  if (sharders_.world() > 1) return all;
+  return std::clamp<int64_t>(bucket_bytes_ / static_cast<int64_t>(size_of(reduce_dtype_)), 1, all);
+}
+
+int64_t Group::sum_messages() const {
+  if (replicas_.world() == 1) return 0;
+  const int64_t most = elements_a_message();
+  return (gradient_layout_.shard_elements + most - 1) / most;
 }
 
 }  // namespace trainyard::shard

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "shard/layout.h"
 #include "shard/mesh.h"
@@ -15,15 +15,24 @@ namespace trainyard::shard {
 ///
 /// Holds this rank's shard in float32 for good, and the unsharded parameters and gradients between unshard and reshard.
 /// Where the shard dimension has one rank and nothing is cast, unsharded parameters are the shard itself: no copies.
+/// Frozen parameters are gathered as the others are, and have no gradient and no part in the reduction.
+/// The one place that says where shards live: parameters and gradients are allocated here, moments like them.
 class Group {
  public:
   Group(std::string label, std::span<autograd::Parameter* const> parameters, const Mesh& mesh, const Policy& policy);
+  Group(const Group&) = delete;  // its parameters refer to it
+  Group& operator=(const Group&) = delete;
 
   [[nodiscard]] const std::string& label() const { return label_; }
   [[nodiscard]] const Layout& layout() const { return layout_; }
-  /// Float32 [shard_elements], this rank's padded chunks; padding is zero and stays so.
+  /// How the gradients of the parameters that are not frozen lie.
+  [[nodiscard]] const Layout& gradient_layout() const { return gradient_layout_; }
+  /// False where every parameter is frozen: there is nothing to reduce.
+  [[nodiscard]] bool trains() const { return !gradient_layout_.pieces.empty(); }
+  /// Float32 [layout().shard_elements], this rank's padded chunks; padding is zero and stays so.
   [[nodiscard]] Tensor& shard() { return shard_; }
-  /// The reduced gradient, like shard(). Valid from the first finish_reduction() to release_gradient().
+  /// The reduced gradient [gradient_layout().shard_elements]. Valid from the first finished reduction to
+  /// release_gradient().
   [[nodiscard]] Tensor& shard_gradient() { return shard_gradient_; }
   [[nodiscard]] bool has_gradient() const { return has_gradient_; }
 
@@ -31,11 +40,11 @@ class Group {
   void begin_unshard();
   /// Waits for the gather; the parameters' values are valid afterwards.
   void finish_unshard();
+  /// Gives the unsharded parameters back, and with them the part that reshard_to_part() kept.
   void reshard();
+  /// Gives them back but for this rank's part among the ranks of Mesh::regather(): the next gather is theirs alone.
+  void reshard_to_part();
   [[nodiscard]] bool is_sharded() const { return state_ == State::Sharded; }
-
-  /// Makes the parameters' gradients ready to be added to: zero, unless an earlier micro-batch left its sum there.
-  void prepare_gradient();
 
   /// Starts the reduction of the gradients gathered so far and gives the unsharded ones back.
   void begin_reduction();
@@ -48,18 +57,33 @@ class Group {
   /// Bytes that unsharded parameters and gather buffers hold now.
   [[nodiscard]] size_t gathered_bytes() const;
 
+  // Bytes of the messages, the whole side; 0 where none is sent.
+  [[nodiscard]] size_t gather_bytes() const;    ///< of a gather from all shards
+  [[nodiscard]] size_t regather_bytes() const;  ///< of one after reshard_to_part()
+  [[nodiscard]] size_t next_gather_bytes() const { return part_.defined() ? regather_bytes() : gather_bytes(); }
+  [[nodiscard]] size_t scatter_bytes() const;
+  [[nodiscard]] size_t sum_bytes() const;  ///< over replicas
+  /// The messages that a sum over replicas takes.
+  [[nodiscard]] int64_t sum_messages() const;
+
  private:
   enum class State { Sharded, Gathering, Unsharded };
   enum class Reduction { None, Scattering, Summing };
 
+  void place_parameters();
+  void prepare_gradient();
   [[nodiscard]] Tensor gather_input() const;
+  void begin_sum();
+  [[nodiscard]] int64_t elements_a_message() const;
   void accumulate(const Tensor& reduced);
 
   std::string label_;
-  Layout layout_;
   comm::Communicator& sharders_;
   comm::Communicator& replicas_;
+  comm::Communicator* regatherers_;  // null: none
+  Layout layout_, gradient_layout_, part_layout_;
   DType param_dtype_, reduce_dtype_;
+  int64_t bucket_bytes_;
   bool in_place_;           // unsharded parameters are the shard
   bool gradient_in_place_;  // unsharded gradients are the reduced ones
 
@@ -68,11 +92,11 @@ class Group {
   bool has_gradient_ = false, whole_gradient_ready_ = false;
 
   State state_ = State::Sharded;
-  Tensor gathered_;
+  Tensor gathered_, part_;
   comm::Work gathering_;
   Reduction reduction_ = Reduction::None;
   Tensor reduce_input_, reduced_;
-  comm::Work reducing_;
+  std::vector<comm::Work> reducing_;
 };
 
 }  // namespace trainyard::shard

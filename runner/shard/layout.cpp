@@ -44,16 +44,21 @@ void copy_out(const Layout& layout, const Tensor& gathered, Tensor& whole) {
   }
 }
 
+void copy_shard_in(const Layout& layout, int rank, const Tensor& whole, Tensor& shard) {
+  for (const Piece& piece : layout.pieces) {
+    const Rows rows = chunk_of(piece.rows, layout.world, rank);
+    const int64_t count = rows.count * piece.row_elements, padded = piece.chunk_rows * piece.row_elements;
+    Tensor to = slice(shard, piece.shard_offset, count);
+    Tensor padding = slice(shard, piece.shard_offset + count, padded - count);
+    ops::cast(slice(whole, piece.whole_offset + rows.begin * piece.row_elements, count), to);
+    ops::set_zero(padding);
+  }
+}
+
 void copy_in(const Layout& layout, const Tensor& whole, Tensor& shards) {
   for (int rank = 0; rank < layout.world; ++rank) {
-    for (const Piece& piece : layout.pieces) {
-      const Rows rows = chunk_of(piece.rows, layout.world, rank);
-      const int64_t count = rows.count * piece.row_elements, padded = piece.chunk_rows * piece.row_elements;
-      const int64_t begin = rank * layout.shard_elements + piece.shard_offset;
-      Tensor to = slice(shards, begin, count), padding = slice(shards, begin + count, padded - count);
-      ops::cast(slice(whole, piece.whole_offset + rows.begin * piece.row_elements, count), to);
-      ops::set_zero(padding);
-    }
+    Tensor shard = slice(shards, rank * layout.shard_elements, layout.shard_elements);
+    copy_shard_in(layout, rank, whole, shard);
   }
 }
 

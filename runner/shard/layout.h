@@ -42,7 +42,12 @@ struct Layout {
 /// Copies gathered shards [world · shard_elements] into unsharded parameters [whole_elements]; same dtype.
 void copy_out(const Layout& layout, const Tensor& gathered, Tensor& whole);
 
-/// The reverse: unsharded [whole_elements] into shards side by side, padding zeroed, cast to the dtype of `shards`.
+/// What `rank` holds of it: unsharded [whole_elements] into one padded shard [shard_elements], padding zeroed, cast to
+/// the dtype of `shard`.
+void copy_shard_in(const Layout& layout, int rank, const Tensor& whole, Tensor& shard);
+
+/// The reverse of copy_out: unsharded [whole_elements] into shards side by side, padding zeroed, cast to the dtype of
+/// `shards`.
 void copy_in(const Layout& layout, const Tensor& whole, Tensor& shards);
 
 }  // namespace trainyard::shard

@@ -11,6 +11,9 @@ namespace trainyard::shard {
 /// How a world is laid out; replicate × shard is its size.
 struct MeshSize {
   int replicate = 1, shard = 1;
+  /// Ranks that share a copy between forward and backward, a divisor of `shard`: backward gathers from neighbours alone
+  /// (reshard_after_forward: N). 0: as `shard`.
+  int regather = 0;
 };
 
 /// The world as replicate × shard: ranks of one shard group (neighbours in number, so of one host where possible) split
@@ -19,12 +22,13 @@ struct MeshSize {
 class Mesh {
  public:
   /// Collective over `world`, which must outlive the mesh. Throws std::invalid_argument where replicate × shard is not
-  /// its size.
+  /// its size, or regather no divisor of shard.
   Mesh(comm::Communicator& world, MeshSize size);
 
   [[nodiscard]] comm::Communicator& world() const { return *world_; }
   [[nodiscard]] comm::Communicator& shard() const { return *shard_; }
   [[nodiscard]] comm::Communicator& replicate() const { return *replicate_; }
+  [[nodiscard]] comm::Communicator* regather() const { return regather_.get(); }  ///< null: as shard()
 
   /// The ranks that hold the same rows as this one, itself among them, ascending.
   [[nodiscard]] std::vector<int> holders() const;
@@ -35,6 +39,7 @@ class Mesh {
  private:
   comm::Communicator* world_;
   std::unique_ptr<comm::Communicator> own_shard_, own_replicate_;  // where the dimension is not the whole world
+  std::unique_ptr<comm::Communicator> regather_;
   comm::Communicator *shard_, *replicate_;
 };
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "tensor/dtype.h"
 
 namespace trainyard::shard {
@@ -10,14 +12,32 @@ enum class Reshard {
   AfterBackward,  ///< keeps them in between (SHARD_GRAD_OP)
 };
 
+/// When backward asks for the groups that come next.
+enum class BackwardPrefetch {
+  Pre,   ///< before this group's backward: the most overlap, and one group more in memory
+  Post,  ///< after it, before its gradients are reduced: the gather overlaps the reduction
+  None,  ///< when their own backward begins
+};
+
+/// Which gathers are asked for ahead of use, and how many at once.
+struct Prefetch {
+  int forward = 1, backward = 1;  ///< groups ahead of the one in use
+  BackwardPrefetch when = BackwardPrefetch::Pre;
+  bool early = false;  ///< a step's first groups are gathered before its data is there (begin_step)
+  /// Gathers under way at once; the oldest is waited for before another begins. 0: any number.
+  int most_in_flight = 2;
+};
+
 /// What FSDP2 calls the arguments of fully_shard and its MixedPrecisionPolicy. The strategy's other half is the mesh.
 struct Policy {
   Reshard reshard = Reshard::AfterForward;
   DType param_dtype = DType::Float32;   ///< of unsharded parameters, gathers and compute; shards are float32
   DType reduce_dtype = DType::Float32;  ///< of unsharded gradients and their reduction; reduced ones are float32
-  int prefetch = 1;                     ///< groups gathered ahead of the one in use
-  bool sync_every_micro_batch =
-      false;  ///< reduce each micro-batch's gradients, not only their sum: less memory, more traffic
+  Prefetch prefetch = {};
+  /// Reduce each micro-batch's gradients, not only their sum: less memory, more traffic.
+  bool sync_every_micro_batch = false;
+  /// Most bytes of one message where gradients are summed and nothing is sharded (DDP's bucket).
+  int64_t bucket_bytes = int64_t{25} << 20;
 };
 
 }  // namespace trainyard::shard

@@ -31,13 +31,13 @@ ShardedModel load(const Evaluation& evaluation, const World& world) {
   const MeshSize mesh{.replicate = 1, .shard = world.comm.world()};
   if (evaluation.checkpoint.empty()) {
     config.model.init_from = evaluation.model.string();
-    ShardedModel sharded = shard_model(model_config_of(config.model), world.comm, mesh, policy_of(config));
+    ShardedModel sharded = shard_model(model_config_of(config.model), world.comm, {mesh, policy_of(config)});
     fill_from_hugging_face(sharded, evaluation.model);
     return sharded;
   }
   checkpoint::Agreement agreement(world.store, "evaluate", world.comm.rank(), world.comm.world(), world.comm.timeout());
   const checkpoint::Checkpoint found = checkpoint::open_checkpoint(evaluation.checkpoint, agreement);
-  ShardedModel sharded = shard_model(model_config_of(found), world.comm, mesh, policy_of(config));
+  ShardedModel sharded = shard_model(model_config_of(found), world.comm, {mesh, policy_of(config)});
   fill_from_checkpoint(*sharded.engine, found);
   return sharded;
 }

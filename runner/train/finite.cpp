@@ -18,7 +18,7 @@ size_t first_bad(const std::vector<shard::ParameterShard>& shards) {
   for (size_t i = 0; i < shards.size(); ++i)
     if (!ops::all_finite(shards[i].value)) return i;
   for (size_t i = 0; i < shards.size(); ++i)
-    if (!ops::all_finite(shards[i].gradient)) return shards.size() + i;
+    if (!shards[i].parameter->is_frozen() && !ops::all_finite(shards[i].gradient)) return shards.size() + i;
   return 2 * shards.size();
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "shard/traffic.h"
 
 namespace trainyard::train {
 namespace {
@@ -29,26 +30,29 @@ std::string group_text(const shard::Group& group, const shard::Mesh& mesh) {
       fmt::format("group {}: {} parameters\n", group.label(), with_thousands(group.layout().whole_elements));
   for (const shard::Piece& piece : group.layout().pieces) {
     const Shape& shape = piece.parameter->shape();
-    text += fmt::format("  {:<48} {:>16}  {}\n", piece.parameter->name(), to_string(shape),
-                        world > 1 ? fmt::format("{}  local {}", placement, local_shapes(shape, world)) : "Replicate()");
+    text += fmt::format("  {:<48} {:>16}  {}{}\n", piece.parameter->name(), to_string(shape),
+                        world > 1 ? fmt::format("{}  local {}", placement, local_shapes(shape, world)) : "Replicate()",
+                        piece.parameter->is_frozen() ? "  frozen" : "");
   }
   return text;
 }
 
-/// The root gathers once a step and keeps its parameters; a block for forward and again for backward.
-std::string collectives_text(const shard::Engine& engine, const shard::Policy& policy) {
-  const auto groups = static_cast<int64_t>(engine.groups().size());
-  if (engine.mesh().world().world() == 1) return "none";
-  if (engine.mesh().shard().world() == 1) return fmt::format("{} all-reduces", groups);
-  const int64_t gathers = policy.reshard == shard::Reshard::AfterForward ? 2 * groups - 1 : groups;
-  std::string text = fmt::format("{} all-gathers, {} reduce-scatters", gathers, groups);
-  if (engine.mesh().replicate().world() > 1) text += fmt::format(", {} all-reduces", groups);
-  return text;
+std::string messages_text(const shard::Messages& messages, const char* what) {
+  return messages.count == 0 ? "" : fmt::format("{} {} of {}, ", messages.count, what, human_bytes(messages.bytes));
+}
+
+std::string collectives_text(const shard::Engine& engine) {
+  const shard::Traffic traffic = shard::traffic_of(engine, 1);
+  std::string text = messages_text(traffic.gathers, "all-gathers") +
+                     messages_text(traffic.scatters, "reduce-scatters") + messages_text(traffic.sums, "all-reduces");
+  if (text.empty()) return "none";
+  return text.substr(0, text.size() - 2);
 }
 
 }  // namespace
 
-std::string inspection(const models::ModelConfig& model, const shard::Engine& engine, const shard::Policy& policy) {
+std::string inspection(const models::ModelConfig& model, const shard::Engine& engine) {
+  const shard::Policy& policy = engine.policy();
   const shard::Mesh& mesh = engine.mesh();
   std::string text = fmt::format("model: {} with total parameters: {} ({:.2f} B)\n", models::name_of(model.family),
                                  with_thousands(models::parameter_count(model)),
@@ -56,7 +60,7 @@ std::string inspection(const models::ModelConfig& model, const shard::Engine& en
   text += fmt::format("mesh: replicate {} x shard {}\n", mesh.replicate().world(), mesh.shard().world());
   text += fmt::format("dtypes: shards and optimizer float32, parameters in use {}, reduced gradients {}\n",
                       name_of(policy.param_dtype), name_of(policy.reduce_dtype));
-  text += fmt::format("a step of one micro-batch: {}\n", collectives_text(engine, policy));
+  text += fmt::format("a step of one micro-batch: {}\n", collectives_text(engine));
   for (const auto& group : engine.groups()) text += group_text(*group, mesh);
   return text;
 }

@@ -10,6 +10,6 @@ namespace trainyard::train {
 /// How the model lies on the ranks, group by group: each parameter's name, whole shape, placement and the local shape
 /// on every rank (of a copy of the model); the dtypes, the mesh, and the collectives that a step takes. For `trainyard
 /// train --inspect`.
-std::string inspection(const models::ModelConfig& model, const shard::Engine& engine, const shard::Policy& policy);
+std::string inspection(const models::ModelConfig& model, const shard::Engine& engine);
 
 }  // namespace trainyard::train

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "train/exchange.h"
 
 namespace trainyard::train {
@@ -54,19 +55,8 @@ shard::MeshSize copy_a_node(const config::Loaded& loaded, const Ranks& ranks) {
   return {.replicate = ranks.world / ranks.a_node, .shard = ranks.a_node};
 }
 
-}  // namespace
-
-Ranks ranks_of(const World& world) {
-  const int size = world.comm.world();
-  const Answers answers(
-      world.comm, std::array{static_cast<double>(world.local_world), static_cast<double>(world.local_rank)}, "nodes");
-  const int a_node = static_cast<int>(answers.max(0));
-  bool alike = answers.min(0) == answers.max(0) && size % a_node == 0;
-  for (int rank = 0; alike && rank < size; ++rank) alike = static_cast<int>(answers.at(rank, 1)) == rank % a_node;
-  return {.world = size, .a_node = alike ? a_node : 0};
-}
-
-shard::MeshSize mesh_of(const config::Loaded& loaded, const Ranks& ranks) {
+/// replicate and shard; regather is said elsewhere.
+shard::MeshSize copies_and_shards(const config::Loaded& loaded, const Ranks& ranks) {
   const config::Parallel& parallel = loaded.config.parallel;
   const int world = ranks.world;
   const int64_t shard = parallel.strategy == Strategy::NoShard ? 1 : parallel.shard, replicate = parallel.replicate;
@@ -81,6 +71,33 @@ shard::MeshSize mesh_of(const config::Loaded& loaded, const Ranks& ranks) {
                     "them out, or use -1",
                     loaded.subject("parallel.replicate"), replicate, shard, replicate * shard, started(world)));
   return {.replicate = copies, .shard = static_cast<int>(shard)};
+}
+
+/// parallel.reshard_after_forward where it is a number of ranks; 0: none.
+int regather_of(const config::Loaded& loaded, int shard) {
+  const auto ranks = parse_int(loaded.config.parallel.reshard_after_forward);
+  if (!ranks || *ranks == 1) return 0;  // 1: each rank keeps the whole, as `false` says
+  if (shard % *ranks == 0) return static_cast<int>(*ranks);
+  throw InputError(fmt::format("{} is {}, but {} ranks share a copy of the model; use {}true or false",
+                               loaded.subject("parallel.reshard_after_forward"), *ranks, shard, divisors(shard)));
+}
+
+}  // namespace
+
+Ranks ranks_of(const World& world) {
+  const int size = world.comm.world();
+  const Answers answers(
+      world.comm, std::array{static_cast<double>(world.local_world), static_cast<double>(world.local_rank)}, "nodes");
+  const int a_node = static_cast<int>(answers.max(0));
+  bool alike = answers.min(0) == answers.max(0) && size % a_node == 0;
+  for (int rank = 0; alike && rank < size; ++rank) alike = static_cast<int>(answers.at(rank, 1)) == rank % a_node;
+  return {.world = size, .a_node = alike ? a_node : 0};
+}
+
+shard::MeshSize mesh_of(const config::Loaded& loaded, const Ranks& ranks) {
+  shard::MeshSize size = copies_and_shards(loaded, ranks);
+  size.regather = regather_of(loaded, size.shard);
+  return size;
 }
 
 shard::MeshSize mesh_of(const config::Loaded& loaded, const World& world) {

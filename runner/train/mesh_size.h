@@ -18,7 +18,8 @@ Ranks ranks_of(const World& world);
 
 /// The mesh that parallel.strategy, shard and replicate ask for. What is -1 is the rest; where both are, the strategy
 /// says: full_shard and shard_grad_op are 1 × world, no_shard world × 1, hybrid_* nodes × ranks of a node.
-/// Throws InputError where the sizes do not multiply up to the world, or a hybrid strategy lacks nodes:
+/// Throws InputError where the sizes do not multiply up to the world, or a hybrid strategy lacks nodes, or
+/// parallel.reshard_after_forward is no divisor of the ranks of a copy:
 /// "train.yaml:14: parallel.shard is 6, but 4 processes were started; use 1, 2, 4, or -1 for the rest".
 shard::MeshSize mesh_of(const config::Loaded& loaded, const Ranks& ranks);
 

@@ -15,11 +15,13 @@ std::string counted(int64_t value, const char* unit) {
   return with_thousands(value) + " " + unit;
 }
 
-/// Bytes that a rank holds for good: parameters, their gradients and AdamW's two moments, float32 each.
+/// Bytes that a rank holds for good: parameters, and of those that are trained gradients and AdamW's two moments,
+/// float32 each.
 uint64_t state_bytes(const shard::Engine& engine) {
   int64_t elements = 0;
-  for (const auto& group : engine.groups()) elements += group->layout().shard_elements;
-  return static_cast<uint64_t>(elements) * 16;
+  for (const auto& group : engine.groups())
+    elements += group->layout().shard_elements + 3 * group->gradient_layout().shard_elements;
+  return static_cast<uint64_t>(elements) * sizeof(float);
 }
 
 /// Bytes of the unsharded parameters that are there at once: the root's and those of two blocks, and the second's
@@ -41,6 +43,22 @@ std::string mesh_text(const shard::Mesh& mesh) {
                      copies > 1 ? fmt::format(", {} copies", copies) : "");
 }
 
+std::string groups_text(const shard::Engine& engine) {
+  const auto& groups = engine.groups();
+  const std::string& first = groups.front()->label();
+  if (groups.size() == 1) return "1: the whole model";
+  const std::string& last = groups[groups.size() - 2]->label();
+  return fmt::format("{}: {}{}, and the rest", groups.size(), first, first == last ? "" : " … " + last);
+}
+
+/// Trained parameters alone have a gradient and moments.
+int64_t frozen_count(const shard::Engine& engine) {
+  int64_t count = 0;
+  for (const shard::ParameterShard& shard : engine.shards())
+    if (shard.parameter->is_frozen()) count += shard.parameter->count();
+  return count;
+}
+
 }  // namespace
 
 std::vector<metrics::TableRow> plan_rows(const config::Config& config, const models::ModelConfig& model,
@@ -54,7 +72,7 @@ std::vector<metrics::TableRow> plan_rows(const config::Config& config, const mod
           {"model", fmt::format("{}, {} layers, hidden {}, {}", models::name_of(model.family), model.layers,
                                 model.hidden_size, counted(models::parameter_count(model), "parameters"))},
           {"ranks", mesh_text(engine.mesh())},
-          {"sharding groups", fmt::format("{}: one a block, one for the rest", engine.groups().size())},
+          {"sharding groups", groups_text(engine)},
           {"memory a rank", fmt::format("{} of state, at most {} of gathered parameters, and activations",
                                         human_bytes(state_bytes(engine)), human_bytes(gathered_bytes(engine, dtype)))},
           {"tokens",
@@ -64,6 +82,10 @@ std::vector<metrics::TableRow> plan_rows(const config::Config& config, const mod
                            static_cast<double>(loader.sequences_per_epoch()))},
           {"metrics", config.metrics.dir + "/metrics.jsonl"},
       });
+  if (const int64_t frozen = frozen_count(engine); frozen > 0)
+    rows.push_back({"frozen", counted(frozen, "parameters")});
+  if (config.parallel.offload)
+    rows.push_back({"offload", "nothing to do: on a CPU shards and optimizer state are in host memory"});
   if (config.checkpoint.enabled) rows.push_back({"checkpoints", config.checkpoint.dir});
   return rows;
 }

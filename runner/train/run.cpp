@@ -79,7 +79,7 @@ Run::Run(const config::Loaded& loaded, const World& world, MeshSize mesh)
       tokenizer_(tokenizer_of(config_.data)),
       loader_(loader_of(config_, tokenizer_.get(), model_config_, world.comm.rank(), world.comm.world())),
       total_steps_(total_steps_of(config_.training, *loader_)),
-      sharded_(shard_model(model_config_, world.comm, mesh, policy_of(config_))),
+      sharded_(shard_model(model_config_, world.comm, sharding_of(config_, mesh))),
       optimizer_(*sharded_.engine, config_.optimizer),
       agreement_(world.store, "resume", world.comm.rank(), world.comm.world(), config_.checkpoint.timeout),
       description_{models::to_hugging_face(model_config_), config_.data.tokenizer, tokenizer_files_of(config_.data),
@@ -148,9 +148,9 @@ void Run::resume_or_fill() {
 
 void Run::fill_fresh() {
   if (config_.model.init_from.empty()) {
-    fill_random(*sharded_.engine, config_.model.seed);
+    fill_random(*sharded_.engine, config_.model.seed, filled_by(config_));
   } else {
-    fill_from_hugging_face(sharded_, config_.model.init_from);
+    fill_from_hugging_face(sharded_, config_.model.init_from, filled_by(config_));
   }
 }
 
@@ -253,9 +253,8 @@ void run(const config::Loaded& loaded, const World& world) {
 void inspect(const config::Loaded& loaded, const World& world) {
   const MeshSize mesh = mesh_of(loaded, world);
   const models::ModelConfig model = model_config_of(loaded.config.model);
-  const shard::Policy policy = policy_of(loaded.config);
-  const ShardedModel sharded = shard_model(model, world.comm, mesh, policy);
-  if (world.is_main()) fmt::print("{}", inspection(model, *sharded.engine, policy));
+  const ShardedModel sharded = shard_model(model, world.comm, sharding_of(loaded.config, mesh));
+  if (world.is_main()) fmt::print("{}", inspection(model, *sharded.engine));
 }
 
 }  // namespace trainyard::train

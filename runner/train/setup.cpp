@@ -22,6 +22,7 @@ namespace {
 constexpr size_t kLargestConfigBytes = size_t{1} << 20;
 constexpr const char* kEmbedded = "embedded";
 constexpr int64_t kMostThreads = 4096;  // as device.threads
+constexpr int kMostGathers = 2;         // of limit_all_gathers, as PyTorch's FSDP
 
 models::ModelConfig read_model_config(const fs::path& path) {
   return models::parse_config(read_file(path, kLargestConfigBytes), path);
@@ -65,14 +66,55 @@ models::ModelConfig model_config_of(const checkpoint::Checkpoint& checkpoint) {
   return models::parse_config(text->get<std::string>(), checkpoint.path() / "config_json");
 }
 
+namespace {
+
+shard::Reshard reshard_of(const config::Parallel& parallel) {
+  const bool keeps = parallel.strategy == config::Strategy::ShardGradOp ||
+                     parallel.strategy == config::Strategy::HybridShardZero2 ||
+                     parallel.reshard_after_forward == "false" || parallel.reshard_after_forward == "1";
+  return keeps ? shard::Reshard::AfterBackward : shard::Reshard::AfterForward;
+}
+
+shard::Prefetch prefetch_of(const config::Parallel& parallel) {
+  const auto both = static_cast<int>(parallel.prefetch), forward = static_cast<int>(parallel.forward_prefetch);
+  return {.forward = forward < 0 ? both : forward,
+          .backward = both,
+          .when = static_cast<shard::BackwardPrefetch>(parallel.backward_prefetch),
+          .early = parallel.unshard_early,
+          .most_in_flight = parallel.limit_all_gathers ? kMostGathers : 0};
+}
+
+std::vector<std::string> listed(const std::string& text) {
+  std::vector<std::string> words;
+  for (const std::string& each : split(text, ','))
+    if (const auto word = trim(each); !word.empty()) words.emplace_back(word);
+  return words;
+}
+
+}  // namespace
+
 shard::Policy policy_of(const config::Config& config) {
-  const config::Strategy strategy = config.parallel.strategy;
-  const bool keeps = strategy == config::Strategy::ShardGradOp || strategy == config::Strategy::HybridShardZero2;
-  return {.reshard = keeps ? shard::Reshard::AfterBackward : shard::Reshard::AfterForward,
+  return {.reshard = reshard_of(config.parallel),
           .param_dtype = dtype_of(config.parallel.param_dtype),
           .reduce_dtype = dtype_of(config.parallel.reduce_dtype),
-          .prefetch = static_cast<int>(config.parallel.prefetch),
-          .sync_every_micro_batch = config.training.sync_every_micro_batch};
+          .prefetch = prefetch_of(config.parallel),
+          .sync_every_micro_batch = config.training.sync_every_micro_batch,
+          .bucket_bytes = config.parallel.bucket_cap_mb << 20};
+}
+
+Sharding sharding_of(const config::Config& config, MeshSize mesh) {
+  return {.mesh = mesh,
+          .policy = policy_of(config),
+          .wrap = {.policy = static_cast<Wrap::Policy>(config.parallel.wrap),
+                   .classes = listed(config.parallel.transformer_layer_cls_to_wrap),
+                   .min_num_params = config.parallel.min_num_params},
+          .freeze = listed(config.training.freeze)};
+}
+
+FilledBy filled_by(const config::Config& config) {
+  const bool is_read = !config.model.init_from.empty();
+  const bool by_rank_0 = config.parallel.sync_module_states || (is_read && config.parallel.cpu_ram_efficient_loading);
+  return by_rank_0 ? FilledBy::Rank0 : FilledBy::EachRank;
 }
 
 int threads_of(const config::DeviceSection& device, int local_world) {

@@ -25,6 +25,12 @@ models::ModelConfig model_config_of(const checkpoint::Checkpoint& checkpoint);
 
 shard::Policy policy_of(const config::Config& config);
 
+/// Everything that shard_model asks, for a mesh of mesh_of().
+Sharding sharding_of(const config::Config& config, MeshSize mesh);
+
+/// Whose initial weights count, as parallel.sync_module_states and cpu_ram_efficient_loading say.
+FilledBy filled_by(const config::Config& config);
+
 /// CPU threads for each rank of a host: what device.threads says, else the cores dealt out.
 int threads_of(const config::DeviceSection& device, int local_world);
 

@@ -1,8 +1,10 @@
 #include "train/sharded_model.h"
 
 #include <fmt/format.h>
+#include <fnmatch.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -11,19 +13,50 @@
 
 namespace trainyard::train {
 
-ShardedModel shard_model(const models::ModelConfig& config, comm::Communicator& world, MeshSize size,
-                         const shard::Policy& policy) {
-  ShardedModel made{models::build(config), std::make_unique<shard::Mesh>(world, size), nullptr};
-  made.engine = std::make_unique<shard::Engine>(*made.mesh, policy);
-  for (nn::Module* const block : made.model->blocks()) made.engine->fully_shard(*block);
+namespace {
+
+void freeze(const nn::Module& model, const std::vector<std::string>& globs) {
+  const std::vector<autograd::Parameter*> parameters = model.parameters();
+  for (const std::string& glob : globs) {
+    size_t matches = 0;
+    for (autograd::Parameter* const parameter : parameters) {
+      if (::fnmatch(glob.c_str(), parameter->name().c_str(), 0) != 0) continue;
+      parameter->freeze();
+      ++matches;
+    }
+    if (matches == 0)
+      throw InputError(fmt::format("training.freeze: '{}' matches no parameter of this model; its first is {}", glob,
+                                   parameters.front()->name()));
+  }
+  if (std::ranges::all_of(parameters, [](const autograd::Parameter* each) { return each->is_frozen(); }))
+    throw InputError("training.freeze: every parameter is frozen, so there is nothing to train; name fewer");
+}
+
+void fill(shard::Engine& engine, const shard::Engine::Source& source, FilledBy by) {
+  by == FilledBy::Rank0 ? engine.fill_from_rank_0(source) : engine.fill(source);
+}
+
+}  // namespace
+
+ShardedModel shard_model(const models::ModelConfig& config, comm::Communicator& world, const Sharding& sharding) {
+  ShardedModel made{models::build(config), std::make_unique<shard::Mesh>(world, sharding.mesh), nullptr};
+  freeze(*made.model, sharding.freeze);
+  made.engine = std::make_unique<shard::Engine>(*made.mesh, sharding.policy);
+  Groups groups = groups_of(*made.model, made.model->blocks(), sharding.wrap);
+  const bool only_sums = sharding.mesh.shard == 1 && sharding.mesh.replicate > 1;
+  if (only_sums) groups = in_buckets(groups, sharding.policy.bucket_bytes);
+  for (const auto& modules : groups) made.engine->fully_shard(modules);
   made.engine->fully_shard(*made.model);
   return made;
 }
 
-void fill_random(shard::Engine& engine, uint64_t seed) {
-  engine.fill([seed](const autograd::Parameter& parameter, shard::Rows rows, std::span<float> out) {
-    nn::initial_rows(parameter, seed, rows.begin, rows.count, out);
-  });
+void fill_random(shard::Engine& engine, uint64_t seed, FilledBy by) {
+  fill(
+      engine,
+      [seed](const autograd::Parameter& parameter, shard::Rows rows, std::span<float> out) {
+        nn::initial_rows(parameter, seed, rows.begin, rows.count, out);
+      },
+      by);
 }
 
 namespace {
@@ -42,17 +75,22 @@ void refuse_more_layers(const checkpoint::HuggingFaceWeights& weights, size_t la
 
 }  // namespace
 
-void fill_from_hugging_face(const ShardedModel& sharded, const std::filesystem::path& folder) {
-  const checkpoint::HuggingFaceWeights weights(folder);
-  refuse_more_layers(weights, sharded.model->blocks().size());
-  sharded.engine->fill([&](const autograd::Parameter& parameter, shard::Rows rows, std::span<float> out) {
+void fill_from_hugging_face(const ShardedModel& sharded, const std::filesystem::path& folder, FilledBy by) {
+  std::optional<checkpoint::HuggingFaceWeights> opened;
+  if (by == FilledBy::EachRank || sharded.mesh->world().rank() == 0) {
+    opened.emplace(folder);
+    refuse_more_layers(*opened, sharded.model->blocks().size());
+  }
+  const auto read = [&](const autograd::Parameter& parameter, shard::Rows rows, std::span<float> out) {
+    const checkpoint::HuggingFaceWeights& weights = *opened;
     if (weights.shape(parameter.name()) != parameter.shape())
       throw InputError(fmt::format("{}: {} is {}, but config.json makes it {}",
                                    weights.path_of(parameter.name()).string(), parameter.name(),
                                    to_string(weights.shape(parameter.name())), to_string(parameter.shape())));
-    const Tensor read = weights.read_rows(parameter.name(), rows.begin, rows.count);
-    std::ranges::copy(read.values<float>(), out.begin());
-  });
+    const Tensor values = weights.read_rows(parameter.name(), rows.begin, rows.count);
+    std::ranges::copy(values.values<float>(), out.begin());
+  };
+  fill(*sharded.engine, read, by);
 }
 
 }  // namespace trainyard::train

@@ -2,10 +2,13 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "models/model.h"
 #include "shard/engine.h"
 #include "shard/mesh.h"
+#include "train/wrap.h"
 
 namespace trainyard::train {
 
@@ -18,16 +21,28 @@ struct ShardedModel {
 
 using shard::MeshSize;
 
-/// Builds the model and shards it, one group a block and one for the rest. Collective over `world`, which must outlive
-/// it.
-ShardedModel shard_model(const models::ModelConfig& config, comm::Communicator& world, MeshSize size,
-                         const shard::Policy& policy);
+/// How a model is put onto the ranks.
+struct Sharding {
+  MeshSize mesh = {};
+  shard::Policy policy = {};
+  Wrap wrap = {};
+  std::vector<std::string> freeze = {};  ///< globs over the names of parameters that are not trained
+};
+
+/// Builds the model, freezes and shards it: a group for what `wrap` says and one for the rest. Collective over `world`,
+/// which must outlive it. Throws InputError for a glob that matches nothing, and where nothing is left to train.
+ShardedModel shard_model(const models::ModelConfig& config, comm::Communicator& world, const Sharding& sharding);
+
+/// Whose initial values count: each rank makes or reads its own rows, or rank 0 all of them, which it broadcasts.
+enum class FilledBy { EachRank, Rank0 };
 
 /// Random weights, the same at any number of ranks.
-void fill_random(shard::Engine& engine, uint64_t seed);
+void fill_random(shard::Engine& engine, uint64_t seed, FilledBy by = FilledBy::EachRank);
 
-/// The weights of a Hugging Face folder, each rank its rows. Throws InputError where a tensor is missing, its shape
-/// is not what config.json says (both shapes are named), or the folder holds more layers than config.json says.
-void fill_from_hugging_face(const ShardedModel& sharded, const std::filesystem::path& folder);
+/// The weights of a Hugging Face folder, which only those who fill read. Throws InputError where a tensor is missing,
+/// its shape is not what config.json says (both shapes are named), or the folder holds more layers than config.json
+/// says.
+void fill_from_hugging_face(const ShardedModel& sharded, const std::filesystem::path& folder,
+                            FilledBy by = FilledBy::EachRank);
 
 }  // namespace trainyard::train

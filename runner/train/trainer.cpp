@@ -14,6 +14,7 @@ namespace trainyard::train {
 
 Outcome Trainer::run(Progress& progress) {
   while (progress.step < plan_.total_steps) {
+    parts_.engine.begin_step();
     const auto micro_batches = next_micro_batches();
     const Agreed agreed = agree(micro_batches);
     const double loss_sum = forward_backward(micro_batches, agreed.valid_tokens);

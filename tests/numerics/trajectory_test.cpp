@@ -31,7 +31,7 @@ double peak_lr(const ParityCase& parity) {
 
 Trajectory trajectory_of(comm::Communicator& world, const Setting& setting) {
   const ParityCase parity = load_case(setting.name);
-  train::ShardedModel sharded = train::shard_model(parity.config, world, setting.mesh, setting.policy);
+  train::ShardedModel sharded = train::shard_model(parity.config, world, {setting.mesh, setting.policy});
   train::fill_from_hugging_face(sharded, test_data() / "parity" / setting.name);
   config::Optimizer settings{.lr = peak_lr(parity), .warmup_steps = 5, .min_lr_ratio = 0.1};
   optim::AdamW optimizer(*sharded.engine, settings);
@@ -91,7 +91,7 @@ TEST_CASE("training: no strategy, accumulation or prefetch leaves the reference"
       {"qwen3-odd", {1, 2}, {.reshard = shard::Reshard::AfterBackward}},
       {"qwen3-odd", {3, 1}, {}},
       {"qwen3-odd", {2, 2}, {}},
-      {"qwen3-odd", {1, 2}, {.prefetch = 0}},
+      {"qwen3-odd", {1, 2}, {.prefetch = {.forward = 0, .backward = 0}}},
       {"qwen3-odd", {1, 2}, {}, 2},
       {"qwen3-odd", {1, 1}, {}, 3},
       {"llama-packed", {1, 2}, {.sync_every_micro_batch = true}, 2},

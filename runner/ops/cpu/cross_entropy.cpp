@@ -112,7 +112,7 @@ class HeadLoss {
     Tensor dlogits = !gradients_ || h_.dtype() == DType::Float32 ? logits : Tensor::empty(logits.shape(), h_.dtype());
     with_element(h_.dtype(), [&]<typename T>(T*) { softmax_rows<T>(chunk.ids.data<int32_t>(), logits, dlogits); });
     if (!gradients_) return;
-    matmul(dlogits, rows, gradients_->dw, {.a = Transpose::Yes, .accumulate = true});
+    if (gradients_->dw.defined()) matmul(dlogits, rows, gradients_->dw, {.a = Transpose::Yes, .accumulate = true});
     if (chunk.contiguous) {
       Tensor dh = gradients_->dh.rows(chunk.first(), rows.size(0));
       return matmul(dlogits, w_, dh, {});

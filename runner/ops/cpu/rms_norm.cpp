@@ -126,7 +126,7 @@ void rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, 
         backward_rows(rows, sums + block * hidden, block * block_rows, std::min((block + 1) * block_rows, tokens));
     });
   });
-  if (blocks == 0) return;
+  if (blocks == 0 || !gradients.dweight.defined()) return;
   Tensor total = partial.rows(0, 1);
   for (int64_t block = 1; block < blocks; ++block) add_to(total, partial.rows(block, 1));
   add_to(gradients.dweight, total);

@@ -30,6 +30,30 @@ TEST_CASE("values that contradict each other are refused with both places", "[co
       {{"--data.tokenizer="},
        "train.yaml:3: data.path is corpus.txt, but no data.tokenizer is given; name a tokenizer's file or folder, or "
        "bytes for byte-level"},
+      {{"--parallel.reshard_after_forward=maybe"},
+       "--parallel.reshard_after_forward is maybe; use true, false, or the number of ranks that share a copy until "
+       "backward"},
+      {{"--parallel.reshard_after_forward=false", "--parallel.strategy=full_shard"},
+       "--parallel.reshard_after_forward is false, but parallel.strategy is full_shard (flag), which gives parameters "
+       "back after forward; leave one out, or use shard_grad_op"},
+      {{"--parallel.reshard_after_forward=2", "--parallel.strategy=shard_grad_op"},
+       "--parallel.reshard_after_forward is 2, but parallel.strategy is shard_grad_op (flag), which keeps parameters "
+       "until backward; leave one out"},
+      {{"--parallel.reshard_after_forward=true", "--parallel.strategy=no_shard"},
+       "--parallel.reshard_after_forward is true, but parallel.strategy is no_shard (flag), which shards nothing; "
+       "leave "
+       "one out"},
+      {{"--parallel.min_num_params=1000"},
+       "--parallel.min_num_params is 1000, which is for parallel.wrap size_based_wrap, but that is "
+       "transformer_based_wrap "
+       "(default); leave one out"},
+      {{"--parallel.transformer_layer_cls_to_wrap=LlamaDecoderLayer", "--parallel.wrap=no_wrap"},
+       "--parallel.transformer_layer_cls_to_wrap is LlamaDecoderLayer, which is for parallel.wrap "
+       "transformer_based_wrap, but "
+       "that is no_wrap (flag); leave one out"},
+      {{"--parallel.cpu_ram_efficient_loading", "--parallel.no_sync_module_states"},
+       "--parallel.cpu_ram_efficient_loading is true, but parallel.sync_module_states is false (flag), and what rank 0 "
+       "alone reads it must broadcast; leave one out"},
       {{"--parallel.shard=0"}, "--parallel.shard is 0; use 1 or more, or -1 for the rest"},
       {{"--parallel.shard=2", "--parallel.strategy=no_shard"},
        "--parallel.shard is 2, but parallel.strategy is no_shard (flag); leave parallel.shard out, or use full_shard"},

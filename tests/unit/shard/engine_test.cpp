@@ -47,6 +47,7 @@ struct Seen {
   double loss_sum = 0, squares = 0;
   std::map<std::string, std::vector<float>> gradients;
   std::vector<Event> events;
+  size_t group_bytes = 0;  ///< of the largest group, gathered
 };
 
 struct Setting {
@@ -58,7 +59,7 @@ struct Setting {
 Seen step_of(comm::Communicator& comm, MeshSize size, const Setting& setting) {
   Seen seen;
   const auto model = models::build(odd_model());
-  const Mesh mesh(comm, size);
+  Mesh mesh(comm, size);
   Engine engine(mesh, setting.policy);
   for (nn::Module* const block : model->blocks()) block->set_recompute(setting.recompute), engine.fully_shard(*block);
   engine.fully_shard(*model);
@@ -70,6 +71,7 @@ Seen step_of(comm::Communicator& comm, MeshSize size, const Setting& setting) {
     seen.loss_sum = 0;
     engine.release_gradients();
     engine.on_event([&](const Event& event) { seen.events.push_back(event); });
+    engine.begin_step();
     for (int micro = 0; micro < setting.micro_batches; ++micro) {
       nn::Tape tape;
       engine.begin_micro_batch(micro + 1 == setting.micro_batches);
@@ -83,10 +85,12 @@ Seen step_of(comm::Communicator& comm, MeshSize size, const Setting& setting) {
     engine.finish_backward();
   }
   seen.squares = engine.gradient_sum_of_squares();
+  for (const auto& group : engine.groups()) seen.group_bytes = std::max(seen.group_bytes, group->gather_bytes());
   for (const ParameterShard& shard : engine.shards()) {
     const auto values = shard.gradient.values<float>();
     seen.gradients[shard.parameter->name()] = {values.begin(), values.end()};
   }
+  mesh.close(std::chrono::steady_clock::now() + std::chrono::seconds(30));
   return seen;
 }
 
@@ -149,8 +153,15 @@ TEST_CASE("Engine: any mesh, reshard and accumulation gives the loss and gradien
 
 TEST_CASE("Engine: prefetch, recomputation and ranks without rows change no bit", "[shard]") {
   const MeshSize size{1, 3};
-  const auto plain = run_step(size, {{.prefetch = 0}});
-  const auto other = GENERATE_COPY(values<Setting>({{{.prefetch = 1}}, {{.prefetch = 2}}, {{.prefetch = 1}, 1, true}}));
+  const auto plain = run_step(size, {{.prefetch = {.forward = 0, .backward = 0}}});
+  const auto other = GENERATE_COPY(values<Setting>({{},
+                                                    {{.prefetch = {.forward = 2, .backward = 2}}},
+                                                    {{.prefetch = {.when = BackwardPrefetch::Post}}},
+                                                    {{.prefetch = {.when = BackwardPrefetch::None}}},
+                                                    {{.prefetch = {.early = true}}},
+                                                    {{.prefetch = {.forward = 9, .backward = 9, .most_in_flight = 0}}},
+                                                    {{.prefetch = {.forward = 9, .backward = 9, .most_in_flight = 1}}},
+                                                    {{}, 1, true}}));
   const auto got = run_step(size, other);
   for (size_t rank = 0; rank < got.size(); ++rank) CHECK(got[rank].gradients == plain[rank].gradients);
   check_equals_one_rank(run_step({1, 8}, {{}, 2}), 8);  // 8 rows in 16 places: half the micro-batches are empty
@@ -158,8 +169,10 @@ TEST_CASE("Engine: prefetch, recomputation and ranks without rows change no bit"
 
 TEST_CASE("Engine: on a network slower than the computation every use waits for its gather: the same bits", "[shard]") {
   const auto fast = run_step({1, 2}, {});
-  const auto setting =
-      GENERATE(values<Setting>({{{.prefetch = 0}}, {{.prefetch = 1}}, {{.prefetch = 3}}, {{.prefetch = 1}, 1, true}}));
+  const auto setting = GENERATE(values<Setting>({{{.prefetch = {.forward = 0, .backward = 0}}},
+                                                 {{.prefetch = 1}},
+                                                 {{.prefetch = 3}},
+                                                 {{.prefetch = 1}, 1, true}}));
   std::vector<std::unique_ptr<comm::Communicator>> slow;
   for (auto& communicator : comm::make_in_process(2, std::chrono::seconds(60)))
     slow.push_back(
@@ -235,6 +248,97 @@ TEST_CASE("Engine: SHARD_GRAD_OP gathers once, NO_SHARD never", "[shard]") {
         "r 0 1 2");
   const auto replicas = run_step({2, 1}, {});
   for (const Event& event : replicas.front().events) CHECK(event.gathered_bytes == 0);
+}
+
+TEST_CASE("Engine: backward asks for the next group before its own computes, after it, or not ahead", "[shard]") {
+  const auto told = [](BackwardPrefetch when) {
+    std::string text;
+    size_t most = 0;
+    for (const Event& event : run_step({1, 2}, {{.prefetch = {.when = when}}}).front().events) {
+      most = std::max(most, event.gathered_bytes);
+      const char kind = event.kind == Event::Kind::Gather    ? 'g'
+                        : event.kind == Event::Kind::Use     ? 'u'
+                        : event.kind == Event::Kind::Reshard ? 'f'
+                                                             : 'r';
+      text += kind + (event.group == "root" ? "r " : event.group.substr(event.group.rfind('.') + 1) + " ");
+    }
+    return std::pair(text.substr(text.rfind("ur")), most);  // from the root's backward on
+  };
+  const auto [pre, most_pre] = told(BackwardPrefetch::Pre);
+  const auto [post, most_post] = told(BackwardPrefetch::Post);
+  const auto [none, most_none] = told(BackwardPrefetch::None);
+  CHECK(pre == "ur g1 u2 f2 r2 g0 u1 f1 r1 u0 f0 r0 fr rr ");
+  CHECK(post == "ur g2 u2 f2 g1 r2 u1 f1 g0 r1 u0 f0 r0 fr rr ");
+  CHECK(none == "ur g2 u2 f2 r2 g1 u1 f1 r1 g0 u0 f0 r0 fr rr ");
+  CHECK(most_none <= most_post);
+  CHECK(most_post <= most_pre);
+}
+
+TEST_CASE("Engine: two ahead hold the root and three blocks", "[shard]") {
+  const auto ranks = run_step({1, 2}, {{.prefetch = {.forward = 2, .backward = 2}}});
+  const auto& events = ranks.front().events;
+  CHECK(story(events, Event::Kind::Gather) == "r 0 1 2 2 1 0");
+  size_t most = 0;
+  for (const Event& event : events) most = std::max(most, event.gathered_bytes);
+  const int64_t block = (models::parameter_count(odd_model()) - 37 * 13 - 13) / 3, root = 37 * 13 + 13;
+  CHECK(most <= static_cast<size_t>(root + 3 * block + 300) * 4);
+  CHECK(most >= static_cast<size_t>(root + 3 * block) * 4);
+}
+
+TEST_CASE("Engine: a step's first gathers begin before its data is there where they are asked for early", "[shard]") {
+  const auto first_of = [](bool early) {
+    return test::run_ranks(2, [early](comm::Communicator& comm) {
+      const auto model = models::build(odd_model());
+      const Mesh mesh(comm, {1, 2});
+      Engine engine(mesh, {.prefetch = {.early = early}});
+      engine.fully_shard(*model);
+      engine.fill([](const autograd::Parameter&, Rows, std::span<float> out) { std::ranges::fill(out, 0.1F); });
+      int gathered = 0;
+      engine.on_event([&](const Event& event) { gathered += event.kind == Event::Kind::Gather; });
+      engine.begin_step();
+      return gathered;
+    })[0];
+  };
+  CHECK(first_of(true) == 1);
+  CHECK(first_of(false) == 0);
+}
+
+TEST_CASE("Engine: after forward a copy may stay split over fewer ranks, which alone gather for backward", "[shard]") {
+  const auto full = run_step({1, 4}, {}), part = run_step({1, 4, 2}, {});
+  CHECK(story(part[0].events, Event::Kind::Gather) == "r 0 1 2 2 1 0");
+  size_t first = 0, again = 0;
+  for (const Event& event : part[0].events)
+    if (event.kind == Event::Kind::Gather && event.group != "root")
+      (first < 3 * part[0].group_bytes ? first : again) += event.message_bytes;
+  CHECK(again > 0);
+  CHECK(again < first);  // less padding, and half of it is a rank's own
+  for (size_t rank = 0; rank < part.size(); ++rank) CHECK(part[rank].gradients == full[rank].gradients);
+}
+
+TEST_CASE("Engine: rank 0's values reach every rank's rows, and nobody else is asked", "[shard]") {
+  const auto size = GENERATE(values<MeshSize>({{1, 3}, {2, 2}, {3, 1}}));
+  const auto seen = test::run_ranks(size.replicate * size.shard, [&](comm::Communicator& comm) {
+    const auto model = models::build(odd_model());
+    const Mesh mesh(comm, size);
+    Engine engine(mesh, {});
+    engine.fully_shard(*model);
+    int asked = 0;
+    engine.fill_from_rank_0([&](const autograd::Parameter& p, Rows rows, std::span<float> out) {
+      ++asked;
+      nn::initial_rows(p, 5, rows.begin, rows.count, out);
+    });
+    int wrong = 0;
+    for (const ParameterShard& shard : engine.shards()) {
+      std::vector<float> expected(static_cast<size_t>(shard.value.count()));
+      nn::initial_rows(*shard.parameter, 5, shard.rows.begin, shard.rows.count, expected);
+      wrong += !std::ranges::equal(expected, shard.value.values<float>());
+    }
+    return std::pair(asked, wrong);
+  });
+  for (size_t rank = 0; rank < seen.size(); ++rank) {
+    CHECK((seen[rank].first > 0) == (rank == 0));
+    CHECK(seen[rank].second == 0);
+  }
 }
 
 TEST_CASE("Engine: gathered bytes never exceed the root and two blocks", "[shard]") {

@@ -22,7 +22,7 @@ std::vector<std::string> said(const std::function<void(shard::Engine&, int rank)
                                         .heads = 1,
                                         .kv_heads = 1,
                                         .head_dim = 6},
-                                       world, {1, 3}, {});
+                                       world, {.mesh = {1, 3}});
     fill_random(*sharded.engine, 1);
     nn::Tape tape;
     const Tensor ids = Tensor::zeros({1, 4}, DType::Int32);

@@ -13,7 +13,8 @@ namespace {
 std::string mesh_text(const char* yaml, Ranks ranks) {
   try {
     const shard::MeshSize size = mesh_of(config::load({}, {{"train.yaml", yaml}}), ranks);
-    return std::to_string(size.replicate) + " x " + std::to_string(size.shard);
+    return std::to_string(size.replicate) + " x " + std::to_string(size.shard) +
+           (size.regather > 0 ? " / " + std::to_string(size.regather) : "");
   } catch (const InputError& error) {
     return error.what();
   }
@@ -42,6 +43,10 @@ TEST_CASE("mesh_of: what is -1 is the rest; where both are, the strategy says", 
       {"parallel: {shard: 2, replicate: 4}", {8, 2}, "4 x 2"},
       {"parallel: {replicate: 8}", {8, 8}, "8 x 1"},
       {"parallel: {shard: 1}", {1, 1}, "1 x 1"},
+      {"parallel: {reshard_after_forward: 2}", {8, 8}, "1 x 8 / 2"},
+      {"parallel: {strategy: hybrid_shard, reshard_after_forward: 2}", {8, 4}, "2 x 4 / 2"},
+      {"parallel: {reshard_after_forward: 1}", {4, 4}, "1 x 4"},
+      {"parallel: {reshard_after_forward: false}", {4, 4}, "1 x 4"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.yaml, row.ranks.world);
@@ -73,6 +78,10 @@ TEST_CASE("mesh_of: a mesh that does not multiply up, or lacks nodes, is refused
        {4, 4},
        "train.yaml:1: parallel.replicate is 2 and parallel.shard 1, which is a mesh of 2 ranks, but 4 processes were "
        "started; leave one of them out, or use -1"},
+      {"parallel: {reshard_after_forward: 3}",
+       {4, 4},
+       "train.yaml:1: parallel.reshard_after_forward is 3, but 4 ranks share a copy of the model; use 1, 2, 4, true or "
+       "false"},
       {"parallel: {strategy: hybrid_shard}",
        {4, 4},
        "train.yaml:1: parallel.strategy is hybrid_shard, which keeps a copy of the model on each node, but 4 processes "

@@ -1,0 +1,123 @@
+#include "train/wrap.h"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <set>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "models/model.h"
+
+namespace trainyard::train {
+namespace {
+
+using Names = std::vector<std::string>;
+
+models::ModelConfig shape_of(const nlohmann::json& shape, const std::string& family) {
+  return {.family = family == "llama" ? models::Family::Llama : models::Family::Qwen3,
+          .vocab_size = shape.at("vocab_size"),
+          .hidden_size = shape.at("hidden_size"),
+          .intermediate_size = shape.at("intermediate_size"),
+          .layers = shape.at("num_hidden_layers"),
+          .heads = shape.at("num_attention_heads"),
+          .kv_heads = shape.at("num_key_value_heads"),
+          .head_dim = shape.at("head_dim"),
+          .tied_head = shape.at("tie_word_embeddings")};
+}
+
+/// The parameters of each group, and of what is left, as the engine takes them: innermost first.
+std::set<std::set<std::string>> parameters_of(nn::Module& model, const Groups& groups) {
+  std::set<std::string> taken;
+  std::set<std::set<std::string>> sets;
+  const auto take = [&](const std::vector<nn::Module*>& modules) {
+    std::set<std::string> own;
+    for (const nn::Module* const module : modules)
+      for (const autograd::Parameter* const parameter : module->parameters())
+        if (taken.insert(parameter->name()).second) own.insert(parameter->name());
+    if (!own.empty()) sets.insert(own);
+  };
+  for (const auto& modules : groups) take(modules);
+  take({&model});
+  return sets;
+}
+
+models::ModelConfig tiny(models::Family family, bool tied = false) {
+  return {.family = family,
+          .vocab_size = 40,
+          .hidden_size = 12,
+          .intermediate_size = 48,
+          .layers = 4,
+          .heads = 3,
+          .kv_heads = 1,
+          .head_dim = 6,
+          .tied_head = tied};
+}
+
+Names labels_of(const Groups& groups) {
+  Names labels;
+  for (const auto& modules : groups) {
+    labels.emplace_back();
+    for (const nn::Module* const module : modules) labels.back() += (labels.back().empty() ? "" : " ") + module->name();
+  }
+  return labels;
+}
+
+}  // namespace
+
+TEST_CASE("groups_of: size_based_wrap makes the groups of PyTorch's size_based_auto_wrap_policy", "[train]") {
+  const auto golden =
+      nlohmann::json::parse(read_file(TRAINYARD_SOURCE_DIR "/tests/unit/train/wrap_groups.json", 1 << 20));
+  for (const auto& record : golden.at("records")) {
+    const std::string family = record.at("family");
+    const int64_t least = record.at("min_num_params");
+    CAPTURE(family, least);
+    const auto model = models::build(shape_of(golden.at("shape"), family));
+    std::set<std::set<std::string>> expected;
+    for (const auto& group : record.at("groups"))
+      if (!group.empty()) expected.insert(group.get<std::set<std::string>>());
+    const Groups groups =
+        groups_of(*model, model->blocks(), {.policy = Wrap::Policy::Size, .classes = {}, .min_num_params = least});
+    CHECK(parameters_of(*model, groups) == expected);
+  }
+}
+
+TEST_CASE("groups_of: what the head shares with the embedding is in the group of the whole model", "[train]") {
+  const auto model = models::build(tiny(models::Family::Qwen3, true));
+  const Groups groups =
+      groups_of(*model, model->blocks(), {.policy = Wrap::Policy::Size, .classes = {}, .min_num_params = 100});
+  for (const auto& modules : groups) CHECK_FALSE(modules.front()->holds_shared());
+}
+
+TEST_CASE("groups_of: transformer_based_wrap takes classes as transformers names them, no_wrap takes none", "[train]") {
+  const auto model = models::build(tiny(models::Family::Llama));
+  const auto groups = [&](const Wrap& wrap) { return labels_of(groups_of(*model, model->blocks(), wrap)); };
+  const Names blocks{"model.layers.0", "model.layers.1", "model.layers.2", "model.layers.3"};
+  CHECK(groups({}) == blocks);
+  CHECK(groups({.classes = {"LlamaDecoderLayer"}}) == blocks);
+  CHECK(groups({.classes = {"Embedding", "LlamaDecoderLayer"}}) ==
+        Names{"model.embed_tokens", "model.layers.0", "model.layers.1", "model.layers.2", "model.layers.3"});
+  CHECK(groups({.policy = Wrap::Policy::None, .classes = {}}).empty());
+  CHECK_THROWS_WITH(
+      groups({.classes = {"BertLayer", "LlamaDecoderLayer"}}),
+      "parallel.transformer_layer_cls_to_wrap names BertLayer, which is no class of this model that can be "
+      "wrapped; use Embedding, Linear, LlamaDecoderLayer");
+}
+
+TEST_CASE("in_buckets: neighbours are put together from the last on until a bucket is full", "[train]") {
+  const auto model = models::build(tiny(models::Family::Llama));
+  const Groups blocks = groups_of(*model, model->blocks(), {});
+  int64_t block_bytes = 0;
+  for (const autograd::Parameter* const parameter : model->blocks().front()->parameters())
+    block_bytes += parameter->count() * 4;
+  const std::string all = "model.layers.0 model.layers.1 model.layers.2 model.layers.3";
+  CHECK(labels_of(in_buckets(blocks, 1)).size() == 4);
+  CHECK(labels_of(in_buckets(blocks, 1 << 20)) == Names{all});
+  CHECK(labels_of(in_buckets(blocks, block_bytes * 2)) ==
+        Names{"model.layers.0 model.layers.1", "model.layers.2 model.layers.3"});
+  CHECK(labels_of(in_buckets(blocks, block_bytes * 2 + 1)) ==
+        Names{"model.layers.0", "model.layers.1 model.layers.2 model.layers.3"});
+  CHECK(in_buckets({}, 1).empty());
+}
+
+}  // namespace trainyard::train
