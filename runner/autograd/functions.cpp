@@ -5,6 +5,7 @@
 #include <string>
 
 #include "ops/add.h"
+#include "ops/bias.h"
 #include "ops/embedding.h"
 #include "ops/matmul.h"
 #include "ops/rms_norm.h"
@@ -25,6 +26,25 @@ void require_one_tape(const char* function, std::initializer_list<const Variable
       throw std::invalid_argument(std::string(function) + ": its inputs are not on the same tape");
 }
 
+/// `bias` null: none.
+Variable linear(const Variable& x, Parameter& weight, Parameter* bias) {
+  Tensor product = Tensor::empty({x.value().size(0), weight.shape()[0]}, x.value().dtype(), x.value().device());
+  ops::matmul(x.value(), weight.value(), product, {.b = ops::Transpose::Yes});
+  if (bias) ops::add_bias(product, bias->value());
+  const Variable y(std::move(product), x.tape());
+  if (x.tape()) {
+    x.tape()->record(y, [value = x.value(), &weight, bias, dx = x.gradient()](const Tensor& gradient) {
+      if (bias && !bias->is_frozen()) ops::bias_backward(gradient, bias->gradient());
+      if (!weight.is_frozen())
+        ops::matmul(gradient, value, weight.gradient(), {.a = ops::Transpose::Yes, .accumulate = true});
+      Tensor input_gradient = empty_like(value);
+      ops::matmul(gradient, weight.value(), input_gradient);
+      dx->add(std::move(input_gradient));
+    });
+  }
+  return y;
+}
+
 }  // namespace
 
 Variable add(const Variable& a, const Variable& b) {
@@ -42,19 +62,11 @@ Variable add(const Variable& a, const Variable& b) {
 }
 
 Variable linear(const Variable& x, Parameter& weight) {
-  Tensor product = Tensor::empty({x.value().size(0), weight.shape()[0]}, x.value().dtype(), x.value().device());
-  ops::matmul(x.value(), weight.value(), product, {.b = ops::Transpose::Yes});
-  const Variable y(std::move(product), x.tape());
-  if (x.tape()) {
-    x.tape()->record(y, [value = x.value(), &weight, dx = x.gradient()](const Tensor& gradient) {
-      if (!weight.is_frozen())
-        ops::matmul(gradient, value, weight.gradient(), {.a = ops::Transpose::Yes, .accumulate = true});
-      Tensor input_gradient = empty_like(value);
-      ops::matmul(gradient, weight.value(), input_gradient);
-      dx->add(std::move(input_gradient));
-    });
-  }
-  return y;
+  return linear(x, weight, nullptr);
+}
+
+Variable linear(const Variable& x, Parameter& weight, Parameter& bias) {
+  return linear(x, weight, &bias);
 }
 
 Variable rms_norm(const Variable& x, Parameter& weight, float eps) {

@@ -16,6 +16,9 @@ Variable add(const Variable& a, const Variable& b);
 /// x [tokens, in] · weightᵀ, weight [out, in] → [tokens, out].
 Variable linear(const Variable& x, Parameter& weight);
 
+/// The same + bias [out] in each row.
+Variable linear(const Variable& x, Parameter& weight, Parameter& bias);
+
 /// RMS norm over the last `weight` count of each row; x [tokens, k · size], seen as [tokens · k, size].
 Variable rms_norm(const Variable& x, Parameter& weight, float eps);
 

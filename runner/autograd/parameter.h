@@ -9,7 +9,7 @@ namespace trainyard::autograd {
 
 /// How a parameter begins where nothing is loaded.
 struct Init {
-  enum class Kind { Normal, Ones } kind = Kind::Normal;
+  enum class Kind { Normal, Ones, Zeros } kind = Kind::Normal;
   float deviation = 0.02F;
 };
 

@@ -20,7 +20,7 @@ enum class DeviceChoice { Auto, Cpu, Cuda };
 enum class Precision { Float32, BFloat16, Float16 };
 
 struct Model {
-  std::string preset;     ///< a named model (models/presets.h); one of preset, config, init_from
+  std::string preset;     ///< a named model (docs/models.md); one of preset, config, init_from
   std::string config;     ///< a Hugging Face config.json: that model with random weights
   std::string init_from;  ///< a Hugging Face folder: config.json and safetensors
   uint64_t seed = 0;      ///< of the random weights

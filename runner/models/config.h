@@ -7,8 +7,6 @@
 
 namespace trainyard::models {
 
-enum class Family { Llama, Qwen3 };
-
 /// Llama 3.1's stretching of the slow rotations; factor 1 is none.
 struct RopeScaling {
   double factor = 1, low_freq_factor = 1, high_freq_factor = 4, original_length = 8192;
@@ -16,17 +14,19 @@ struct RopeScaling {
 
 /// The shape of a decoder, as a Hugging Face config.json gives it.
 struct ModelConfig {
-  Family family = Family::Llama;
+  std::string family = "llama";  ///< its name in the registry, which is config.json's model_type
   int64_t vocab_size = 0, hidden_size = 0, intermediate_size = 0, layers = 0;
   int64_t heads = 0, kv_heads = 0, head_dim = 0;
   int64_t max_positions = 0;
   double rms_norm_eps = 1e-6, rope_theta = 10000, initializer_range = 0.02;
-  RopeScaling rope_scaling;
+  RopeScaling rope_scaling = {};
   bool tied_head = false;
+  int64_t sliding_window = 0;        ///< keys that a query sees, its own included; 0: the whole sequence
+  int64_t first_windowed_layer = 0;  ///< layers before it see the whole sequence
 };
 
 /// Reads a config.json. Throws InputError naming `path` and the field: missing, of the wrong type, out of range, or
-/// asking for what no model here does (another family, biases, other activations, sliding windows, other scalings).
+/// asking for what its family does not have here (biases, windows, other activations, other scalings of RoPE).
 /// Both spellings of RoPE are read: rope_theta with rope_scaling, and rope_parameters.
 ModelConfig parse_config(std::string_view json, const std::filesystem::path& path);
 
@@ -36,6 +36,9 @@ std::string to_hugging_face(const ModelConfig& config);
 /// A named size: "qwen3-0.6b", "llama3.1-8b", … and small ones that train on a laptop.
 /// Throws InputError with the nearest name and the list.
 ModelConfig preset(const std::string& name);
+
+/// How many of the last keys a query of `layer` sees, its own included; 0: the whole sequence.
+int64_t window_of(const ModelConfig& config, int64_t layer);
 
 /// All elements of all parameters; a tied head counts once.
 int64_t parameter_count(const ModelConfig& config);
@@ -47,10 +50,8 @@ struct RowLengths {
 };
 
 /// Floating-point operations of forward and backward for one row. Decoders: for each token 6 · N + 12 · layers · heads
-/// · head_dim · tokens, N the matrix parameters (the input embedding only where it is also the head). No causal
-/// halving, as torchtitan counts.
+/// · head_dim · tokens, N the matrix parameters (the input embedding only where it is also the head), `tokens` at most
+/// the window in a layer that has one. No causal halving, as torchtitan counts.
 double flops_per_row(const ModelConfig& config, const RowLengths& lengths);
-
-std::string_view name_of(Family family);
 
 }  // namespace trainyard::models

@@ -35,6 +35,24 @@ Tensor starts_of(const Tensor& position_ids) {
 
 }  // namespace
 
+RotaryAttention::RotaryAttention(const std::string& name, const ModelConfig& c, int layer, nn::Bias bias)
+    : Module(name),
+      q_proj_(name_of("q_proj"), c.hidden_size, c.heads * c.head_dim, init_of(c), bias),
+      k_proj_(name_of("k_proj"), c.hidden_size, c.kv_heads * c.head_dim, init_of(c), bias),
+      v_proj_(name_of("v_proj"), c.hidden_size, c.kv_heads * c.head_dim, init_of(c), bias),
+      o_proj_(name_of("o_proj"), c.heads * c.head_dim, c.hidden_size, init_of(c)),
+      heads_(heads_of(c, layer)),
+      layer_(layer) {
+  add_child(q_proj_), add_child(k_proj_), add_child(v_proj_), add_child(o_proj_);
+}
+
+nn::Variable RotaryAttention::operator()(const nn::Variable& input, const nn::DecoderContext& context) const {
+  return run(input, [this, context](const nn::Variable& x) {
+    const nn::Variable q = nn::rotate(q_proj_(x), context), k = nn::rotate(k_proj_(x), context);
+    return o_proj_(nn::causal_attention(q, k, v_proj_(x), heads_, layer_, context));
+  });
+}
+
 Decoder::Decoder(const ModelConfig& config, const MakeBlock& make_block)
     : LanguageModel(""),
       config_(config),

@@ -3,8 +3,10 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "models/family.h"
 #include "models/language_model.h"
 #include "nn/layers.h"
 
@@ -24,6 +26,53 @@ class DecoderBlock : public nn::Module {
 
  protected:
   virtual nn::Variable forward(const nn::Variable& x, const nn::DecoderContext& context) = 0;
+};
+
+inline nn::Heads heads_of(const ModelConfig& config, int layer) {
+  return {config.heads, config.kv_heads, config.head_dim, window_of(config, layer)};
+}
+
+/// Causal attention with grouped heads (Ainslie et al. 2023) and rotary positions, inside the layer's window.
+class RotaryAttention : public nn::Module {
+ public:
+  /// `bias`: of q, k and v.
+  RotaryAttention(const std::string& name, const ModelConfig& c, int layer, nn::Bias bias = nn::Bias::No);
+  nn::Variable operator()(const nn::Variable& input, const nn::DecoderContext& context) const;
+
+ private:
+  nn::Linear q_proj_, k_proj_, v_proj_, o_proj_;
+  nn::Heads heads_;
+  int layer_;
+};
+
+/// The block of Llama and its kin: attention, then a SwiGLU, each on the norm of what came before and added to it.
+/// Attention: a Module made of (name, config, layer), called with (x, context).
+template <typename Attention>
+class PreNormBlock : public DecoderBlock {
+ public:
+  PreNormBlock(const ModelConfig& c, int layer)
+      : DecoderBlock("model.layers." + std::to_string(layer)),
+        class_name_(family_of(c).block_class),
+        attention_norm_(name_of("input_layernorm"), c.hidden_size, static_cast<float>(c.rms_norm_eps)),
+        attention_(name_of("self_attn"), c, layer),
+        feed_forward_norm_(name_of("post_attention_layernorm"), c.hidden_size, static_cast<float>(c.rms_norm_eps)),
+        feed_forward_(name_of("mlp"), c.hidden_size, c.intermediate_size, init_of(c)) {
+    add_child(attention_norm_), add_child(attention_), add_child(feed_forward_norm_), add_child(feed_forward_);
+  }
+  [[nodiscard]] std::string_view class_name() const override { return class_name_; }
+
+ protected:
+  nn::Variable forward(const nn::Variable& x, const nn::DecoderContext& context) override {
+    const nn::Variable h = add(x, attention_(attention_norm_(x), context));
+    return add(h, feed_forward_(feed_forward_norm_(h)));
+  }
+
+ private:
+  std::string_view class_name_;
+  nn::RmsNorm attention_norm_;
+  Attention attention_;
+  nn::RmsNorm feed_forward_norm_;
+  nn::SwiGlu feed_forward_;
 };
 
 /// Embedding, blocks, final norm, head: the frame that the decoder families share, under Hugging Face's names.
@@ -61,5 +110,12 @@ class Decoder : public LanguageModel {
   std::optional<nn::Linear> head_;  // none where it is tied to the embedding
   ops::RopeTables rope_;            // grows to the longest sequence seen
 };
+
+/// A decoder of PreNormBlock<Attention>.
+template <typename Attention>
+std::unique_ptr<Model> build_decoder(const ModelConfig& config) {
+  return std::make_unique<Decoder>(
+      config, [](const ModelConfig& c, int layer) { return std::make_unique<PreNormBlock<Attention>>(c, layer); });
+}
 
 }  // namespace trainyard::models

@@ -1,8 +1,10 @@
 // Qwen3 (Yang et al. 2025), under the names of Hugging Face's Qwen3ForCausalLM: each head of q and k is normed before
 // it is rotated, and the width of attention need not be the hidden size.
-#include "models/qwen3.h"
+#include "models/decoder.h"
+#include "models/decoder_config.h"
 
 namespace trainyard::models {
+
 namespace {
 
 using nn::Variable;
@@ -17,7 +19,7 @@ class Qwen3Attention : public nn::Module {
         o_proj_(name_of("o_proj"), c.heads * c.head_dim, c.hidden_size, init_of(c)),
         q_norm_(name_of("q_norm"), c.head_dim, static_cast<float>(c.rms_norm_eps)),
         k_norm_(name_of("k_norm"), c.head_dim, static_cast<float>(c.rms_norm_eps)),
-        heads_{c.heads, c.kv_heads, c.head_dim},
+        heads_(heads_of(c, layer)),
         layer_(layer) {
     add_child(q_proj_), add_child(k_proj_), add_child(v_proj_), add_child(o_proj_), add_child(q_norm_),
         add_child(k_norm_);
@@ -37,36 +39,47 @@ class Qwen3Attention : public nn::Module {
   int layer_;
 };
 
-class Qwen3Block : public DecoderBlock {
- public:
-  Qwen3Block(const ModelConfig& c, int layer)
-      : DecoderBlock("model.layers." + std::to_string(layer)),
-        attention_norm_(name_of("input_layernorm"), c.hidden_size, static_cast<float>(c.rms_norm_eps)),
-        attention_(name_of("self_attn"), c, layer),
-        feed_forward_norm_(name_of("post_attention_layernorm"), c.hidden_size, static_cast<float>(c.rms_norm_eps)),
-        feed_forward_(name_of("mlp"), c.hidden_size, c.intermediate_size, init_of(c)) {
-    add_child(attention_norm_), add_child(attention_), add_child(feed_forward_norm_), add_child(feed_forward_);
-  }
-  [[nodiscard]] std::string_view class_name() const override { return "Qwen3DecoderLayer"; }
+ModelConfig read_qwen3(const Fields& fields) {
+  constexpr int64_t kDefaultHeadDim = 128;
+  refuse_biases(fields);
+  ModelConfig config = read_decoder(fields, kDefaultHeadDim);
+  read_window_of_upper_layers(fields, config);
+  return config;
+}
 
- protected:
-  Variable forward(const Variable& x, const nn::DecoderContext& context) override {
-    const Variable h = add(x, attention_(attention_norm_(x), context));
-    return add(h, feed_forward_(feed_forward_norm_(h)));
-  }
+nlohmann::json write_qwen3(const ModelConfig& config) {
+  nlohmann::json document = write_decoder(config);
+  document["attention_bias"] = false;
+  write_window_of_upper_layers(config, document);
+  return document;
+}
 
- private:
-  nn::RmsNorm attention_norm_;
-  Qwen3Attention attention_;
-  nn::RmsNorm feed_forward_norm_;
-  nn::SwiGlu feed_forward_;
-};
+ModelConfig qwen3_of(const DecoderSize& size, int64_t vocab = 151936, int64_t positions = 40960) {
+  return with_size(
+      {.family = "qwen3", .vocab_size = vocab, .max_positions = positions, .rms_norm_eps = 1e-6, .rope_theta = 1e6},
+      size);
+}
 
 }  // namespace
 
-std::unique_ptr<LanguageModel> build_qwen3(const ModelConfig& config) {
-  return std::make_unique<Decoder>(
-      config, [](const ModelConfig& c, int layer) { return std::make_unique<Qwen3Block>(c, layer); });
+const Family& qwen3() {
+  static const Family family{.name = "qwen3",
+                             .architecture = "Qwen3ForCausalLM",
+                             .block_class = "Qwen3DecoderLayer",
+                             .presets = {{"qwen3-0.6b", qwen3_of({1024, 3072, 28, 16, 8, 128, true})},
+                                         {"qwen3-1.7b", qwen3_of({2048, 6144, 28, 16, 8, 128, true})},
+                                         {"qwen3-4b", qwen3_of({2560, 9728, 36, 32, 8, 128, true})},
+                                         {"qwen3-8b", qwen3_of({4096, 12288, 36, 32, 8, 128, false})},
+                                         {"qwen3-14b", qwen3_of({5120, 17408, 40, 40, 8, 128, false})},
+                                         {"qwen3-32b", qwen3_of({5120, 25600, 64, 64, 8, 128, false})},
+                                         // Small ones for a laptop: byte-level (256 bytes and an end mark, padded to
+                                         // 512), or with a small tokenizer.
+                                         {"qwen3-tiny", qwen3_of({128, 384, 4, 4, 2, 32, true}, 512, 1024)},
+                                         {"qwen3-30m", qwen3_of({512, 1536, 8, 8, 4, 64, true}, 8192, 2048)}},
+                             .read = read_qwen3,
+                             .write = write_qwen3,
+                             .build = build_decoder<Qwen3Attention>};
+  return family;
 }
 
 }  // namespace trainyard::models

@@ -28,7 +28,8 @@ Variable causal_attention(const Variable& q, const Variable& k, const Variable& 
                           const DecoderContext& context) {
   ops::AttentionShape shape{context.rows, context.tokens, context.tokens, heads.query, heads.key_value, heads.dim};
   ops::AttentionOptions options{.scale = 1.0F / std::sqrt(static_cast<float>(heads.dim)),
-                                .document_starts = context.document_starts};
+                                .document_starts = context.document_starts,
+                                .window = heads.window};
   if (!context.caches) return autograd::attention(q, k, v, shape, options);
 
   KeyValueCache& cache = context.caches->at(static_cast<size_t>(layer));

@@ -10,6 +10,7 @@ using autograd::Variable;
 
 struct Heads {
   int64_t query = 0, key_value = 0, dim = 0;
+  int64_t window = 0;  ///< how many of the last keys a query sees, its own included; 0: all
 };
 
 /// Keys and values of the tokens so far, of one attention layer and one row; [capacity, kv_heads · head_dim] each.
@@ -31,8 +32,8 @@ struct DecoderContext {
 /// Rotary positions (Su et al. 2021) on the heads of x [rows · tokens, heads · dim].
 Variable rotate(const Variable& x, const DecoderContext& context);
 
-/// Causal attention with scale dim^-½, inside each document. With caches, `layer`'s takes k and v in and q sees all it
-/// holds.
+/// Causal attention with scale dim^-½, inside each document and each query's window. With caches, `layer`'s takes k and
+/// v in and q sees all it holds.
 Variable causal_attention(const Variable& q, const Variable& k, const Variable& v, const Heads& heads, int layer,
                           const DecoderContext& context);
 

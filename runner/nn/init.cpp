@@ -48,8 +48,8 @@ void fill_normal(SplitMix64 random, float deviation, std::span<float> row) {
 
 void initial_rows(const autograd::Parameter& parameter, uint64_t seed, int64_t row_begin, int64_t rows,
                   std::span<float> out) {
-  if (parameter.init().kind == autograd::Init::Kind::Ones) {
-    std::fill(out.begin(), out.end(), 1.0F);
+  if (parameter.init().kind != autograd::Init::Kind::Normal) {
+    std::fill(out.begin(), out.end(), parameter.init().kind == autograd::Init::Kind::Ones ? 1.0F : 0.0F);
     return;
   }
   const uint64_t name_hash = hash_of(parameter.name());

@@ -7,19 +7,26 @@
 
 namespace trainyard::nn {
 
-/// y = x · weightᵀ; weight [out, in], no bias.
+enum class Bias { No, Yes };
+
+/// y = x · weightᵀ, + bias in each row where it has one; weight [out, in], bias [out], zeros at first.
 class Linear : public Module {
  public:
-  Linear(std::string name, int64_t in, int64_t out, Init init = {})
-      : Module(std::move(name)), weight_(add_parameter("weight", {out, in}, init)) {}
+  Linear(std::string name, int64_t in, int64_t out, Init init = {}, Bias bias = Bias::No)
+      : Module(std::move(name)),
+        weight_(add_parameter("weight", {out, in}, init)),
+        bias_(bias == Bias::Yes ? &add_parameter("bias", {out}, {Init::Kind::Zeros}) : nullptr) {}
   Variable operator()(const Variable& x) const {
-    return run(x, [this](const Variable& input) { return autograd::linear(input, weight_); });
+    return run(x, [this](const Variable& input) {
+      return bias_ ? autograd::linear(input, weight_, *bias_) : autograd::linear(input, weight_);
+    });
   }
   [[nodiscard]] std::string_view class_name() const override { return "Linear"; }
   [[nodiscard]] Parameter& weight() const { return weight_; }
 
  private:
   Parameter& weight_;
+  Parameter* bias_;  // null: none
 };
 
 /// Zhang & Sennrich 2019, as Hugging Face computes it: in float32, cast, then × weight.

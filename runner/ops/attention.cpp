@@ -15,15 +15,17 @@ namespace {
 void require_sizes(std::string_view op, const AttentionShape& shape, const AttentionOptions& options) {
   const bool valid = shape.batch >= 0 && shape.q_tokens >= 0 && shape.kv_tokens >= 0 && shape.head_dim > 0 &&
                      shape.kv_heads > 0 && shape.heads > 0 && shape.heads % shape.kv_heads == 0 &&
-                     options.q_offset >= 0;
+                     options.q_offset >= 0 && options.window >= 0;
   if (!valid)
     throw std::invalid_argument(
-        fmt::format("{}: batch {}, tokens {} and {}, heads {}, KV heads {}, head size {}, offset {}: KV heads must "
-                    "divide heads and no size may be negative",
+        fmt::format("{}: batch {}, tokens {} and {}, heads {}, KV heads {}, head size {}, offset {}, window {}: KV "
+                    "heads must divide heads and no size may be negative",
                     op, shape.batch, shape.q_tokens, shape.kv_tokens, shape.heads, shape.kv_heads, shape.head_dim,
-                    options.q_offset));
+                    options.q_offset, options.window));
   if (options.document_starts.defined() && !options.causal)
     throw std::invalid_argument(fmt::format("{}: document starts are for causal attention only", op));
+  if (options.window > 0 && !options.causal)
+    throw std::invalid_argument(fmt::format("{}: a window is for causal attention only", op));
   if (options.bias.defined() && shape.heads != shape.kv_heads)
     throw std::invalid_argument(
         fmt::format("{}: a bias takes as many KV heads as heads, not {} and {}", op, shape.kv_heads, shape.heads));

@@ -21,6 +21,9 @@ struct AttentionOptions {
   /// Packed documents: [batch * q_tokens] int32, for each query the index in its row of its document's first key;
   /// keys before it are hidden. Undefined: the whole row is one document. Only with `causal`.
   Tensor document_starts;
+  /// Sliding window: a query sees the last `window` of the keys that it would see, its own included. 0: all of them.
+  /// Only with `causal`.
+  int64_t window = 0;
   /// Padding: [batch] int32, the number of keys of each row that are visible at all. Undefined: kv_tokens.
   Tensor key_lengths;
   /// Added to the scores, by distance: [heads, q_tokens + kv_tokens - 1] float32, the same for each row. Query i and

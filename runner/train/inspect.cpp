@@ -54,7 +54,7 @@ std::string collectives_text(const shard::Engine& engine) {
 std::string inspection(const models::ModelConfig& model, const shard::Engine& engine) {
   const shard::Policy& policy = engine.policy();
   const shard::Mesh& mesh = engine.mesh();
-  std::string text = fmt::format("model: {} with total parameters: {} ({:.2f} B)\n", models::name_of(model.family),
+  std::string text = fmt::format("model: {} with total parameters: {} ({:.2f} B)\n", model.family,
                                  with_thousands(models::parameter_count(model)),
                                  static_cast<double>(models::parameter_count(model)) / 1e9);
   text += fmt::format("mesh: replicate {} x shard {}\n", mesh.replicate().world(), mesh.shard().world());

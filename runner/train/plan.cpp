@@ -69,8 +69,8 @@ std::vector<metrics::TableRow> plan_rows(const config::Config& config, const mod
   rows.insert(
       rows.end(),
       {
-          {"model", fmt::format("{}, {} layers, hidden {}, {}", models::name_of(model.family), model.layers,
-                                model.hidden_size, counted(models::parameter_count(model), "parameters"))},
+          {"model", fmt::format("{}, {} layers, hidden {}, {}", model.family, model.layers, model.hidden_size,
+                                counted(models::parameter_count(model), "parameters"))},
           {"ranks", mesh_text(engine.mesh())},
           {"sharding groups", groups_text(engine)},
           {"memory a rank", fmt::format("{} of state, at most {} of gathered parameters, and activations",

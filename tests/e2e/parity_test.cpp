@@ -13,10 +13,6 @@
 namespace trainyard::test {
 namespace {
 
-std::filesystem::path parity_folder(const std::string& name) {
-  return test_data() / "parity" / name;
-}
-
 /// The summary is the last line; under a launcher it comes after the rank's number.
 std::string summary_of(const Ended& ended) {
   const auto lines = lines_of(ended.out);
@@ -46,8 +42,8 @@ std::vector<nlohmann::json> replay(int ranks, const std::string& name, const nlo
                                    const Words& more) {
   const TemporaryFolder folder;
   const Ended ended = run({on_ranks(
-      ranks, Words{"train", "--model.init_from", parity_folder(name).string(), "--data.tokens",
-                   (parity_folder(name) / "golden.safetensors").string(), "--training.steps", "30", "--optimizer.lr",
+      ranks, Words{"train", "--model.init_from", case_folder(name).string(), "--data.tokens",
+                   (case_folder(name) / "golden.safetensors").string(), "--training.steps", "30", "--optimizer.lr",
                    fmt::format("{}", training.at("peak_lr").get<double>()), "--optimizer.warmup_steps", "5",
                    "--metrics.dir", folder.path().string(), "--checkpoint.enabled", "false", "--device.threads", "1"} +
                  more)});
@@ -60,12 +56,12 @@ std::vector<nlohmann::json> replay(int ranks, const std::string& name, const nlo
 
 TEST_CASE(
     "evaluate: logits, loss and every gradient of a ported model agree with PyTorch, alone and over three ranks") {
-  if (test_data().empty()) return skip("no reference data");
   const auto name = GENERATE(from_range(decoder_cases()));
+  if (case_folder(name).empty()) return skip("no reference data");
   const int ranks = GENERATE(1, 3);
   const TemporaryFolder folder;
-  const Ended ended = run({on_ranks(ranks, {"evaluate", "--model", parity_folder(name).string(), "--tokens",
-                                            (parity_folder(name) / "golden.safetensors").string(), "--dump",
+  const Ended ended = run({on_ranks(ranks, {"evaluate", "--model", case_folder(name).string(), "--tokens",
+                                            (case_folder(name) / "golden.safetensors").string(), "--dump",
                                             (folder / "dump.safetensors").string(), "--gradients"})});
   CAPTURE(name, ranks);
   INFO(ended.all());
@@ -94,8 +90,8 @@ TEST_CASE(
 }
 
 TEST_CASE("train: thirty replayed steps of a ported model are PyTorch's in metrics.jsonl") {
-  if (test_data().empty()) return skip("no reference data");
   const auto name = GENERATE(from_range(decoder_cases()));
+  if (case_folder(name).empty()) return skip("no reference data");
   const int ranks = GENERATE(1, 2);
   CAPTURE(name, ranks);
   const nlohmann::json training = load_case(name).expected.at("training");
@@ -110,7 +106,7 @@ TEST_CASE("train: bf16 parameters follow PyTorch's bf16 run in metrics.jsonl") {
   if (test_data().empty()) return skip("no reference data");
   const int ranks = GENERATE(1, 2);
   const auto expected =
-      nlohmann::json::parse(std::ifstream(parity_folder("qwen3-tiny") / "golden-bf16.json")).at("training");
+      nlohmann::json::parse(std::ifstream(case_folder("qwen3-tiny") / "golden-bf16.json")).at("training");
   const nlohmann::json training = load_case("qwen3-tiny").expected.at("training");
   const auto records = replay(ranks, "qwen3-tiny", training, {"--parallel.param_dtype", "bf16"});
   CHECK(records.at(0).at("loss").get<double>() == Approx(expected.at("loss").at(0).get<double>()).epsilon(5e-3));
@@ -120,10 +116,10 @@ TEST_CASE("train: bf16 parameters follow PyTorch's bf16 run in metrics.jsonl") {
 
 TEST_CASE("evaluate: bf16 is as near to PyTorch's bf16 as bf16 allows") {
   if (test_data().empty()) return skip("no reference data");
-  const auto expected = nlohmann::json::parse(std::ifstream(parity_folder("qwen3-tiny") / "golden-bf16.json"));
+  const auto expected = nlohmann::json::parse(std::ifstream(case_folder("qwen3-tiny") / "golden-bf16.json"));
   const Ended ended =
-      run({trainyard({"evaluate", "--model", parity_folder("qwen3-tiny").string(), "--tokens",
-                      (parity_folder("qwen3-tiny") / "golden.safetensors").string(), "--param-dtype", "bf16"})});
+      run({trainyard({"evaluate", "--model", case_folder("qwen3-tiny").string(), "--tokens",
+                      (case_folder("qwen3-tiny") / "golden.safetensors").string(), "--param-dtype", "bf16"})});
   INFO(ended.all());
   REQUIRE(ended.code == 0);
   double loss = 0;

@@ -14,13 +14,20 @@ data::Batch ParityCase::batch() const {
 
 const std::vector<std::string>& decoder_cases() {
   static const std::vector<std::string> names{"qwen3-tiny",  "qwen3-untied", "llama3-tiny",
-                                              "llama2-tiny", "qwen3-odd",    "llama-packed"};
+                                              "llama2-tiny", "qwen3-odd",    "llama-packed",
+                                              "qwen2-tiny",  "qwen2-window", "mistral-tiny"};
   return names;
 }
 
+std::filesystem::path case_folder(const std::string& name) {
+  for (const auto& folder : {std::filesystem::path(TRAINYARD_REFERENCE_DIR) / name, test_data() / "parity" / name})
+    if (std::filesystem::exists(folder / "config.json")) return folder;
+  return {};
+}
+
 ParityCase load_case(const std::string& name) {
-  const auto folder = test_data() / "parity" / name;
-  return {name, models::parse_config(read_file(folder / "config.json"), folder / "config.json"),
+  const auto folder = case_folder(name);
+  return {folder, models::parse_config(read_file(folder / "config.json"), folder / "config.json"),
           SafetensorsFile(folder / "model.safetensors"), SafetensorsFile(folder / "golden.safetensors"),
           nlohmann::json::parse(read_file(folder / "golden.json"))};
 }

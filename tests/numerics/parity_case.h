@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -10,9 +11,9 @@
 
 namespace trainyard::test {
 
-/// One model of the reference data: its weights, and what PyTorch computes from them (data/parity/README.md).
+/// One model with its weights, and what PyTorch computes from them: data/parity/README.md says what lies where.
 struct ParityCase {
-  std::string name;
+  std::filesystem::path folder;
   models::ModelConfig config;
   SafetensorsFile weights, golden;
   nlohmann::json expected;  ///< golden.json
@@ -21,8 +22,10 @@ struct ParityCase {
   [[nodiscard]] data::Batch batch() const;
 };
 
-/// The decoders of the reference data.
+/// The decoders of the reference data, and those that reference/generate made.
 const std::vector<std::string>& decoder_cases();
+/// Empty where the reference data is not there: `if (case_folder(name).empty()) return skip("no reference data");`
+std::filesystem::path case_folder(const std::string& name);
 ParityCase load_case(const std::string& name);
 
 /// ‖a − b‖ / ‖b‖, in double.

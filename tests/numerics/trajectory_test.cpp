@@ -32,11 +32,11 @@ double peak_lr(const ParityCase& parity) {
 Trajectory trajectory_of(comm::Communicator& world, const Setting& setting) {
   const ParityCase parity = load_case(setting.name);
   train::ShardedModel sharded = train::shard_model(parity.config, world, {setting.mesh, setting.policy});
-  train::fill_from_hugging_face(sharded, test_data() / "parity" / setting.name);
+  train::fill_from_hugging_face(sharded, parity.folder);
   config::Optimizer settings{.lr = peak_lr(parity), .warmup_steps = 5, .min_lr_ratio = 0.1};
   optim::AdamW optimizer(*sharded.engine, settings);
   const auto loader =
-      data::token_batches(test_data() / "parity" / setting.name / "golden.safetensors",
+      data::token_batches(parity.folder / "golden.safetensors",
                           {.place = {world.rank(), world.world()}, .accumulation_steps = setting.accumulation_steps});
   Trajectory seen;
   train::Trainer trainer({world, *sharded.model, *sharded.engine, optimizer, *loader},
@@ -74,8 +74,8 @@ void check_near(const std::vector<double>& seen, const nlohmann::json& expected,
 }  // namespace
 
 TEST_CASE("training: thirty steps follow PyTorch at 1, 2, 3 and 4 ranks", "[parity]") {
-  if (test_data().empty()) return skip("no reference data");
   const auto name = GENERATE(from_range(decoder_cases()));
+  if (case_folder(name).empty()) return skip("no reference data");
   const int world = GENERATE(1, 2, 3, 4);
   CAPTURE(name, world);
   const Trajectory seen = run({name, {1, world}, {}});

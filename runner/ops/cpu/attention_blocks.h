@@ -29,8 +29,10 @@ class Visibility {
         lengths_(options.key_lengths.defined() ? options.key_lengths.data<int32_t>() : nullptr) {}
 
   [[nodiscard]] Range keys_of(int64_t row, int64_t query) const {
-    const int64_t begin = starts_ ? starts_[row * shape_.q_tokens + query] : 0;
+    const int64_t document = starts_ ? starts_[row * shape_.q_tokens + query] : 0;
+    const int64_t window = options_.window > 0 ? options_.q_offset + query + 1 - options_.window : 0;
     const int64_t keys = lengths_ ? lengths_[row] : shape_.kv_tokens;
+    const int64_t begin = std::min(std::max(document, window), keys);
     const int64_t end = options_.causal ? std::min(options_.q_offset + query + 1, keys) : keys;
     return {begin, std::max(begin, end)};
   }

@@ -5,6 +5,8 @@
 #include "ops/attention.h"
 #include "ops/cross_entropy.h"
 #include "ops/dropout.h"
+#include "ops/image.h"
+#include "ops/layer_norm.h"
 #include "ops/matmul.h"
 #include "ops/rms_norm.h"
 #include "ops/rope.h"
@@ -23,10 +25,18 @@ void attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attentio
                const AttentionOptions& options, Tensor& out, Tensor& lse);
 void attention_backward(const Tensor& dout, const AttentionSaved& saved, const AttentionShape& shape,
                         const AttentionOptions& options, AttentionGradients& gradients);
+void add_bias(Tensor& y, const Tensor& bias);
+void bias_backward(const Tensor& dy, Tensor& dbias);
 void cast(const Tensor& from, Tensor& to);
 void dropout(const Tensor& x, const Dropout& dropout, Tensor& y);
 void embedding(const Tensor& ids, const Tensor& table, Tensor& out);
 void embedding_backward(const Tensor& dout, const Tensor& ids, Tensor& dtable);
+void channels_first(const Tensor& x, const ImageShape& shape, Tensor& y);
+void channels_last(const Tensor& y, const ImageShape& shape, Tensor& x);
+void fill(Tensor& x, float value);
+void layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float eps, Tensor& y, RowMoments& moments);
+void layer_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const RowMoments& moments,
+                         LayerNormGradients& gradients);
 /// `gradients` null: the loss alone.
 LossSums linear_cross_entropy(const Tensor& h, const Tensor& w, const Tensor& targets, LossGradients* gradients,
                               Tensor* token_loss);
@@ -34,6 +44,8 @@ void matmul(const Tensor& a, const Tensor& b, Tensor& c, MatmulOptions options);
 void multiply(const Tensor& a, const Tensor& b, Tensor& y);
 void relative_bias(const Tensor& buckets, const Tensor& table, Tensor& bias);
 void relative_bias_backward(const Tensor& dbias, const Tensor& buckets, Tensor& dtable);
+void max_pool(const Tensor& x, const ImageShape& shape, int64_t size, Tensor& y, Tensor& chosen);
+void max_pool_backward(const Tensor& dy, const Tensor& chosen, const ImageShape& shape, int64_t size, Tensor& dx);
 void add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& weight, float eps, Tensor& sum, Tensor& y,
                   Tensor& rstd);
 void rms_norm(const Tensor& x, const Tensor& weight, float eps, Tensor& y, Tensor& rstd);
@@ -41,9 +53,12 @@ void rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, 
                        RmsNormGradients& gradients);
 void rope(const Tensor& x, const Tensor& positions, const RopeTables& tables, Rotation rotation, Tensor& out);
 void scale(Tensor& x, float factor);
+double sum(const Tensor& x);
 double sum_of_squares(const Tensor& x);
 void swiglu(const Tensor& gate, const Tensor& up, Tensor& y);
 void swiglu_backward(const Tensor& dy, const Tensor& gate, const Tensor& up, Tensor& dgate, Tensor& dup);
+void unfold(const Tensor& x, const ImageShape& shape, int64_t size, Tensor& patches);
+void unfold_backward(const Tensor& dpatches, const ImageShape& shape, int64_t size, Tensor& dx);
 
 /// `tensor` itself where it is float32, else a converted copy.
 Tensor in_float(const Tensor& tensor);

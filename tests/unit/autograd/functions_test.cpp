@@ -109,6 +109,31 @@ TEST_CASE("autograd: a chain's gradients are its difference quotients") {
   CHECK(relative_error(down.gradient(), slopes([&](const auto& v) { return objective(at, g, u, v); }, d)) < tolerance);
 }
 
+TEST_CASE("autograd: a linear layer's bias is added to each row, and its gradient is the sum of theirs") {
+  constexpr size_t kIn = 5, kOut = 3;
+  const Tensor x0 = random_tensor({4, kIn}, DType::Float32, 1), end = random_tensor({4, kOut}, DType::Float32, 2);
+  PlacedParameter weight("weight", {kOut, kIn}, 3), bias("bias", {kOut}, 4);
+  Tape tape;
+  const Variable x(x0, &tape);
+  const Variable y = linear(x, weight, bias);
+  y.gradient()->add(end);
+  tape.backward();
+
+  const auto with_bias = [&](const Doubles& input, const Doubles& w, const Doubles& b) {
+    Doubles sum = linear_in_double(input, w, kIn);
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += b[i % kOut];
+    return sum;
+  };
+  const auto objective = [&](const Doubles& input, const Doubles& w, const Doubles& b) {
+    return dot(with_bias(input, w, b), in_double(end));
+  };
+  const Doubles at = in_double(x0), w = in_double(weight.value()), b = in_double(bias.value());
+  CHECK(relative_error(y.value(), with_bias(at, w, b)) < 1e-6);
+  CHECK(relative_error(x.gradient()->take(), slopes([&](const auto& v) { return objective(v, w, b); }, at)) < 1e-5);
+  CHECK(relative_error(weight.gradient(), slopes([&](const auto& v) { return objective(at, v, b); }, w)) < 1e-5);
+  CHECK(relative_error(bias.gradient(), slopes([&](const auto& v) { return objective(at, w, v); }, b)) < 1e-5);
+}
+
 TEST_CASE("autograd: through a whole block with a tied head the loss falls along each gradient as fast as it says") {
   SmallModel model;
   Tape tape;

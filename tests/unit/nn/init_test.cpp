@@ -42,9 +42,11 @@ TEST_CASE("initial_rows: normal with the parameter's deviation, and other for an
   CHECK(values != rows_of(other, 7, 0, 300));
 }
 
-TEST_CASE("initial_rows: norms begin at one", "[nn]") {
+TEST_CASE("initial_rows: norms begin at one, biases at zero", "[nn]") {
   const autograd::Parameter norm("norm.weight", {5}, {autograd::Init::Kind::Ones});
   CHECK(rows_of(norm, 7, 1, 3) == std::vector<float>(3, 1.0F));
+  const autograd::Parameter bias("proj.bias", {5}, {autograd::Init::Kind::Zeros});
+  CHECK(rows_of(bias, 7, 1, 3) == std::vector<float>(3, 0.0F));
 }
 
 }  // namespace trainyard::nn

@@ -28,6 +28,7 @@ struct Case {
   std::vector<int32_t> key_lengths = {};
   bool bias = false;
   float dropout = 0;
+  int64_t window = 0;
 };
 
 /// Documents that begin at every multiple of `length` in each row.
@@ -61,6 +62,13 @@ const std::vector<Case>& cases() {
       {"a bias and dropout, past a key block", {2, 70, 280, 2, 2, 16}, false, 0, {}, {280, 270}, true, 0.3F},
       {"causal dropout, GQA", {2, 70, 70, 4, 2, 8}, true, 0, {}, {}, false, 0.1F},
       {"a query that its document start hides from all", {1, 4, 4, 1, 1, 4}, true, 0, {0, 3, 2, 0}},
+      {"a window of two", {1, 5, 5, 2, 1, 4}, true, 0, {}, {}, false, 0, 2},
+      {"a window inside a block", {2, 70, 70, 4, 2, 16}, true, 0, {}, {}, false, 0, 9},
+      {"a window across key blocks", {1, 700, 700, 1, 1, 8}, true, 0, {}, {}, false, 0, 300},
+      {"a window longer than the row", {1, 40, 40, 1, 1, 8}, true, 0, {}, {}, false, 0, 64},
+      {"a window in short documents", {1, 150, 150, 2, 1, 16}, true, 0, documents(1, 150, 31), {}, false, 0, 12},
+      {"a window on a KV cache", {2, 7, 50, 2, 1, 16}, true, 43, {}, {}, false, 0, 20},
+      {"a window past the last key", {1, 80, 30, 2, 1, 8}, true, 0, {}, {}, false, 0, 10},
   };
   return all;
 }
@@ -70,7 +78,8 @@ float scale_of(const Case& c) {
 }
 
 AttentionOptions options_of(const Case& c) {
-  AttentionOptions options{.scale = scale_of(c), .causal = c.causal, .q_offset = c.q_offset, .document_starts = {}};
+  AttentionOptions options{
+      .scale = scale_of(c), .causal = c.causal, .q_offset = c.q_offset, .document_starts = {}, .window = c.window};
   if (!c.document_starts.empty()) options.document_starts = int_tensor(c.document_starts);
   if (!c.key_lengths.empty()) options.key_lengths = int_tensor(c.key_lengths);
   if (c.bias)
@@ -86,6 +95,7 @@ bool is_visible(const Case& c, int64_t row, int64_t query, int64_t key) {
   if (!c.causal) return true;
   const int64_t start =
       c.document_starts.empty() ? 0 : c.document_starts[static_cast<size_t>(row * c.shape.q_tokens + query)];
+  if (c.window > 0 && key + c.window <= c.q_offset + query) return false;
   return start <= key && key <= c.q_offset + query;
 }
 
@@ -295,6 +305,11 @@ TEST_CASE("attention: heads that do not divide and starts without causality are 
   const AttentionOptions no_order{.causal = false, .document_starts = int_tensor({0, 0, 0, 0})};
   CHECK_THROWS_WITH(ops::attention(t.q, t.k, t.v, {1, 4, 4, 2, 1, 8}, no_order, t.out, t.lse),
                     Catch::Contains("causal attention only"));
+  const AttentionOptions no_order_window{.causal = false, .window = 3};
+  CHECK_THROWS_WITH(ops::attention(t.q, t.k, t.v, {1, 4, 4, 2, 1, 8}, no_order_window, t.out, t.lse),
+                    Catch::Contains("a window is for causal attention only"));
+  CHECK_THROWS_WITH(ops::attention(t.q, t.k, t.v, {1, 4, 4, 2, 1, 8}, {.window = -1}, t.out, t.lse),
+                    Catch::Contains("window -1"));
   const AttentionOptions far{.document_starts = int_tensor({0, 0, 9, 0})};
   CHECK_THROWS_WITH(ops::attention(t.q, t.k, t.v, {1, 4, 4, 2, 1, 8}, far, t.out, t.lse),
                     Catch::Contains("document_starts[2] is 9"));

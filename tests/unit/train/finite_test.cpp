@@ -14,7 +14,7 @@ namespace {
 /// What every rank says when `spoil` has put something bad into one rank's shards.
 std::vector<std::string> said(const std::function<void(shard::Engine&, int rank)>& spoil) {
   return test::run_ranks(3, [&](comm::Communicator& world) -> std::string {
-    ShardedModel sharded = shard_model({.family = models::Family::Llama,
+    ShardedModel sharded = shard_model({.family = "llama",
                                         .vocab_size = 10,
                                         .hidden_size = 6,
                                         .intermediate_size = 6,

@@ -22,7 +22,7 @@ std::vector<double> frequencies(const Tensor& logits, double temperature, double
 }
 
 std::unique_ptr<models::Model> small_model() {
-  auto model = models::build({.family = models::Family::Qwen3,
+  auto model = models::build({.family = "qwen3",
                               .vocab_size = 19,
                               .hidden_size = 8,
                               .intermediate_size = 12,

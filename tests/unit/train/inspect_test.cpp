@@ -9,7 +9,7 @@ namespace trainyard::train {
 namespace {
 
 std::string inspected(MeshSize mesh, const shard::Policy& policy = {}) {
-  const models::ModelConfig config{.family = models::Family::Qwen3,
+  const models::ModelConfig config{.family = "qwen3",
                                    .vocab_size = 1024,
                                    .hidden_size = 5,
                                    .intermediate_size = 7,

@@ -23,7 +23,7 @@ using shard::Event;
 using shard::Reshard;
 
 models::ModelConfig odd_model() {  // nothing here divides by 2, 3 or 4
-  return {.family = models::Family::Qwen3,
+  return {.family = "qwen3",
           .vocab_size = 37,
           .hidden_size = 13,
           .intermediate_size = 19,

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "models/family.h"
+
+// What the decoder families have in common in their config.json.
+namespace trainyard::models {
+
+/// The fields of every decoder; refuses activations other than SiLU and scalings of RoPE that no model here has.
+ModelConfig read_decoder(const Fields& fields, int64_t default_head_dim = 0);
+
+/// Refuses biases: `attention_bias` and `mlp_bias` must be false where they stand.
+void refuse_biases(const Fields& fields);
+
+/// Refuses a sliding window by any of its fields.
+void refuse_window(const Fields& fields);
+
+/// Qwen's way to say it: sliding_window, from layer max_window_layers on, where use_sliding_window is true.
+void read_window_of_upper_layers(const Fields& fields, ModelConfig& config);
+void write_window_of_upper_layers(const ModelConfig& config, nlohmann::json& document);
+
+/// The same fields again.
+nlohmann::json write_decoder(const ModelConfig& config);
+
+/// A decoder whose head is tied or not: what the presets of a family share, with a size filled in.
+struct DecoderSize {
+  int64_t hidden, ff, layers, heads, kv_heads, head_dim;
+  bool tied;
+};
+ModelConfig with_size(ModelConfig config, const DecoderSize& size);
+
+}  // namespace trainyard::models

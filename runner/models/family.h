@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/config.h"
+#include "models/fields.h"
+#include "models/model.h"
+
+namespace trainyard::models {
+
+struct Preset {
+  std::string name;  ///< "qwen3-0.6b"
+  ModelConfig config;
+};
+
+/// All that sets a family of models apart, in a file of its own; registry.cpp lists them.
+struct Family {
+  std::string name;          ///< config.json's model_type
+  std::string architecture;  ///< the class of transformers that loads it
+  std::string block_class;   ///< its class of blocks, by which wrap policies name them
+  std::vector<Preset> presets;
+  /// config.json's fields; refuses what the family does not have. `family` is set afterwards.
+  ModelConfig (*read)(const Fields& fields);
+  /// config.json's fields in the published spelling, but for model_type and architectures.
+  nlohmann::json (*write)(const ModelConfig& config);
+  std::unique_ptr<Model> (*build)(const ModelConfig& config);
+};
+
+std::span<const Family* const> families();
+
+/// Throws std::invalid_argument where there is none of this name.
+const Family& family_of(const ModelConfig& config);
+
+}  // namespace trainyard::models

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <string>
+
+namespace trainyard::models {
+
+/// A JSON object whose fields are read with errors that name file and field. Borrows the object.
+/// A field that is null counts as absent, as transformers takes it.
+class Fields {
+ public:
+  Fields(const nlohmann::json& object, std::string where) : object_(object), where_(std::move(where)) {}
+
+  [[nodiscard]] bool has(const char* key) const { return object_.contains(key) && !object_.at(key).is_null(); }
+  [[nodiscard]] bool is_null(const char* key) const { return object_.contains(key) && object_.at(key).is_null(); }
+
+  /// A whole number above 0; without `otherwise` it must be there.
+  [[nodiscard]] int64_t size(const char* key) const;
+  [[nodiscard]] int64_t size(const char* key, int64_t otherwise) const { return has(key) ? size(key) : otherwise; }
+  /// A whole number from 0.
+  [[nodiscard]] int64_t count(const char* key, int64_t otherwise) const;
+  /// Above 0.
+  [[nodiscard]] double number(const char* key, double otherwise) const;
+  [[nodiscard]] bool flag(const char* key, bool otherwise) const;
+  [[nodiscard]] std::string text(const char* key, const std::string& otherwise) const;
+  [[nodiscard]] Fields object(const char* key) const;
+  /// As written in the file; null where it is absent.
+  [[nodiscard]] nlohmann::json raw(const char* key) const { return object_.value(key, nlohmann::json()); }
+
+  /// Throws InputError where `key` is anything but absent or `expected`; `why` completes "FILE: key is VALUE; …".
+  void require(const char* key, const nlohmann::json& expected, const std::string& why) const;
+  [[noreturn]] void fail(const char* key, const std::string& what) const;
+
+ private:
+  [[nodiscard]] int64_t whole(const char* key, int64_t least) const;
+
+  const nlohmann::json& object_;
+  std::string where_;
+};
+
+}  // namespace trainyard::models

@@ -1,0 +1,122 @@
+#include <cmath>
+
+#include "ops/cpu/elements.h"
+#include "ops/cpu/kernels.h"
+#include "ops/cpu/parallel.h"
+#include "ops/cpu/simd.h"
+
+namespace trainyard::ops::cpu {
+namespace {
+
+template <typename T>
+struct CenteredRows {
+  const T *x, *weight, *bias;
+  T* y;
+  float *mean, *rstd;
+  int64_t hidden;
+  float eps;
+};
+
+template <typename T>
+TRAINYARD_MULTIVERSION void center_rows(const CenteredRows<T>& rows, int64_t begin, int64_t end) {
+  const int64_t hidden = rows.hidden;
+  for (int64_t row = begin; row < end; ++row) {
+    const T* const x = rows.x + row * hidden;
+    T* const y = rows.y + row * hidden;
+    float sum = 0, squares = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < hidden; ++i) sum += to_float(x[i]);
+    const float mean = sum / static_cast<float>(hidden);
+    // Around the mean in a second pass: E[x²] − mean² would lose what the two have in common.
+#pragma omp simd reduction(+ : squares)
+    for (int64_t i = 0; i < hidden; ++i) squares += (to_float(x[i]) - mean) * (to_float(x[i]) - mean);
+    const float rstd = 1.0F / std::sqrt(squares / static_cast<float>(hidden) + rows.eps);
+    rows.mean[row] = mean, rows.rstd[row] = rstd;
+#pragma omp simd
+    for (int64_t i = 0; i < hidden; ++i)
+      y[i] = from_float<T>((to_float(x[i]) - mean) * rstd * to_float(rows.weight[i]) + to_float(rows.bias[i]));
+  }
+}
+
+template <typename T>
+struct CenteredGradients {
+  const T *dy, *x, *weight;
+  const float *mean, *rstd;
+  T* dx;
+  int64_t hidden;
+};
+
+/// Adds the rows' share of dweight and dbias to `dweight` and `dbias`, [hidden] each.
+template <typename T>
+TRAINYARD_MULTIVERSION void center_rows_backward(const CenteredGradients<T>& rows, float* __restrict dweight,
+                                                 float* __restrict dbias, int64_t begin, int64_t end) {
+  const int64_t hidden = rows.hidden;
+  const T* const weight = rows.weight;
+  for (int64_t row = begin; row < end; ++row) {
+    const T *const dy = rows.dy + row * hidden, *const x = rows.x + row * hidden;
+    T* const dx = rows.dx + row * hidden;
+    const float mean = rows.mean[row], rstd = rows.rstd[row];
+    float sum = 0, along = 0;
+#pragma omp simd reduction(+ : sum, along)
+    for (int64_t i = 0; i < hidden; ++i) {
+      const float g = to_float(dy[i]) * to_float(weight[i]);
+      sum += g;
+      along += g * (to_float(x[i]) - mean) * rstd;
+    }
+    sum /= static_cast<float>(hidden), along /= static_cast<float>(hidden);
+#pragma omp simd
+    for (int64_t i = 0; i < hidden; ++i) {
+      const float d = to_float(dy[i]), n = (to_float(x[i]) - mean) * rstd;
+      dweight[i] += d * n;
+      dbias[i] += d;
+      dx[i] = from_float<T>(rstd * (d * to_float(weight[i]) - sum - n * along));
+    }
+  }
+}
+
+}  // namespace
+
+void layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float eps, Tensor& y, RowMoments& moments) {
+  with_element(x.dtype(), [&]<typename T>(T*) {
+    const CenteredRows<T> rows{x.data<T>(),
+                               weight.data<T>(),
+                               bias.data<T>(),
+                               y.data<T>(),
+                               moments.mean.data<float>(),
+                               moments.rstd.data<float>(),
+                               x.size(1),
+                               eps};
+    parallel_for(x.size(0), rows_grain(x.size(1)), [&](int64_t begin, int64_t end) { center_rows(rows, begin, end); });
+  });
+}
+
+// Blocks of rows, then the blocks in order, as in rms_norm_backward: at most kBlocks partial sums of each kind.
+void layer_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const RowMoments& moments,
+                         LayerNormGradients& gradients) {
+  constexpr int64_t kBlocks = 32;
+  const int64_t tokens = x.size(0), hidden = x.size(1);
+  const int64_t block_rows = std::max<int64_t>((tokens + kBlocks - 1) / kBlocks, rows_grain(hidden));
+  const int64_t blocks = (tokens + block_rows - 1) / block_rows;
+  if (blocks == 0) return;
+  Tensor dweight = Tensor::zeros({blocks, hidden}, DType::Float32),
+         dbias = Tensor::zeros({blocks, hidden}, DType::Float32);
+  with_element(x.dtype(), [&]<typename T>(T*) {
+    const CenteredGradients<T> rows{
+        dy.data<T>(),           x.data<T>(), weight.data<T>(), moments.mean.data<float>(), moments.rstd.data<float>(),
+        gradients.dx.data<T>(), hidden};
+    parallel_for(blocks, 1, [&, w = dweight.data<float>(), b = dbias.data<float>()](int64_t begin, int64_t end) {
+      for (int64_t block = begin; block < end; ++block)
+        center_rows_backward(rows, w + block * hidden, b + block * hidden, block * block_rows,
+                             std::min((block + 1) * block_rows, tokens));
+    });
+  });
+  Tensor weight_total = dweight.rows(0, 1), bias_total = dbias.rows(0, 1);
+  for (int64_t block = 1; block < blocks; ++block) {
+    add_to(weight_total, dweight.rows(block, 1));
+    add_to(bias_total, dbias.rows(block, 1));
+  }
+  add_to(gradients.dweight, weight_total);
+  add_to(gradients.dbias, bias_total);
+}
+
+}  // namespace trainyard::ops::cpu
