@@ -81,6 +81,7 @@ void BackgroundSaver::write() {
 }
 
 void BackgroundSaver::stage(const std::vector<Shard>& from, std::vector<Shard>& to) {
+  const MemoryKindScope scope(MemoryKind::Offloaded);
   to.resize(from.size());
   for (size_t i = 0; i < from.size(); ++i) {
     Tensor kept = std::move(to[i].local);

@@ -2,6 +2,7 @@
 
 #include "metrics/trace.h"
 #include "ops/check.h"
+#include "ops/cost.h"
 #include "ops/cpu/kernels.h"
 
 namespace trainyard::ops {
@@ -10,6 +11,7 @@ void activation(Activation f, const Tensor& x, Tensor& y) {
   const metrics::TraceSpan span("activation", "op");
   require_floating("activation", "x", x);
   require("activation", "y", y, x.shape(), x.dtype());
+  tell_cost({&x, &y});
   cpu::activation(f, x, y);
 }
 
@@ -18,6 +20,7 @@ void activation_backward(Activation f, const Tensor& dy, const Tensor& x, Tensor
   require_floating("activation_backward", "x", x);
   require("activation_backward", "dy", dy, x.shape(), x.dtype());
   require("activation_backward", "dx", dx, x.shape(), x.dtype());
+  tell_cost({&dy, &x, &dx});
   cpu::activation_backward(f, dy, x, dx);
 }
 

@@ -6,6 +6,7 @@
 
 #include "metrics/trace.h"
 #include "ops/check.h"
+#include "ops/cost.h"
 #include "ops/cpu/kernels.h"
 
 namespace trainyard::ops {
@@ -17,6 +18,7 @@ void adamw_step(Tensor& param, const Tensor& grad, Tensor& m, Tensor& v, const A
   require("adamw_step", "grad", grad, param.shape(), DType::Float32);
   require("adamw_step", "m", m, param.shape(), DType::Float32);
   require("adamw_step", "v", v, param.shape(), DType::Float32);
+  tell_cost({&param, &grad, &m, &v, &param, &m, &v});
   cpu::adamw_step(param, grad, m, v, step);
 }
 

@@ -2,6 +2,7 @@
 
 #include "metrics/trace.h"
 #include "ops/check.h"
+#include "ops/cost.h"
 #include "ops/cpu/kernels.h"
 
 namespace trainyard::ops {
@@ -11,6 +12,7 @@ void add(const Tensor& a, const Tensor& b, Tensor& out) {
   require_floating("add", "a", a);
   require("add", "b", b, a.shape(), a.dtype());
   require("add", "out", out, a.shape(), a.dtype());
+  tell_cost({&a, &b, &out});
   cpu::add(a, b, out);
 }
 
@@ -19,6 +21,7 @@ void add_to(Tensor& total, const Tensor& addend) {
   require_floating("add_to", "total", total);
   require_floating("add_to", "addend", addend);
   require_count("add_to", "addend", addend, total.count());
+  tell_cost({&total, &addend, &total});
   cpu::add_to(total, addend);
 }
 

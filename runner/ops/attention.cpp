@@ -7,6 +7,7 @@
 
 #include "metrics/trace.h"
 #include "ops/check.h"
+#include "ops/cost.h"
 #include "ops/cpu/kernels.h"
 
 namespace trainyard::ops {
@@ -64,12 +65,20 @@ void require_inputs(std::string_view op, const AttentionSaved& saved, const Atte
   require_options(op, shape, options);
 }
 
+/// One product of every query with its keys, or of their weights with the values; of a causal square half is skipped.
+double product_flops(const AttentionShape& shape, const AttentionOptions& options) {
+  const bool is_square = options.causal && shape.q_tokens == shape.kv_tokens;
+  return (is_square ? 0.5 : 1.0) * 2.0 * static_cast<double>(shape.batch * shape.heads * shape.head_dim) *
+         static_cast<double>(shape.q_tokens) * static_cast<double>(shape.kv_tokens);
+}
+
 }  // namespace
 
 void attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionShape& shape,
                const AttentionOptions& options, Tensor& out, Tensor& lse) {
   const metrics::TraceSpan span("attention", "op");
   require_inputs("attention", {q, k, v, out, lse}, shape, options);
+  tell_cost({&q, &k, &v, &out}, 2 * product_flops(shape, options));
   cpu::attention(q, k, v, shape, options, out, lse);
 }
 
@@ -83,6 +92,9 @@ void attention_backward(const Tensor& dout, const AttentionSaved& saved, const A
   require("attention_backward", "dv", gradients.dv, saved.k.shape(), saved.q.dtype());
   if (options.bias.defined())
     require("attention_backward", "dbias", gradients.dbias, options.bias.shape(), DType::Float32);
+  // The scores are computed again: five products where forward has two.
+  tell_cost({&dout, &saved.q, &saved.k, &saved.v, &saved.out, &gradients.dq, &gradients.dk, &gradients.dv},
+            5 * product_flops(shape, options));
   cpu::attention_backward(dout, saved, shape, options, gradients);
 }
 

@@ -2,6 +2,7 @@
 
 #include "metrics/trace.h"
 #include "ops/check.h"
+#include "ops/cost.h"
 #include "ops/cpu/kernels.h"
 
 namespace trainyard::ops {
@@ -11,6 +12,7 @@ void add_bias(Tensor& y, const Tensor& bias) {
   require_rank("add_bias", "y", y, 2);
   require_floating("add_bias", "y", y);
   require("add_bias", "bias", bias, {y.size(1)}, y.dtype());
+  tell_cost({&y, &y});
   cpu::add_bias(y, bias);
 }
 
@@ -20,6 +22,7 @@ void bias_backward(const Tensor& dy, Tensor& dbias) {
   require_floating("bias_backward", "dy", dy);
   require_floating("bias_backward", "dbias", dbias);
   require("bias_backward", "dbias", dbias, {dy.size(1)}, dbias.dtype());
+  tell_cost({&dy});
   cpu::bias_backward(dy, dbias);
 }
 

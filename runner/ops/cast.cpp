@@ -2,6 +2,7 @@
 
 #include "metrics/trace.h"
 #include "ops/check.h"
+#include "ops/cost.h"
 #include "ops/cpu/kernels.h"
 
 namespace trainyard::ops {
@@ -11,6 +12,7 @@ void cast(const Tensor& from, Tensor& to) {
   require_floating("cast", "from", from);
   require_floating("cast", "to", to);
   require_count("cast", "to", to, from.count());
+  tell_cost({&from, &to});
   if (from.dtype() == to.dtype()) return copy(from, to);
   cpu::cast(from, to);
 }

@@ -2,6 +2,7 @@
 
 #include "metrics/trace.h"
 #include "ops/check.h"
+#include "ops/cost.h"
 #include "ops/cpu/kernels.h"
 
 namespace trainyard::ops {
@@ -23,6 +24,7 @@ void require_inputs(std::string_view op, const Tensor& h, const Tensor& w, const
 LossSums linear_cross_entropy(const Tensor& h, const Tensor& w, const Tensor& targets, Tensor* token_loss) {
   const metrics::TraceSpan span("linear_cross_entropy", "op");
   require_inputs("linear_cross_entropy", h, w, targets, token_loss);
+  tell_cost({&h, &w}, 2.0 * static_cast<double>(h.count()) * static_cast<double>(w.size(0)));
   return cpu::linear_cross_entropy(h, w, targets, nullptr, token_loss);
 }
 
@@ -36,6 +38,8 @@ LossSums linear_cross_entropy_with_gradients(const Tensor& h, const Tensor& w, c
     require_floating(kOp, "dw", gradients.dw);
     require(kOp, "dw", gradients.dw, w.shape(), gradients.dw.dtype());
   }
+  tell_cost({&h, &w, &w, &gradients.dh, &gradients.dw, &gradients.dw},
+            (gradients.dw.defined() ? 6.0 : 4.0) * static_cast<double>(h.count()) * static_cast<double>(w.size(0)));
   return cpu::linear_cross_entropy(h, w, targets, &gradients, token_loss);
 }
 

@@ -6,6 +6,7 @@
 
 #include "metrics/trace.h"
 #include "ops/check.h"
+#include "ops/cost.h"
 #include "ops/cpu/kernels.h"
 
 namespace trainyard::ops {
@@ -18,6 +19,7 @@ void dropout(const Tensor& x, const Dropout& dropout, Tensor& y) {
   require_dropout("dropout", dropout);
   if (const int64_t rows = dropout.sequences.count(); rows == 0 ? x.size(0) != 0 : x.size(0) % rows != 0)
     throw std::invalid_argument(fmt::format("dropout: {} tokens are not {} rows of equal length", x.size(0), rows));
+  tell_cost({&x, &y});
   cpu::dropout(x, dropout, y);
 }
 

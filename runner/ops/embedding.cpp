@@ -2,6 +2,7 @@
 
 #include "metrics/trace.h"
 #include "ops/check.h"
+#include "ops/cost.h"
 #include "ops/cpu/kernels.h"
 
 namespace trainyard::ops {
@@ -14,6 +15,7 @@ void embedding(const Tensor& ids, const Tensor& table, Tensor& out) {
   require_floating("embedding", "table", table);
   require("embedding", "out", out, {ids.size(0), table.size(1)}, table.dtype());
   require_indices("embedding", "ids", ids, table.size(0));
+  tell_cost({&out, &out});
   cpu::embedding(ids, table, out);
 }
 
@@ -26,6 +28,7 @@ void embedding_backward(const Tensor& dout, const Tensor& ids, Tensor& dtable) {
   require_floating("embedding_backward", "dtable", dtable);
   require("embedding_backward", "dout", dout, {ids.size(0), dtable.size(1)}, dout.dtype());
   require_indices("embedding_backward", "ids", ids, dtable.size(0));
+  tell_cost({&dout, &dout, &dout});
   cpu::embedding_backward(dout, ids, dtable);
 }
 

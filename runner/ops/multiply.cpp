@@ -2,6 +2,7 @@
 
 #include "metrics/trace.h"
 #include "ops/check.h"
+#include "ops/cost.h"
 #include "ops/cpu/kernels.h"
 
 namespace trainyard::ops {
@@ -11,6 +12,7 @@ void multiply(const Tensor& a, const Tensor& b, Tensor& y) {
   require_floating("multiply", "a", a);
   require("multiply", "b", b, a.shape(), a.dtype());
   require("multiply", "y", y, a.shape(), a.dtype());
+  tell_cost({&a, &b, &y});
   cpu::multiply(a, b, y);
 }
 

@@ -2,6 +2,7 @@
 
 #include "metrics/trace.h"
 #include "ops/check.h"
+#include "ops/cost.h"
 #include "ops/cpu/kernels.h"
 
 namespace trainyard::ops {
@@ -20,6 +21,7 @@ void rms_norm(const Tensor& x, const Tensor& weight, float eps, Tensor& y, Tenso
   const metrics::TraceSpan span("rms_norm", "op");
   require_rows("rms_norm", x, weight, rstd);
   require("rms_norm", "y", y, x.shape(), x.dtype());
+  tell_cost({&x, &y});
   cpu::rms_norm(x, weight, eps, y, rstd);
 }
 
@@ -30,6 +32,7 @@ void add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& weight,
   require("add_rms_norm", "residual", residual, x.shape(), x.dtype());
   require("add_rms_norm", "sum", sum, x.shape(), x.dtype());
   require("add_rms_norm", "y", y, x.shape(), x.dtype());
+  tell_cost({&x, &residual, &sum, &y});
   cpu::add_rms_norm(x, residual, weight, eps, sum, y, rstd);
 }
 
@@ -43,6 +46,7 @@ void rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, 
     require_floating("rms_norm_backward", "dweight", gradients.dweight);
     require("rms_norm_backward", "dweight", gradients.dweight, weight.shape(), gradients.dweight.dtype());
   }
+  tell_cost({&dy, &x, &gradients.dx});
   cpu::rms_norm_backward(dy, x, weight, rstd, gradients);
 }
 

@@ -7,6 +7,7 @@
 
 #include "metrics/trace.h"
 #include "ops/check.h"
+#include "ops/cost.h"
 #include "ops/cpu/kernels.h"
 
 namespace trainyard::ops {
@@ -40,6 +41,7 @@ void rope(const Tensor& x, const Tensor& positions, const RopeTables& tables, Ro
     throw std::invalid_argument(fmt::format(
         "rope: x is {}, whose width is no multiple of the head size {} of the tables", to_string(x.shape()), head_dim));
   require_indices("rope", "positions", positions, tables.cos.size(0));
+  tell_cost({&x, &out});
   cpu::rope(x, positions, tables, rotation, out);
 }
 

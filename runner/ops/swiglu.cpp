@@ -2,6 +2,7 @@
 
 #include "metrics/trace.h"
 #include "ops/check.h"
+#include "ops/cost.h"
 #include "ops/cpu/kernels.h"
 
 namespace trainyard::ops {
@@ -11,6 +12,7 @@ void swiglu(const Tensor& gate, const Tensor& up, Tensor& y) {
   require_floating("swiglu", "gate", gate);
   require("swiglu", "up", up, gate.shape(), gate.dtype());
   require("swiglu", "y", y, gate.shape(), gate.dtype());
+  tell_cost({&gate, &up, &y});
   cpu::swiglu(gate, up, y);
 }
 
@@ -21,6 +23,7 @@ void swiglu_backward(const Tensor& dy, const Tensor& gate, const Tensor& up, Ten
   require("swiglu_backward", "dy", dy, gate.shape(), gate.dtype());
   require("swiglu_backward", "dgate", dgate, gate.shape(), gate.dtype());
   require("swiglu_backward", "dup", dup, gate.shape(), gate.dtype());
+  tell_cost({&dy, &gate, &up, &dgate, &dup});
   cpu::swiglu_backward(dy, gate, up, dgate, dup);
 }
 

@@ -5,6 +5,7 @@
 namespace trainyard::optim {
 
 AdamW::AdamW(const shard::Engine& engine, const config::Optimizer& settings) : settings_(settings) {
+  const MemoryKindScope scope(MemoryKind::Optimizer);
   for (const shard::ParameterShard& shard : engine.shards())
     if (!shard.parameter->is_frozen())
       moments_.push_back({&shard, Tensor::zeros(shard.value.shape(), DType::Float32),

@@ -9,7 +9,13 @@
 namespace trainyard::shard {
 namespace {
 
-Tensor released(int64_t elements, DType dtype) {
+Tensor zeros(int64_t elements, DType dtype, MemoryKind kind) {
+  const MemoryKindScope scope(kind);
+  return Tensor::zeros({elements}, dtype);
+}
+
+Tensor released(int64_t elements, DType dtype, MemoryKind kind) {
+  const MemoryKindScope scope(kind);
   Tensor tensor = Tensor::empty({elements}, dtype);
   tensor.storage()->release();
   return tensor;
@@ -43,10 +49,12 @@ Group::Group(std::string label, std::span<autograd::Parameter* const> parameters
       // Replicas that reduce every micro-batch add each sum to those before it, so the two must be apart.
       gradient_in_place_(sharders_.world() == 1 && reduce_dtype_ == DType::Float32 &&
                          (replicas_.world() == 1 || !policy.sync_every_micro_batch)),
-      shard_(Tensor::zeros({layout_.shard_elements}, DType::Float32)),
-      shard_gradient_(released(gradient_layout_.shard_elements, DType::Float32)),
-      whole_(in_place_ ? shard_ : released(layout_.whole_elements, param_dtype_)),
-      whole_gradient_(gradient_in_place_ ? shard_gradient_ : released(gradient_layout_.whole_elements, reduce_dtype_)) {
+      shard_(zeros(layout_.shard_elements, DType::Float32, MemoryKind::Parameters)),
+      shard_gradient_(released(gradient_layout_.shard_elements, DType::Float32, MemoryKind::Gradients)),
+      whole_(in_place_ ? shard_ : released(layout_.whole_elements, param_dtype_, MemoryKind::Gathered)),
+      whole_gradient_(gradient_in_place_
+                          ? shard_gradient_
+                          : released(gradient_layout_.whole_elements, reduce_dtype_, MemoryKind::Gathered)) {
   place_parameters();
 }
 
@@ -78,6 +86,7 @@ void Group::begin_unshard() {
   if (state_ != State::Sharded) return;
   state_ = State::Gathering;
   if (in_place_) return;
+  const MemoryKindScope scope(MemoryKind::Gathered);
   if (sharders_.world() == 1) {
     whole_.storage()->materialize();
     ops::cast(shard_, whole_);
@@ -109,6 +118,7 @@ void Group::reshard() {
 }
 
 void Group::reshard_to_part() {
+  const MemoryKindScope scope(MemoryKind::Gathered);
   Tensor part = Tensor::empty({part_layout_.shard_elements}, param_dtype_);
   copy_shard_in(part_layout_, regatherers_->rank(), whole_, part);
   reshard();
@@ -129,6 +139,7 @@ void Group::begin_reduction() {
     reduced_ = whole_gradient_;
     return begin_sum();
   }
+  const MemoryKindScope scope(MemoryKind::Gathered);
   reduction_ = Reduction::Scattering;
   reduce_input_ = Tensor::empty({sharders_.world() * gradient_layout_.shard_elements}, reduce_dtype_);
   copy_in(gradient_layout_, whole_gradient_, reduce_input_);

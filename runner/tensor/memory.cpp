@@ -7,7 +7,6 @@
 #include <mutex>
 #include <new>
 #include <string>
-#include <utility>
 
 namespace trainyard {
 namespace {
@@ -64,8 +63,6 @@ HostCache& host_cache() {
   return cache;
 }
 
-thread_local std::shared_ptr<MemoryLedger> t_ledger;
-
 size_t status_bytes(const std::string& field) {
   std::ifstream status("/proc/self/status");
   std::string word;
@@ -82,21 +79,6 @@ size_t status_bytes(const std::string& field) {
 }
 
 }  // namespace
-
-void MemoryLedger::add(size_t bytes) {
-  const size_t held = held_ += bytes;
-  size_t peak = peak_;
-  while (held > peak && !peak_.compare_exchange_weak(peak, held)) {
-  }
-}
-
-MemoryScope::MemoryScope(std::shared_ptr<MemoryLedger> ledger) : outer_(std::exchange(t_ledger, std::move(ledger))) {}
-MemoryScope::~MemoryScope() {
-  t_ledger = std::move(outer_);
-}
-const std::shared_ptr<MemoryLedger>& current_ledger() {
-  return t_ledger;
-}
 
 void* allocate_host(size_t bytes) {
   const size_t size = rounded(bytes);

@@ -1,22 +1,58 @@
 #pragma once
 
-#include <atomic>
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <mutex>
+#include <string_view>
 
 namespace trainyard {
+
+/// What a storage is for. It is counted as what its maker's innermost MemoryKindScope said, for as long as it lives.
+enum class MemoryKind : uint8_t {
+  Other,        ///< batches, tables, whatever no scope names
+  Parameters,   ///< this rank's shards
+  Gradients,    ///< reduced, of this rank's shards
+  Optimizer,    ///< moments
+  Gathered,     ///< unsharded parameters and gradients, and the buffers of their collectives
+  Activations,  ///< forward and backward: what is kept, what is under way, and the scratch of operations
+  Offloaded,    ///< parked in host memory, activations and staged checkpoints: the same memory on a CPU only
+};
+constexpr size_t kMemoryKinds = 7;
+std::string_view name_of(MemoryKind kind);
+
+/// Bytes by kind.
+struct MemoryUse {
+  std::array<size_t, kMemoryKinds> of{};
+  [[nodiscard]] size_t operator[](MemoryKind kind) const { return of[static_cast<size_t>(kind)]; }
+  [[nodiscard]] size_t& operator[](MemoryKind kind) { return of[static_cast<size_t>(kind)]; }
+  [[nodiscard]] size_t total() const;
+};
 
 /// Counts the tensor bytes that one rank holds. Threads may use it at once.
 class MemoryLedger {
  public:
-  void add(size_t bytes);
-  void remove(size_t bytes) { held_ -= bytes; }
-  [[nodiscard]] size_t held_bytes() const { return held_; }
-  [[nodiscard]] size_t peak_bytes() const { return peak_; }
-  void restart_peak() { peak_ = held_.load(); }
+  void add(size_t bytes, MemoryKind kind);
+  void remove(size_t bytes, MemoryKind kind);
+  /// What was counted as one kind is of another from now on.
+  void move(size_t bytes, MemoryKind from, MemoryKind to);
+
+  [[nodiscard]] size_t held_bytes() const;
+  [[nodiscard]] size_t peak_bytes() const;
+  [[nodiscard]] MemoryUse held() const;
+  /// What there was of each kind when the total was highest.
+  [[nodiscard]] MemoryUse at_peak() const;
+  /// The most there was of each kind, each at a moment of its own: their sum may be above the peak.
+  [[nodiscard]] MemoryUse most() const;
+  void restart_peak();
 
  private:
-  std::atomic<size_t> held_{0}, peak_{0};
+  void note(MemoryKind kind);
+
+  mutable std::mutex mutex_;
+  MemoryUse held_, at_peak_, most_;
+  size_t total_ = 0, peak_ = 0;
 };
 
 /// While it lives, storages that this thread allocates are counted in `ledger`, from then to their release, whichever
@@ -34,6 +70,21 @@ class MemoryScope {
 
 /// The ledger of the innermost scope of this thread; null outside any.
 const std::shared_ptr<MemoryLedger>& current_ledger();
+
+/// While it lives, storages that this thread makes are of `kind`. Scopes nest.
+class MemoryKindScope {
+ public:
+  explicit MemoryKindScope(MemoryKind kind);
+  ~MemoryKindScope();
+  MemoryKindScope(const MemoryKindScope&) = delete;
+  MemoryKindScope& operator=(const MemoryKindScope&) = delete;
+
+ private:
+  MemoryKind outer_;
+};
+
+/// That of the innermost scope of this thread; Other outside any.
+MemoryKind current_memory_kind();
 
 /// Host memory for tensors, 64-byte aligned, not zeroed. Blocks of 64 KiB and more are kept for reuse when freed: a
 /// training step asks for the same sizes again, and fresh pages from the kernel cost a fault and a clearing each.

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "tensor/dry_run.h"
+
 namespace trainyard {
 
 int64_t count_of(const Shape& shape) {
@@ -19,22 +21,36 @@ std::string to_string(const Shape& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-Storage::Storage(size_t bytes, Device device) : bytes_(bytes), device_(device), ledger_(current_ledger()) {
+Storage::Storage(size_t bytes, Device device)
+    : bytes_(bytes),
+      device_(device),
+      is_dry_(dry_run() != nullptr),
+      kind_(current_memory_kind()),
+      ledger_(current_ledger()) {
   if (device.kind != DeviceKind::Cpu) throw std::invalid_argument("Storage: this build holds tensors on the CPU only");
   materialize();
 }
 
 void Storage::release() noexcept {
   if (!data_) return;
-  free_host(data_, bytes_);
+  if (is_dry_)
+    give_addresses_back(data_, std::max<size_t>(bytes_, 1));
+  else
+    free_host(data_, bytes_);
   data_ = nullptr;
-  if (ledger_) ledger_->remove(bytes_);
+  if (ledger_) ledger_->remove(bytes_, kind_);
 }
 
 void Storage::materialize() {
   if (data_) return;
-  data_ = static_cast<std::byte*>(allocate_host(std::max<size_t>(bytes_, 1)));
-  if (ledger_) ledger_->add(bytes_);
+  const size_t bytes = std::max<size_t>(bytes_, 1);
+  data_ = static_cast<std::byte*>(is_dry_ ? reserve_addresses(bytes) : allocate_host(bytes));
+  if (ledger_) ledger_->add(bytes_, kind_);
+}
+
+void Storage::set_kind(MemoryKind kind) {
+  if (ledger_ && data_) ledger_->move(bytes_, kind_, kind);
+  kind_ = kind;
 }
 
 Tensor Tensor::empty(Shape shape, DType dtype, Device device) {
@@ -46,7 +62,7 @@ Tensor Tensor::empty(Shape shape, DType dtype, Device device) {
 
 Tensor Tensor::zeros(Shape shape, DType dtype, Device device) {
   Tensor made = empty(std::move(shape), dtype, device);
-  std::memset(made.raw(), 0, made.bytes());
+  if (!dry_run()) std::memset(made.raw(), 0, made.bytes());  // a dry run's addresses read zeros as they are
   return made;
 }
 
@@ -107,6 +123,7 @@ void copy(const Tensor& from, Tensor& to) {
   if (from.dtype() != to.dtype() || from.count() != to.count())
     throw std::invalid_argument(fmt::format("copy: {} {} to {} {}", name_of(from.dtype()), to_string(from.shape()),
                                             name_of(to.dtype()), to_string(to.shape())));
+  if (dry_run()) return;
   if (from.count() > 0 && from.raw() != to.raw()) std::memmove(to.raw(), from.raw(), from.bytes());
 }
 

@@ -47,10 +47,15 @@ class Storage {
   [[nodiscard]] std::byte* data() const { return data_; }
   [[nodiscard]] size_t bytes() const { return bytes_; }
   [[nodiscard]] Device device() const { return device_; }
+  /// What the ledger counts it as: that of the scope in which it was made, until changed here.
+  [[nodiscard]] MemoryKind kind() const { return kind_; }
+  void set_kind(MemoryKind kind);
 
  private:
   size_t bytes_;
   Device device_;
+  bool is_dry_;  ///< made in a dry run: addresses without memory
+  MemoryKind kind_;
   std::byte* data_ = nullptr;
   std::shared_ptr<MemoryLedger> ledger_;
 };

@@ -55,6 +55,7 @@ Trainer::Agreed Trainer::agree(const std::vector<data::Batch>& micro_batches) {
 
 double Trainer::forward_backward(const std::vector<data::Batch>& micro_batches, int64_t valid_tokens) {
   const auto scale = static_cast<float>(1.0 / static_cast<double>(std::max<int64_t>(valid_tokens, 1)));
+  const MemoryKindScope activations(MemoryKind::Activations);
   double loss_sum = 0;
   for (const data::Batch& batch : micro_batches) {
     nn::Tape tape;

@@ -83,7 +83,8 @@ class HeadLoss {
         token_loss_(static_cast<size_t>(h.size(0))) {}
 
   LossSums run(const Tensor& valid) {
-    if (gradients_ && valid.count() < h_.size(0)) std::memset(gradients_->dh.raw(), 0, gradients_->dh.bytes());
+    if (gradients_ && valid.count() < h_.size(0) && !dry_run())
+      std::memset(gradients_->dh.raw(), 0, gradients_->dh.bytes());
     const int64_t vocab = std::max<int64_t>(w_.size(0), 1);
     const int64_t limit = std::clamp(kChunkBytes / (vocab * 4), kLeastChunk, kMostChunk);
     const int64_t chunks = (valid.count() + limit - 1) / limit;

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <exception>
 
+#include "tensor/dry_run.h"
+
 namespace trainyard::ops::cpu {
 
 /// libgomp is not instrumented: ThreadSanitizer would take its start and end of a team for no order at all.
@@ -24,10 +26,10 @@ inline int64_t rows_grain(int64_t width) {
 }
 
 /// Calls body(begin, end) for slices that cover [0, count) in order, one a thread, each a multiple of `grain` long but
-/// the last. An exception in one slice ends the call with it, once all slices are done.
+/// the last. An exception in one slice ends the call with it, once all slices are done. A dry run calls nothing.
 template <typename Body>
 void parallel_for(int64_t count, int64_t grain, const Body& body) {
-  if (count <= 0) return;
+  if (count <= 0 || dry_run()) return;
   const int64_t grains = (count + grain - 1) / grain;
   const auto team = static_cast<int>(std::min<int64_t>(grains, omp_get_max_threads()));
   if (team == 1 || !kTeams) return body(int64_t{0}, count);

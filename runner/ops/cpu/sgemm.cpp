@@ -18,6 +18,7 @@ char letter(Transpose transpose) {
 }  // namespace
 
 void sgemm(const ProductSize& size, const Factor& a, const Factor& b, const Product& c) {
+  if (dry_run()) return;
   std::optional<SerialScope> serial;
   if (!kTeams) serial.emplace();
   const dnnl_status_t status = dnnl_sgemm(letter(a.transpose), letter(b.transpose), size.m, size.n, size.k, size.alpha,

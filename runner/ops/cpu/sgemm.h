@@ -24,7 +24,7 @@ struct Product {
 };
 
 /// c = alpha · op(a) · op(b) + beta · c by oneDNN, on the calling thread's threads; on one within a parallel region.
-/// No size may be 0.
+/// No size may be 0. Nothing in a dry run.
 void sgemm(const ProductSize& size, const Factor& a, const Factor& b, const Product& c);
 
 }  // namespace trainyard::ops::cpu

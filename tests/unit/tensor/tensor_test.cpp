@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "tensor/dry_run.h"
+
 namespace trainyard {
 
 TEST_CASE("Tensor: rows and reshape are views of the same elements", "[tensor]") {
@@ -29,6 +31,57 @@ TEST_CASE("Storage: released memory leaves the ledger and comes back at the same
   CHECK(ledger->held_bytes() == 4000);
   CHECK(ledger->peak_bytes() == 4000);
   tensor = Tensor();
+  CHECK(ledger->held_bytes() == 0);
+}
+
+TEST_CASE("MemoryLedger: bytes are counted by what they are for, and may become something else", "[tensor]") {
+  const auto ledger = std::make_shared<MemoryLedger>();
+  const MemoryScope scope(ledger);
+  const Tensor other = Tensor::empty({100}, DType::Float32);
+  Tensor kept;
+  {
+    const MemoryKindScope kind(MemoryKind::Activations);
+    kept = Tensor::empty({25}, DType::Float32);
+    static_cast<void>(Tensor::empty({50}, DType::Float32));  // gone at once, but the peak
+  }
+  CHECK(ledger->held()[MemoryKind::Activations] == 100);
+  CHECK(ledger->at_peak()[MemoryKind::Activations] == 300);
+  CHECK(ledger->at_peak()[MemoryKind::Other] == 400);
+  CHECK(ledger->peak_bytes() == 700);
+  kept.storage()->set_kind(MemoryKind::Offloaded);
+  CHECK(ledger->held()[MemoryKind::Activations] == 0);
+  CHECK(ledger->held()[MemoryKind::Offloaded] == 100);
+  kept.storage()->release();
+  CHECK(ledger->held()[MemoryKind::Offloaded] == 0);
+  ledger->restart_peak();
+  kept.storage()->materialize();
+  CHECK(ledger->most()[MemoryKind::Offloaded] == 100);
+  CHECK(ledger->most()[MemoryKind::Activations] == 0);
+}
+
+TEST_CASE("dry run: a storage is counted, reads zeros and takes no memory until it is touched", "[tensor]") {
+  struct Nobody final : DryRun {
+    void operation(const OperationCost&) override {}
+    [[nodiscard]] bool on_cpu() const override { return true; }
+  } nobody;
+  const auto ledger = std::make_shared<MemoryLedger>();
+  const MemoryScope memory(ledger);
+  const size_t before = resident_bytes();
+  constexpr int64_t kHuge = int64_t{1} << 32;
+  Tensor huge;
+  {
+    const DryRunScope scope(nobody);
+    huge = Tensor::zeros({kHuge}, DType::Float32);
+    Tensor copied = Tensor::empty({kHuge}, DType::Float32);
+    copy(huge, copied);
+    CHECK(ledger->held_bytes() == 2 * 4 * size_t{kHuge});
+  }
+  CHECK(dry_run() == nullptr);
+  huge.data<float>()[12345] += 1;
+  CHECK(huge.data<float>()[12345] == 1);
+  CHECK(huge.data<float>()[kHuge - 1] == 0);
+  CHECK(resident_bytes() < before + (size_t{16} << 20));
+  huge = Tensor();
   CHECK(ledger->held_bytes() == 0);
 }
 

@@ -1,0 +1,77 @@
+#include "comm/dry_run.h"
+
+#include <utility>
+
+#include "comm/checks.h"
+
+namespace trainyard::comm {
+namespace {
+
+class DryWork final : public Work::State {
+ public:
+  DryWork(DryNetwork& network, int64_t number) : network_(network), number_(number) {}
+  void wait() override { network_.wait(number_); }
+
+ private:
+  DryNetwork& network_;
+  int64_t number_;
+};
+
+class DryCommunicator final : public Communicator {
+ public:
+  DryCommunicator(int world, std::string dimension, DryNetwork& network)
+      : world_(world), dimension_(std::move(dimension)), network_(network) {}
+
+  [[nodiscard]] int rank() const override { return 0; }
+  [[nodiscard]] int world() const override { return world_; }
+
+  [[nodiscard]] Work all_gather(const Tensor& input, Tensor& output, std::string label) override {
+    check_part_and_whole("all_gather", input, output, rank(), world_);
+    return issue("all_gather", output.bytes(), std::move(label));
+  }
+  [[nodiscard]] Work reduce_scatter(const Tensor& input, Tensor& output, std::string label) override {
+    check_part_and_whole("reduce_scatter", output, input, rank(), world_);
+    return issue("reduce_scatter", input.bytes(), std::move(label));
+  }
+  [[nodiscard]] Work all_reduce(Tensor& values, ReduceOp, std::string label) override {
+    check_usable("all_reduce", values);
+    return issue("all_reduce", values.bytes(), std::move(label));
+  }
+  [[nodiscard]] Work broadcast(Tensor& values, int, std::string label) override {
+    check_usable("broadcast", values);
+    return issue("broadcast", values.bytes(), std::move(label));
+  }
+  [[nodiscard]] Work all_to_all(const Tensor&, Tensor& output, std::string label) override {
+    check_usable("all_to_all", output);
+    return issue("all_to_all", output.bytes(), std::move(label));
+  }
+  void barrier() override { issue("barrier", 0, {}).wait(); }
+
+  [[nodiscard]] std::unique_ptr<Communicator> split(int, std::string name) override {
+    const int size = network_.size_of(name);
+    return std::make_unique<DryCommunicator>(size, std::move(name), network_);
+  }
+  [[nodiscard]] std::string transport() const override { return "nobody: a dry run"; }
+  [[nodiscard]] std::chrono::milliseconds timeout() const override { return std::chrono::minutes(1); }
+  void close(std::chrono::steady_clock::time_point) override {}
+  void on_collective(std::function<void(const CollectiveRecord&)>) override {}
+
+ private:
+  Work issue(const char* name, size_t bytes, std::string label) {
+    const int64_t number = network_.issue(
+        {.name = name, .label = std::move(label), .dimension = dimension_, .world = world_, .bytes = bytes});
+    return Work(std::make_shared<DryWork>(network_, number));
+  }
+
+  const int world_;
+  const std::string dimension_;
+  DryNetwork& network_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_dry_run(int world, DryNetwork& network) {
+  return std::make_unique<DryCommunicator>(world, "", network);
+}
+
+}  // namespace trainyard::comm

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+
+// A dry run carries out a program of tensors without its numbers: shapes are checked, storages are counted, and nothing
+// is computed. So what a run will hold and do is asked of the code that will hold and do it.
+namespace trainyard {
+
+/// What one operation costs whoever computes it.
+struct OperationCost {
+  double matrix_flops = 0;  ///< multiplications and additions of matrix products and attention
+  double bytes = 0;         ///< read and written
+  bool in_half = false;     ///< products of bf16 or fp16, which devices have faster units for
+};
+
+/// Who follows a dry run.
+class DryRun {
+ public:
+  virtual ~DryRun() = default;
+  virtual void operation(const OperationCost& cost) = 0;
+  /// Whether the CPU's kernels would run, with the scratch memory that they take, or a device's.
+  [[nodiscard]] virtual bool on_cpu() const = 0;
+};
+
+/// While it lives, what this thread computes with ops/ is a dry run: a storage made here has an address but takes
+/// memory only where host code touches it (then it reads zeros), and kernels return at once, so results mean nothing.
+/// Scopes nest. Storages may outlive it.
+class DryRunScope {
+ public:
+  explicit DryRunScope(DryRun& run);
+  ~DryRunScope();
+  DryRunScope(const DryRunScope&) = delete;
+  DryRunScope& operator=(const DryRunScope&) = delete;
+
+ private:
+  DryRun* outer_;
+};
+
+/// That of this thread; null where everything is real.
+DryRun* dry_run();
+
+/// Zeroed address space without memory behind it until it is touched. Throws std::bad_alloc.
+void* reserve_addresses(size_t bytes);
+void give_addresses_back(void* address, size_t bytes) noexcept;
+
+}  // namespace trainyard
