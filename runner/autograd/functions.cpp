@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "autograd/recompute.h"
 #include "ops/add.h"
 #include "ops/bias.h"
 #include "ops/embedding.h"
@@ -28,10 +29,13 @@ void require_one_tape(const char* function, std::initializer_list<const Variable
 
 /// `bias` null: none.
 Variable linear(const Variable& x, Parameter& weight, Parameter* bias) {
-  Tensor product = Tensor::empty({x.value().size(0), weight.shape()[0]}, x.value().dtype(), x.value().device());
-  ops::matmul(x.value(), weight.value(), product, {.b = ops::Transpose::Yes});
-  if (bias) ops::add_bias(product, bias->value());
-  const Variable y(std::move(product), x.tape());
+  const auto outputs = kept([&] {
+    Tensor product = Tensor::empty({x.value().size(0), weight.shape()[0]}, x.value().dtype(), x.value().device());
+    ops::matmul(x.value(), weight.value(), product, {.b = ops::Transpose::Yes});
+    if (bias) ops::add_bias(product, bias->value());
+    return std::vector{std::move(product)};
+  });
+  const Variable y(outputs[0], x.tape());
   if (x.tape()) {
     x.tape()->record(y, [value = x.value(), &weight, bias, dx = x.gradient()](const Tensor& gradient) {
       if (bias && !bias->is_frozen()) ops::bias_backward(gradient, bias->gradient());
@@ -130,9 +134,13 @@ Variable rope(const Variable& x, const Tensor& positions, const ops::RopeTables&
 Variable attention(const Variable& q, const Variable& k, const Variable& v, const ops::AttentionShape& shape,
                    const ops::AttentionOptions& options) {
   require_one_tape("attention", {&q, &k, &v});
-  Tensor mixed = empty_like(q.value());
-  Tensor log_sum = Tensor::empty({shape.batch, shape.heads, shape.q_tokens}, DType::Float32, q.value().device());
-  ops::attention(q.value(), k.value(), v.value(), shape, options, mixed, log_sum);
+  const auto outputs = kept([&] {
+    Tensor mixed = empty_like(q.value());
+    Tensor log_sum = Tensor::empty({shape.batch, shape.heads, shape.q_tokens}, DType::Float32, q.value().device());
+    ops::attention(q.value(), k.value(), v.value(), shape, options, mixed, log_sum);
+    return std::vector{std::move(mixed), std::move(log_sum)};
+  });
+  const Tensor &mixed = outputs[0], &log_sum = outputs[1];
   const Variable y(mixed, q.tape());
   if (q.tape()) {
     q.tape()->record(y, [q = q.value(), k = k.value(), v = v.value(), mixed, log_sum, shape, options, dq = q.gradient(),

@@ -35,17 +35,4 @@ void Tape::backward() {
   }
 }
 
-Variable checkpoint(const Variable& x, std::function<Variable(const Variable&)> body) {
-  if (!x.tape()) return body(x);
-  Variable y(body(Variable(x.value())).value(), x.tape());
-  x.tape()->record(y, [value = x.value(), dx = x.gradient(), body = std::move(body)](Tensor gradient) {
-    Tape again;
-    const Variable input(value, &again);
-    body(input).gradient()->add(std::move(gradient));
-    again.backward();
-    dx->add(input.gradient()->take());
-  });
-  return y;
-}
-
 }  // namespace trainyard::autograd

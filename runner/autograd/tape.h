@@ -64,9 +64,4 @@ class Tape {
   bool has_gone_back_ = false;
 };
 
-/// Computes body(x) and keeps nothing for backward but x; backward runs `body` again, recorded, and goes back through
-/// that. Bit-equal to running it recorded at once. `body` runs twice and must do the same both times.
-/// Without a tape on x it is just body(x).
-Variable checkpoint(const Variable& x, std::function<Variable(const Variable&)> body);
-
 }  // namespace trainyard::autograd

@@ -22,10 +22,16 @@ Parameter& Module::add_parameter(const std::string& suffix, Shape shape, Init in
   return *parameters_.emplace_back(std::make_unique<Parameter>(name_of(suffix), std::move(shape), init));
 }
 
-Variable Module::run(const Variable& x, std::function<Variable(const Variable&)> body) const {
+Variable Module::run(std::vector<Variable> inputs, std::function<Variable(std::span<const Variable>)> body) const {
   Variable y;
-  run_root(x.tape(), [&] { y = recompute_ ? autograd::checkpoint(x, std::move(body)) : body(x); });
+  run_root(inputs.at(0).tape(), [&] {
+    y = recompute_ ? autograd::checkpoint(std::move(inputs), std::move(body), retention_) : body(inputs);
+  });
   return y;
+}
+
+Variable Module::run(const Variable& x, std::function<Variable(const Variable&)> body) const {
+  return run(std::vector{x}, [body = std::move(body)](std::span<const Variable> inputs) { return body(inputs[0]); });
 }
 
 void Module::run_root(Tape* tape, const std::function<void()>& body) const {

@@ -2,11 +2,13 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "autograd/parameter.h"
+#include "autograd/recompute.h"
 #include "autograd/tape.h"
 
 namespace trainyard::nn {
@@ -52,8 +54,11 @@ class Module {
   [[nodiscard]] bool holds_shared() const;
 
   void set_hooks(std::unique_ptr<ModuleHooks> hooks) { hooks_ = std::move(hooks); }
-  /// Keep only this module's input for backward and compute the rest again.
-  void set_recompute(bool recompute) { recompute_ = recompute; }
+  /// Keep only this module's inputs for backward, and what `retention` says, and compute the rest again.
+  void set_recompute(bool recompute, autograd::Retention retention = {}) {
+    recompute_ = recompute;
+    retention_ = retention;
+  }
   [[nodiscard]] bool recomputes() const { return recompute_; }
 
   /// Runs `body` as the forward of a module that takes no variable, as an embedding, a head and a whole model: hooks
@@ -69,7 +74,9 @@ class Module {
     return name_.empty() ? suffix : name_ + "." + suffix;
   }
 
-  /// Runs `body` as this module's forward: hooks around it, on the way back too, recomputed there if set so.
+  /// Runs `body` as this module's forward: hooks around it, on the way back too, recomputed there if set so. What
+  /// `body` uses of values on the tape is all among `inputs`.
+  Variable run(std::vector<Variable> inputs, std::function<Variable(std::span<const Variable>)> body) const;
   Variable run(const Variable& x, std::function<Variable(const Variable&)> body) const;
 
  private:
@@ -78,6 +85,7 @@ class Module {
   std::vector<Module*> children_;
   std::unique_ptr<ModuleHooks> hooks_;
   bool recompute_ = false, shared_ = false;
+  autograd::Retention retention_;
 };
 
 /// Gives every parameter of `module` memory of its own, whole, in `dtype`, gradients zeroed: a model without sharding.

@@ -8,6 +8,7 @@
 
 #include "../ops/ops_support.h"
 #include "autograd/functions.h"
+#include "autograd/recompute.h"
 #include "tensor/memory.h"
 
 namespace trainyard::autograd {
