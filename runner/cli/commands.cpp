@@ -9,6 +9,7 @@ int run_config(const Arguments& arguments);
 int run_evaluate(const Arguments& arguments);
 int run_generate(const Arguments& arguments);
 int run_launch(const Arguments& arguments);
+int run_plan(const Arguments& arguments);
 int run_tokenizer(const Arguments& arguments);
 int run_train(const Arguments& arguments);
 
@@ -16,6 +17,7 @@ std::span<const Command> commands() {
   static constexpr Command kCommands[] = {
       {"train", "train a model, alone or as a rank of many", run_train},
       {"launch", "start the ranks of this machine, as torchrun does", run_launch},
+      {"plan", "memory, traffic and time of a training run before anything starts", run_plan},
       {"evaluate", "loss and perplexity of a model on a file of tokens", run_evaluate},
       {"generate", "continue a text with a trained model", run_generate},
       {"checkpoint", "inspect, verify and export checkpoints", run_checkpoint},

@@ -14,6 +14,7 @@
 #include "metrics/trace.h"
 #include "train/collective_log.h"
 #include "train/demo/demo.h"
+#include "train/plan.h"
 #include "train/run.h"
 #include "train/trace_collectives.h"
 
@@ -112,7 +113,11 @@ int run_train(const Arguments& arguments) {
                                 .config_text = config::shared_text(loaded.config)};
   return run_in_world(with_name("train", arguments), session, [&](const train::World& world) {
     if (own.inspect) return train::inspect(loaded, world);
-    run_profiled(loaded, world, own.profile);
+    try {
+      run_profiled(loaded, world, own.profile);
+    } catch (const std::bad_alloc&) {  // the run has given everything back by now, so there is room to plan
+      throw InputError(train::out_of_memory_text(loaded, {world.comm.world(), world.local_world}));
+    }
   });
 }
 

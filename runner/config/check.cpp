@@ -20,8 +20,6 @@ struct NotOffered {
   const char* instead;
 };
 constexpr NotOffered kNotOffered[] = {
-    {"activation_checkpointing.mode", "selective", "use full"},
-    {"activation_checkpointing.mode", "every_n", "use full"},
     {"comm.backend", "nccl", "use gloo or mpi"},
     {"device.kind", "cuda", "use cpu"},
 };
@@ -30,9 +28,14 @@ std::string is(const Loaded& loaded, const std::string& key) {
   return fmt::format("{} is {}", loaded.subject(key), shown(format_value(find_key(key)->get(loaded.config))));
 }
 
-void check_offered(const Loaded& loaded) {
+/// Whose devices and backends are looked at: a plan may be for others than this build has.
+enum class Devices { Checked, Any };
+
+void check_offered(const Loaded& loaded, Devices devices) {
+  const auto is_of_device = [](std::string_view key) { return key == "device.kind" || key == "comm.backend"; };
   for (const NotOffered& each : kNotOffered)
-    if (format_value(find_key(each.key)->get(loaded.config)) == each.value)
+    if ((devices == Devices::Checked || !is_of_device(each.key)) &&
+        format_value(find_key(each.key)->get(loaded.config)) == each.value)
       throw InputError(fmt::format("{}, which this build does not offer yet; {}", is(loaded, each.key), each.instead));
 }
 
@@ -50,6 +53,12 @@ void check_one_of(const Loaded& loaded, std::initializer_list<const char*> text_
   if (found.size() < 2) return;
   throw InputError(fmt::format("{} and {} ({}) are both given; keep one", loaded.subject(found[1]), found[0],
                                loaded.origin(found[0])));
+}
+
+void check_model(const Loaded& loaded) {
+  check_one_of(
+      loaded, {"model.preset", "model.config", "model.init_from"},
+      "no model is given; set one of model.preset, model.config and model.init_from (in a file: --config FILE)");
 }
 
 void check_data(const Loaded& loaded) {
@@ -142,9 +151,7 @@ void check_line(const Loaded& loaded) {
 }  // namespace
 
 void check(const Loaded& loaded) {
-  check_one_of(
-      loaded, {"model.preset", "model.config", "model.init_from"},
-      "no model is given; set one of model.preset, model.config and model.init_from (in a file: --config FILE)");
+  check_model(loaded);
   check_data(loaded);
   check_parallel(loaded);
   check_reshard(loaded);
@@ -152,7 +159,13 @@ void check(const Loaded& loaded) {
   check_loading(loaded);
   check_checkpoint(loaded);
   check_line(loaded);
-  check_offered(loaded);
+  check_offered(loaded, Devices::Checked);
+}
+
+void check_for_plan(const Loaded& loaded) {
+  check_model(loaded);
+  check_parallel(loaded);
+  check_offered(loaded, Devices::Any);
 }
 
 }  // namespace trainyard::config

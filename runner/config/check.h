@@ -8,4 +8,7 @@ namespace trainyard::config {
 /// Pure. Throws InputError that begins with where the value came from.
 void check(const Loaded& loaded);
 
+/// The same for a plan: data need not be given, and the device and its network may be ones that this build lacks.
+void check_for_plan(const Loaded& loaded);
+
 }  // namespace trainyard::config

@@ -85,7 +85,8 @@ struct Parallel {
 
 struct ActivationCheckpointing {
   CheckpointingMode mode = CheckpointingMode::None;
-  int64_t n = 1;  ///< every n-th block, for every_n
+  int64_t n = 1;         ///< every n-th block, for every_n
+  bool offload = false;  ///< what recomputed blocks keep waits in host memory
 };
 
 struct Checkpoint {

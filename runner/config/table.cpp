@@ -133,9 +133,12 @@ void add_parallel(std::vector<Key>& table) {
 void add_activation_checkpointing(std::vector<Key>& table) {
   const SectionKeys<ActivationCheckpointing> key{table, "activation_checkpointing", &Config::activation_checkpointing};
   key("mode", &ActivationCheckpointing::mode, kAny,
-      "What is computed again in the backward pass instead of kept: nothing, every block, chosen operations, or every "
-      "n-th block.");
+      "What is computed again in the backward pass instead of kept: nothing; full: every block; selective: of every "
+      "block all but matrix products and attention, whose outputs are kept; every_n: every n-th block.");
   key("n", &ActivationCheckpointing::n, between(1, kRanks), "For every_n.");
+  key("offload", &ActivationCheckpointing::offload, kAny,
+      "What blocks keep for backward waits in host memory; with mode none as with selective. On a CPU it is there "
+      "already.");
 }
 
 void add_checkpoint(std::vector<Key>& table) {

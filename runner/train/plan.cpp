@@ -3,91 +3,234 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "metrics/mfu.h"
 #include "train/environment.h"
 #include "train/setup.h"
 
 namespace trainyard::train {
 namespace {
 
+using metrics::TableRow;
+
+constexpr double kMilli = 1e3;
+
+uint64_t needed_bytes(const Job& job, const Rehearsal& rehearsal) {
+  return rehearsal.device_bytes(job.hardware) + job.hardware.fixed_memory;
+}
+
 std::string counted(int64_t value, const char* unit) {
   return with_thousands(value) + " " + unit;
 }
 
-/// Bytes that a rank holds for good: parameters, and of those that are trained gradients and AdamW's two moments,
-/// float32 each.
-uint64_t state_bytes(const shard::Engine& engine) {
-  int64_t elements = 0;
-  for (const auto& group : engine.groups())
-    elements += group->layout().shard_elements + 3 * group->gradient_layout().shard_elements;
-  return static_cast<uint64_t>(elements) * sizeof(float);
-}
-
-/// Bytes of the unsharded parameters that are there at once: the root's and those of two blocks, and the second's
-/// gather buffer.
-uint64_t gathered_bytes(const shard::Engine& engine, DType dtype) {
-  if (engine.mesh().shard().world() == 1) return 0;
-  uint64_t block = 0;
-  for (const auto& group : engine.groups())
-    block = std::max<uint64_t>(block, static_cast<uint64_t>(group->layout().whole_elements));
-  const auto root = static_cast<uint64_t>(engine.groups().back()->layout().whole_elements);
-  return (root + 3 * block) * size_of(dtype);
-}
-
-std::string mesh_text(const shard::Mesh& mesh) {
-  const int world = mesh.world().world(), copies = mesh.replicate().world();
+std::string mesh_text(const Rehearsal& rehearsal, int world) {
+  const int copies = rehearsal.mesh.replicate, shard = rehearsal.mesh.shard;
   if (world == 1) return "1 rank";
   if (copies == world) return fmt::format("{} ranks, each parameter replicated", world);
-  return fmt::format("{} ranks, each parameter split over {}{}", world, mesh.shard().world(),
+  return fmt::format("{} ranks, each parameter split over {}{}", world, shard,
                      copies > 1 ? fmt::format(", {} copies", copies) : "");
 }
 
-std::string groups_text(const shard::Engine& engine) {
-  const auto& groups = engine.groups();
-  const std::string& first = groups.front()->label();
-  if (groups.size() == 1) return "1: the whole model";
-  const std::string& last = groups[groups.size() - 2]->label();
-  return fmt::format("{}: {}{}, and the rest", groups.size(), first, first == last ? "" : " … " + last);
+std::string groups_text(const std::vector<std::string>& labels) {
+  if (labels.size() == 1) return "1: the whole model";
+  const std::string &first = labels.front(), &last = labels[labels.size() - 2];
+  return fmt::format("{}: {}{}, and the rest", labels.size(), first, first == last ? "" : " … " + last);
 }
 
-/// Trained parameters alone have a gradient and moments.
-int64_t frozen_count(const shard::Engine& engine) {
-  int64_t count = 0;
-  for (const shard::ParameterShard& shard : engine.shards())
-    if (shard.parameter->is_frozen()) count += shard.parameter->count();
-  return count;
+std::string hardware_text(const Job& job) {
+  const Hardware& hardware = job.hardware;
+  std::string text = fmt::format(
+      "{}: {:.0f} TFLOP/s at the precision used, {:.0f} GB/s of memory", hardware.name,
+      (job.config().parallel.param_dtype == config::Precision::Float32 ? hardware.float_flops : hardware.half_flops) /
+          1e12,
+      hardware.memory_bandwidth / 1e9);
+  if (hardware.is_cpu)
+    text = fmt::format("cpu: {:.0f} GFLOP/s in large products, measured now; {:.0f} GB/s of memory taken on",
+                       hardware.float_flops / 1e9, hardware.memory_bandwidth / 1e9);
+  return text;
+}
+
+std::string assumptions_text(const Job& job) {
+  const Hardware& hardware = job.hardware;
+  return fmt::format(
+      "assumed: {:.0f} % of the peak in products, {:.0f} % of the memory's rate elsewhere, {:.0f} % of links;\n"
+      "  {:.0f} GB/s between ranks of a node ({} a node), {:.1f} GB/s a rank between nodes, at least {:.0f} us an\n"
+      "  operation and {:.0f} us a collective. An operation takes the longer of its products and its bytes; a\n"
+      "  collective bytes x (n-1)/n over its link, twice that for an all-reduce, beside the computation until waited "
+      "for.\n",
+      hardware.matrix_fraction * 100, hardware.memory_fraction * 100, hardware.link_fraction * 100,
+      hardware.link_bandwidth / 1e9, job.placement.ranks_per_node, hardware.network_bandwidth / 1e9,
+      hardware.operation_seconds * 1e6, hardware.collective_seconds * 1e6);
+}
+
+std::vector<TableRow> model_rows(const Job& job, const Rehearsal& rehearsal) {
+  const models::ModelConfig& model = job.model;
+  std::vector<TableRow> rows{{"model", fmt::format("{}, {} layers, hidden {}, {}", model.family, model.layers,
+                                                   model.hidden_size, counted(rehearsal.parameters, "parameters"))},
+                             {"ranks", mesh_text(rehearsal, job.placement.world)},
+                             {"sharding groups", groups_text(rehearsal.groups)}};
+  if (rehearsal.frozen > 0) rows.push_back({"frozen", counted(rehearsal.frozen, "parameters")});
+  return rows;
+}
+
+/// "parameters 1.0 MiB, gradients 1.0 MiB", of those that are there.
+std::string kinds_text(const MemoryUse& use, std::initializer_list<MemoryKind> kinds) {
+  std::string text;
+  for (const MemoryKind kind : kinds)
+    if (use[kind] > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name_of(kind), human_bytes(use[kind]));
+  return text.empty() ? "nothing" : text;
+}
+
+std::vector<TableRow> memory_rows(const Job& job, const Rehearsal& rehearsal) {
+  using enum MemoryKind;
+  std::vector<TableRow> rows{
+      {"memory a rank", fmt::format("{} at most, {} with libraries", human_bytes(rehearsal.at_peak.total()),
+                                    human_bytes(needed_bytes(job, rehearsal)))},
+      {"  of its shards", kinds_text(rehearsal.at_peak, {Parameters, Gradients, Optimizer})},
+      {"  beside them", kinds_text(rehearsal.at_peak, {Gathered, Activations, Offloaded, Other})}};
+  if (job.config().parallel.offload)
+    rows.push_back({"offload", job.hardware.is_cpu
+                                   ? "nothing to do: on a CPU shards and optimizer state are in host memory"
+                                   : "shards, their gradients and the optimizer in host memory"});
+  if (job.config().activation_checkpointing.offload)
+    rows.push_back(
+        {"offload", job.hardware.is_cpu
+                        ? std::string("activations are in host memory already, as everything of a CPU")
+                        : fmt::format("{} of activations in host memory", human_bytes(rehearsal.most[Offloaded]))});
+  return rows;
+}
+
+/// Memory and time of each way to checkpoint activations, everything else as it is.
+std::string modes_text(const Job& job) {
+  using config::CheckpointingMode;
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [name, mode] : {std::pair{"none", CheckpointingMode::None},
+                                   {"selective", CheckpointingMode::Selective},
+                                   {"full", CheckpointingMode::Full}}) {
+    Job other = job;
+    other.config().activation_checkpointing.mode = mode;
+    const Rehearsal seen = rehearse(other);
+    rows.push_back({name, human_bytes(seen.most[MemoryKind::Activations]), human_bytes(needed_bytes(other, seen)),
+                    fmt::format("{:.1f}", seen.seconds * kMilli)});
+  }
+  return metrics::format_columns({"activation_checkpointing.mode", "activations", "in all", "ms a step"}, rows);
+}
+
+std::string traffic_text(const Rehearsal& rehearsal) {
+  if (rehearsal.traffic.empty()) return "collectives a step: none\n";
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [name, traffic] : rehearsal.traffic)
+    rows.push_back({name, with_thousands(traffic.messages), human_bytes(static_cast<uint64_t>(traffic.bytes))});
+  return metrics::format_columns({"collectives a step", "messages", "bytes"}, rows);
+}
+
+std::string time_text(const Rehearsal& rehearsal) {
+  return fmt::format(
+      "step {:.1f} ms, {:.1f} ms of it waiting for ranks; {} tokens/s in all; {:.1f} TFLOP/s a rank; MFU {:.1f} %",
+      rehearsal.seconds * kMilli, rehearsal.waited_seconds * kMilli,
+      with_thousands(static_cast<int64_t>(rehearsal.tokens_per_second())),
+      rehearsal.model_flops / rehearsal.seconds / 1e12, rehearsal.mfu() * 100);
+}
+
+std::string fit_text(const Job& job, const Rehearsal& rehearsal) {
+  const uint64_t needed = needed_bytes(job, rehearsal), memory = job.hardware.memory;
+  if (memory == 0) return "";
+  if (needed <= memory) return fmt::format("fits: {} of {} a rank\n", human_bytes(needed), human_bytes(memory));
+  std::string text =
+      fmt::format("does not fit: {} are needed and a rank has {}\n", human_bytes(needed), human_bytes(memory));
+  const auto suggestions = suggest(job, memory);
+  if (suggestions.empty())
+    return text + "nothing tried fits: the model needs tensor or pipeline parallelism too, or more memory a rank\n";
+  for (const Suggestion& each : suggestions)
+    text += fmt::format("  would fit, with {} and {:.1f} ms a step: {}\n", human_bytes(each.bytes),
+                        each.seconds * kMilli, each.switches);
+  return text;
 }
 
 }  // namespace
 
-std::vector<metrics::TableRow> plan_rows(const config::Config& config, const models::ModelConfig& model,
-                                         const shard::Engine& engine, const data::Loader& loader, int64_t total_steps) {
+std::string memory_text(const MemoryUse& use) {
+  using enum MemoryKind;
+  return fmt::format("peak {}: {}", human_bytes(use.total()),
+                     kinds_text(use, {Parameters, Gradients, Optimizer, Gathered, Activations, Offloaded, Other}));
+}
+
+std::string plan_text(const Job& job) {
+  const Rehearsal rehearsal = rehearse(job);
+  std::vector<TableRow> rows = model_rows(job, rehearsal);
+  const auto memory = memory_rows(job, rehearsal);
+  rows.insert(rows.end(), memory.begin(), memory.end());
+  rows.push_back({"batch", fmt::format("{} x {} tokens a rank and micro-batch, {} tokens a step", job.batch.rows,
+                                       job.batch.tokens, with_thousands(rehearsal.tokens_per_step))});
+  rows.push_back({"hardware", hardware_text(job)});
+  rows.push_back({"time", time_text(rehearsal)});
+  return metrics::format_table("plan", rows, 160) + "\n" + modes_text(job) + "\n" + traffic_text(rehearsal) + "\n" +
+         fit_text(job, rehearsal) + assumptions_text(job) + fmt::format("mfu: {}\n", metrics::kMfuFormula);
+}
+
+nlohmann::json plan_json(const Job& job) {
+  const Rehearsal seen = rehearse(job);
+  nlohmann::json plan{{"parameters", seen.parameters},
+                      {"groups", seen.groups.size()},
+                      {"group_labels", seen.groups},
+                      {"world", job.placement.world},
+                      {"replicate", seen.mesh.replicate},
+                      {"shard", seen.mesh.shard},
+                      {"device", job.hardware.name},
+                      {"device_memory_bytes", job.hardware.memory},
+                      {"tokens_per_step", seen.tokens_per_step},
+                      {"step_seconds", seen.seconds},
+                      {"waited_seconds", seen.waited_seconds},
+                      {"tokens_per_second", seen.tokens_per_second()},
+                      {"mfu", seen.mfu()},
+                      {"computed_flops", seen.computed_flops},
+                      {"model_flops", seen.model_flops}};
+  nlohmann::json& memory = plan["memory"];
+  memory = {{"peak_bytes", seen.at_peak.total()},
+            {"fixed_bytes", job.hardware.fixed_memory},
+            {"needed_bytes", needed_bytes(job, seen)}};
+  for (size_t kind = 0; kind < kMemoryKinds; ++kind) {
+    const std::string name(name_of(static_cast<MemoryKind>(kind)));
+    memory["at_peak"][name] = seen.at_peak.of[kind];
+    memory["most"][name] = seen.most.of[kind];
+  }
+  plan["collectives"] = nlohmann::json::object();
+  for (const auto& [name, traffic] : seen.traffic)
+    plan["collectives"][name] = {{"messages", traffic.messages}, {"bytes", traffic.bytes}};
+  plan["fits"] = job.hardware.memory == 0 || needed_bytes(job, seen) <= job.hardware.memory;
+  plan["suggestions"] = nlohmann::json::array();
+  if (!plan["fits"].get<bool>())
+    for (const Suggestion& each : suggest(job, job.hardware.memory))
+      plan["suggestions"].push_back(
+          {{"switches", each.switches}, {"needed_bytes", each.bytes}, {"step_seconds", each.seconds}});
+  return plan;
+}
+
+std::vector<TableRow> plan_rows(const Job& job, const Rehearsal& rehearsal, const data::Loader& loader,
+                                int64_t total_steps) {
   const int64_t tokens_per_step = loader.sequences_per_step() * loader.sequence_length();
-  const DType dtype = dtype_of(config.parallel.param_dtype);
-  std::vector<metrics::TableRow> rows = environment_rows();
-  rows.insert(
-      rows.end(),
-      {
-          {"model", fmt::format("{}, {} layers, hidden {}, {}", model.family, model.layers, model.hidden_size,
-                                counted(models::parameter_count(model), "parameters"))},
-          {"ranks", mesh_text(engine.mesh())},
-          {"sharding groups", groups_text(engine)},
-          {"memory a rank", fmt::format("{} of state, at most {} of gathered parameters, and activations",
-                                        human_bytes(state_bytes(engine)), human_bytes(gathered_bytes(engine, dtype)))},
-          {"tokens",
-           fmt::format("{} a step, {} in {} steps ({:.2f} passes over the data)", with_thousands(tokens_per_step),
-                       with_thousands(tokens_per_step * total_steps), with_thousands(total_steps),
-                       static_cast<double>(total_steps * loader.sequences_per_step()) /
-                           static_cast<double>(loader.sequences_per_epoch()))},
-          {"metrics", config.metrics.dir + "/metrics.jsonl"},
-      });
-  if (const int64_t frozen = frozen_count(engine); frozen > 0)
-    rows.push_back({"frozen", counted(frozen, "parameters")});
-  if (config.parallel.offload)
-    rows.push_back({"offload", "nothing to do: on a CPU shards and optimizer state are in host memory"});
-  if (config.checkpoint.enabled) rows.push_back({"checkpoints", config.checkpoint.dir});
+  std::vector<TableRow> rows = environment_rows();
+  for (const auto& part : {model_rows(job, rehearsal), memory_rows(job, rehearsal)})
+    rows.insert(rows.end(), part.begin(), part.end());
+  rows.push_back(
+      {"tokens", fmt::format("{} a step, {} in {} steps ({:.2f} passes over the data)", with_thousands(tokens_per_step),
+                             with_thousands(tokens_per_step * total_steps), with_thousands(total_steps),
+                             static_cast<double>(total_steps * loader.sequences_per_step()) /
+                                 static_cast<double>(loader.sequences_per_epoch()))});
+  rows.push_back({"metrics", job.config().metrics.dir + "/metrics.jsonl"});
+  if (job.config().checkpoint.enabled) rows.push_back({"checkpoints", job.config().checkpoint.dir});
   return rows;
+}
+
+std::optional<std::string> memory_warning(const Job& job, const Rehearsal& rehearsal) {
+  const uint64_t needed = needed_bytes(job, rehearsal), memory = job.hardware.memory;
+  if (memory == 0 || needed <= memory) return std::nullopt;
+  const auto suggestions = suggest(job, memory, 1);
+  return fmt::format("this run will need {} a rank and may hold {}; {}", human_bytes(needed), human_bytes(memory),
+                     suggestions.empty() ? "nothing tried makes it fit: more memory a rank, or a smaller model"
+                                         : "it would fit with " + suggestions.front().switches);
 }
 
 }  // namespace trainyard::train

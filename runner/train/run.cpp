@@ -16,8 +16,8 @@
 #include "config/print.h"
 #include "metrics/mfu.h"
 #include "metrics/table.h"
-#include "ops/matmul.h"
 #include "ops/threads.h"
+#include "tensor/memory.h"
 #include "tokenizer/utf8.h"
 #include "train/checkpoints.h"
 #include "train/exchange.h"
@@ -53,11 +53,17 @@ class Run {
   [[nodiscard]] std::string saved() const;
   void sample(const char* title);
   void say(const std::string& line);
+  void say_plan();
+  void say_memory();
   void say_who_met();
   void warn_of_volume();
 
+  const config::Loaded& loaded_;
   const config::Config& config_;
   const World& world_;
+  const size_t resident_before_ = resident_bytes();  ///< libraries, and what the process is without a run
+  const std::shared_ptr<MemoryLedger> ledger_ = std::make_shared<MemoryLedger>();
+  const MemoryScope memory_{ledger_};
   models::ModelConfig model_config_;
   std::unique_ptr<tokenizer::Tokenizer> tokenizer_;
   std::unique_ptr<data::Loader> loader_;
@@ -67,13 +73,16 @@ class Run {
   checkpoint::Agreement agreement_;
   Description description_;
   Progress progress_;
+  Hardware hardware_;           ///< rank 0 alone knows it
+  size_t predicted_bytes_ = 0;  ///< and this: of tensors, at the peak of a step
   std::optional<Report> report_;
   std::optional<Checkpoints> checkpoints_;
 };
 
 /// model_config_of and others read files that every rank sees alike, so they fail on every rank alike.
 Run::Run(const config::Loaded& loaded, const World& world, MeshSize mesh)
-    : config_(loaded.config),
+    : loaded_(loaded),
+      config_(loaded.config),
       world_(world),
       model_config_(model_config_of(config_.model)),
       tokenizer_(tokenizer_of(config_.data)),
@@ -84,13 +93,11 @@ Run::Run(const config::Loaded& loaded, const World& world, MeshSize mesh)
       agreement_(world.store, "resume", world.comm.rank(), world.comm.world(), config_.checkpoint.timeout),
       description_{models::to_hugging_face(model_config_), config_.data.tokenizer, tokenizer_files_of(config_.data),
                    config::print_config(loaded)} {
-  const bool recompute = config_.activation_checkpointing.mode == config::CheckpointingMode::Full;
-  for (nn::Module* const block : sharded_.model->blocks()) block->set_recompute(recompute);
+  set_recompute(*sharded_.model, config_.activation_checkpointing);
   if (config_.checkpoint.enabled)
-    checkpoints_.emplace(config_.checkpoint, world,
-                         [this](const checkpoint::SaveResult& result) {
-                           if (report_ && result.saved) report_->saved(result.step);
-                         });
+    checkpoints_.emplace(config_.checkpoint, world, [this](const checkpoint::SaveResult& result) {
+      if (report_ && result.saved) report_->saved(result.step);
+    });
 }
 
 void Run::go() {
@@ -100,11 +107,7 @@ void Run::go() {
 
 void Run::run_to_end() {
   say_who_met();
-  if (world_.is_main()) {
-    fmt::print("{}", metrics::format_table(
-                         "plan", plan_rows(config_, model_config_, *sharded_.engine, *loader_, total_steps_)));
-    std::fflush(stdout);  // into a pod's log before the weights are read, which may take long
-  }
+  if (world_.is_main()) say_plan();
   warn_of_volume();
   resume_or_fill();
   if (progress_.step >= total_steps_) {
@@ -122,6 +125,32 @@ void Run::run_to_end() {
     throw InputError(fmt::format("all {} steps are done{}: {}; mend that and start again", total_steps_, saved(),
                                  checkpoints_->error()));
   say(fmt::format("Training completed! {} steps, {} tokens.", total_steps_, with_thousands(progress_.tokens)));
+}
+
+/// On rank 0, which plans for all: they are taken to be alike.
+void Run::say_plan() {
+  hardware_ = this_machine(world_.local_world);
+  hardware_.fixed_memory = resident_before_;
+  const int64_t ranks = world_.comm.world() * config_.training.accumulation_steps;
+  const Job job{loaded_,
+                model_config_,
+                {world_.comm.world(), world_.local_world},
+                hardware_,
+                {.rows = (loader_->sequences_per_step() + ranks - 1) / ranks,
+                 .tokens = loader_->sequence_length(),
+                 .source = loader_->source_length()}};
+  const Rehearsal rehearsal = rehearse(job);
+  predicted_bytes_ = rehearsal.at_peak.total();
+  fmt::print("{}", metrics::format_table("plan", plan_rows(job, rehearsal, *loader_, total_steps_)));
+  std::fflush(stdout);  // into a pod's log before the weights are read, which may take long
+  if (const auto warning = memory_warning(job, rehearsal)) spdlog::warn(*warning);
+}
+
+void Run::say_memory() {
+  if (!world_.is_main()) return;
+  say(fmt::format("memory: {}; predicted {}; resident {} at most, {} of it before the run",
+                  memory_text(ledger_->at_peak()), human_bytes(predicted_bytes_), human_bytes(peak_resident_bytes()),
+                  human_bytes(resident_before_)));
 }
 
 std::string Run::saved() const {
@@ -170,7 +199,7 @@ void Run::warn_of_volume() {
 
 Outcome Run::train() {
   if (world_.is_main()) {
-    const double peak = ops::measure_matmul_peak() * world_.comm.world();  // ranks are taken to be alike
+    const double peak = hardware_.float_flops * world_.comm.world();
     report_.emplace(
         config_.metrics,
         Workload{total_steps_, loader_->sequences_per_step(),
@@ -195,17 +224,18 @@ Outcome Run::train() {
        .is_checkpoint_due =
            [this](int64_t step) { return config_.checkpoint.interval > 0 && step % config_.checkpoint.interval == 0; },
        .save = [this](const Progress&) { save(); }});
-  if (!checkpoints_) return trainer.run(progress_);
-  checkpoints_->prepare(snapshot());
+  if (checkpoints_) checkpoints_->prepare(snapshot());
+  ledger_->restart_peak();
   try {
     const Outcome outcome = trainer.run(progress_);
-    checkpoints_->finish();
+    say_memory();
+    if (checkpoints_) checkpoints_->finish();
     return outcome;
   } catch (const PeerError&) {
-    checkpoints_->give_up();  // the rank that is lost does not write its part
+    if (checkpoints_) checkpoints_->give_up();  // the rank that is lost does not write its part
     throw;
   } catch (const NotFiniteError&) {
-    checkpoints_->finish();  // of a step that was good
+    if (checkpoints_) checkpoints_->finish();  // of a step that was good
     throw;
   }
 }

@@ -117,6 +117,20 @@ FilledBy filled_by(const config::Config& config) {
   return by_rank_0 ? FilledBy::Rank0 : FilledBy::EachRank;
 }
 
+void set_recompute(models::Model& model, const config::ActivationCheckpointing& settings) {
+  using autograd::Retention;
+  using config::CheckpointingMode;
+  // Without recomputation nothing marks what waits for backward; selective keeps all of it that is costly to make.
+  const bool keeps_products = settings.mode == CheckpointingMode::Selective || settings.mode == CheckpointingMode::None;
+  const bool recomputes = settings.mode != CheckpointingMode::None || settings.offload;
+  const int64_t every = settings.mode == CheckpointingMode::EveryN ? settings.n : 1;
+  int64_t number = 0;
+  for (nn::Module* const block : model.blocks())
+    block->set_recompute(
+        recomputes && ++number % every == 0,
+        {.keep = keeps_products ? Retention::Keep::Products : Retention::Keep::Inputs, .offload = settings.offload});
+}
+
 int threads_of(const config::DeviceSection& device, int local_world) {
   if (device.threads > 0) return static_cast<int>(device.threads);
   // Who started the ranks may know of others on this host: torchrun, or the pods of a job on one machine.

@@ -31,6 +31,9 @@ Sharding sharding_of(const config::Config& config, MeshSize mesh);
 /// Whose initial weights count, as parallel.sync_module_states and cpu_ram_efficient_loading say.
 FilledBy filled_by(const config::Config& config);
 
+/// Says of each block whether and how much of it is computed again in backward.
+void set_recompute(models::Model& model, const config::ActivationCheckpointing& settings);
+
 /// CPU threads for each rank of a host: what device.threads says, else the cores dealt out.
 int threads_of(const config::DeviceSection& device, int local_world);
 

@@ -73,10 +73,6 @@ TEST_CASE("what this build does not offer is refused with what to use instead", 
     const char* message;
   };
   const std::vector<Row> rows{
-      {"--activation_checkpointing.mode=selective",
-       "--activation_checkpointing.mode is selective, which this build does not offer yet; use full"},
-      {"--activation_checkpointing.mode=every_n",
-       "--activation_checkpointing.mode is every_n, which this build does not offer yet; use full"},
       {"--comm.backend=nccl", "--comm.backend is nccl, which this build does not offer yet; use gloo or mpi"},
       {"--device.kind=cuda", "--device.kind is cuda, which this build does not offer yet; use cpu"},
   };

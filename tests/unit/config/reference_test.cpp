@@ -57,6 +57,7 @@ TEST_CASE("the keys of docs/interfaces.md are all there", "[config]") {
                                   "parallel.prefetch",
                                   "activation_checkpointing.mode",
                                   "activation_checkpointing.n",
+                                  "activation_checkpointing.offload",
                                   "checkpoint.enabled",
                                   "checkpoint.dir",
                                   "checkpoint.interval",

@@ -1,0 +1,90 @@
+#include "train/hardware.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "ops/matmul.h"
+#include "tensor/memory.h"
+
+namespace trainyard::train {
+namespace {
+
+constexpr double kTera = 1e12, kGiga = 1e9;
+constexpr uint64_t kGiB = uint64_t{1} << 30;
+
+struct Sheet {
+  double half, single;      ///< TFLOP/s, dense
+  double memory_gigabytes;  ///< a second
+  double link_gigabytes;    ///< a second and direction: NVLink where it has one, else PCIe 4.0 x16
+  uint64_t memory;          ///< decimal gigabytes, as sold
+};
+
+/// NVIDIA's data sheets (SXM where there is one), dense rates.
+const std::map<std::string, Sheet>& sheets() {
+  static const std::map<std::string, Sheet> all{
+      {"a100", {312, 19.5, 2039, 300, 80}},  {"h100", {989, 67, 3350, 450, 80}}, {"h200", {989, 67, 4800, 450, 141}},
+      {"l40s", {362, 91.6, 864, 32, 48}},    {"l4", {121, 30.3, 300, 32, 24}},   {"b200", {2250, 75, 8000, 900, 180}},
+      {"gb200", {2500, 80, 8000, 900, 186}},
+  };
+  return all;
+}
+
+}  // namespace
+
+Hardware accelerator(const std::string& name) {
+  const auto found = sheets().find(name);
+  if (found == sheets().end()) {
+    std::vector<std::string> known{"cpu", "custom"};
+    for (const auto& [each, sheet] : sheets()) known.push_back(each);
+    const auto near = nearest(name, known);
+    throw InputError(fmt::format("--device '{}' is not known{}; known are {}", name,
+                                 near ? fmt::format(", did you mean '{}'?", *near) : "", fmt::join(known, ", ")));
+  }
+  const Sheet& sheet = found->second;
+  return {.name = name,
+          .half_flops = sheet.half * kTera,
+          .float_flops = sheet.single * kTera,
+          .memory_bandwidth = sheet.memory_gigabytes * kGiga,
+          .memory = sheet.memory * 1'000'000'000,
+          .fixed_memory = kGiB,
+          .link_bandwidth = sheet.link_gigabytes * kGiga,
+          .operation_seconds = 4e-6};
+}
+
+Hardware this_machine(int local_world) {
+  const double peak = ops::measure_matmul_peak();
+  Hardware cpu{.name = "cpu",
+               .is_cpu = true,
+               .half_flops = peak,  // bf16 is converted to float32 here
+               .float_flops = peak,
+               .memory_bandwidth = 8 * kGiga,
+               .memory = memory_limit() / static_cast<uint64_t>(std::max(local_world, 1)),
+               .fixed_memory = resident_bytes(),
+               .link_bandwidth = 3 * kGiga,
+               .network_bandwidth = 1.25 * kGiga,
+               .operation_seconds = 1e-6};
+  cpu.matrix_fraction = 0.8;  // of what large square products were just measured to reach
+  return cpu;
+}
+
+uint64_t memory_limit() {
+  uint64_t limit = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
+  for (const char* const path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    uint64_t bytes = 0;  // "max" where there is none
+    if (std::ifstream(path) >> bytes && bytes > 0) limit = std::min(limit, bytes);
+  }
+  rlimit addresses{};
+  if (getrlimit(RLIMIT_AS, &addresses) == 0 && addresses.rlim_cur != RLIM_INFINITY)
+    limit = std::min<uint64_t>(limit, addresses.rlim_cur);
+  return limit;
+}
+
+}  // namespace trainyard::train

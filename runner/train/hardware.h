@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace trainyard::train {
+
+/// What a plan assumes of the machines, per rank. Rates are those of data sheets; the fractions say what of them a well
+/// tuned program reaches, and stand in the plan (docs/plan.md says where they come from).
+struct Hardware {
+  std::string name;
+  bool is_cpu = false;                ///< the CPU's kernels run, with their scratch memory
+  double half_flops = 0;              ///< dense bf16 and fp16
+  double float_flops = 0;             ///< fp32
+  double memory_bandwidth = 0;        ///< bytes/s
+  uint64_t memory = 0;                ///< bytes; 0: not known
+  uint64_t fixed_memory = 0;          ///< what libraries and the driver take before the first tensor
+  double link_bandwidth = 0;          ///< bytes/s and direction, to the other ranks of a node
+  double network_bandwidth = 50e9;    ///< bytes/s and direction, to other nodes: 400 Gbit/s
+  double operation_seconds = 0;       ///< least time of an operation
+  double collective_seconds = 20e-6;  ///< of a collective beside its bytes
+  double matrix_fraction = 0.7, memory_fraction = 0.8, link_fraction = 0.8;
+};
+
+/// "h100", "h200", "a100", "l40s", "l4", "b200", "gb200". Throws InputError with the nearest name and the list.
+Hardware accelerator(const std::string& name);
+
+/// This machine, one rank of `local_world`: a quarter of a second of matrix products tells what it reaches.
+Hardware this_machine(int local_world);
+
+/// What this process may hold: the least of its control group's limit, that on its addresses (ulimit -v) and the
+/// machine's memory.
+uint64_t memory_limit();
+
+/// Where the ranks are.
+struct Placement {
+  int world = 1;
+  int ranks_per_node = 1;
+};
+
+}  // namespace trainyard::train

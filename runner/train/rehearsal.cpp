@@ -1,0 +1,175 @@
+#include "train/rehearsal.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <numeric>
+
+#include "checkpoint/division.h"
+#include "comm/dry_run.h"
+#include "data/loader.h"
+#include "optim/adamw.h"
+#include "optim/schedule.h"
+#include "train/mesh_size.h"
+#include "train/setup.h"
+#include "train/snapshot.h"
+#include "train/trainer.h"
+
+namespace trainyard::train {
+namespace {
+
+/// Batches of the right shape that say nothing.
+class EmptyLoader final : public data::Loader {
+ public:
+  EmptyLoader(BatchShape shape, int64_t sequences_per_step) : shape_(shape), sequences_per_step_(sequences_per_step) {}
+
+  data::Batch next() override {
+    const auto ids = [this](int64_t tokens) { return Tensor::zeros({shape_.rows, tokens}, DType::Int32); };
+    data::Batch batch{.input_ids = ids(shape_.source > 0 ? shape_.source : shape_.tokens),
+                      .targets = ids(shape_.tokens),
+                      .valid_tokens = shape_.rows * shape_.tokens};
+    batch.sequences.assign(static_cast<size_t>(shape_.rows), 0);
+    if (shape_.source == 0) return batch;
+    batch.input_lengths = Tensor::empty({shape_.rows}, DType::Int32);
+    std::ranges::fill(batch.input_lengths.values<int32_t>(), static_cast<int32_t>(shape_.source));
+    return batch;
+  }
+  [[nodiscard]] nlohmann::json state() const override { return nullptr; }
+  void load_state(const nlohmann::json&) override {}
+  [[nodiscard]] int64_t sequences_seen() const override { return 0; }
+  [[nodiscard]] int64_t sequences_per_epoch() const override { return sequences_per_step_; }
+  [[nodiscard]] int64_t sequences_per_step() const override { return sequences_per_step_; }
+  [[nodiscard]] int64_t sequence_length() const override { return shape_.tokens; }
+  [[nodiscard]] int64_t source_length() const override { return shape_.source; }
+
+ private:
+  BatchShape shape_;
+  int64_t sequences_per_step_;
+};
+
+/// The copies in which an asynchronous checkpoint waits to be written (checkpoint/background_saver.h).
+std::vector<Tensor> staged(const Parts& parts) {
+  const MemoryKindScope scope(MemoryKind::Offloaded);
+  std::vector<int> ranks(static_cast<size_t>(parts.world.world()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  const checkpoint::Snapshot own = checkpoint::own_part(snapshot_of(parts, {}, {}), parts.world.rank(), ranks);
+  std::vector<Tensor> copies;
+  for (const auto* const shards : {&own.model, &own.optimizer})
+    for (const checkpoint::Shard& shard : *shards)
+      if (shard.local.defined()) copies.push_back(Tensor::empty(shard.local.shape(), shard.local.dtype()));
+  return copies;
+}
+
+/// Every micro-batch of two steps.
+Rehearsal rehearse_whole(const config::Loaded& loaded, const models::ModelConfig& model, const Placement& placement,
+                         const Hardware& hardware, BatchShape batch) {
+  const config::Config& config = loaded.config;
+  const shard::Policy policy = policy_of(config);
+  const bool are_nodes_alike = placement.world % placement.ranks_per_node == 0;
+  const MeshSize mesh = mesh_of(loaded, Ranks{placement.world, are_nodes_alike ? placement.ranks_per_node : 0});
+  Timeline timeline(hardware, placement, mesh);
+  const auto ledger = std::make_shared<MemoryLedger>();
+  const MemoryScope memory(ledger);
+  const DryRunScope dry(timeline);
+
+  const auto world = comm::make_dry_run(placement.world, timeline);
+  ShardedModel sharded = shard_model(model, *world, sharding_of(config, mesh));
+  set_recompute(*sharded.model, config.activation_checkpointing);
+  optim::AdamW optimizer(*sharded.engine, config.optimizer);
+  EmptyLoader loader(batch, batch.rows * config.training.accumulation_steps * placement.world);
+  const Parts parts{*world, *sharded.model, *sharded.engine, optimizer, loader};
+  std::vector<Tensor> copies;
+  if (config.checkpoint.enabled && config.checkpoint.async) copies = staged(parts);
+  ledger->restart_peak();
+
+  // The first step learns the order in which groups come; from the second on the next ones are gathered ahead.
+  constexpr int64_t kSteps = 2;
+  Trainer trainer(parts,
+                  {.total_steps = kSteps,
+                   .accumulation_steps = config.training.accumulation_steps,
+                   .clip_grad_norm = config.training.clip_grad_norm,
+                   .schedule = optim::schedule_of(config.optimizer, kSteps)},
+                  {.asked_to_stop = [] { return false; },
+                   .on_step =
+                       [&timeline](const StepResult& result) {
+                         if (result.step < kSteps) timeline.restart();
+                       },
+                   .is_checkpoint_due = [](int64_t) { return false; },
+                   .save = [](const Progress&) {}});
+  Progress progress;
+  trainer.run(progress);
+
+  Rehearsal seen{.parameters = models::parameter_count(model),
+                 .offloads_state = config.parallel.offload,
+                 .mesh = mesh,
+                 .at_peak = ledger->at_peak(),
+                 .most = ledger->most(),
+                 .traffic = timeline.traffic(),
+                 .seconds = timeline.seconds(),
+                 .waited_seconds = timeline.waited_seconds(),
+                 .computed_flops = timeline.matrix_flops(),
+                 .model_flops = 0,
+                 .peak_flops = policy.param_dtype == DType::Float32 ? hardware.float_flops : hardware.half_flops,
+                 .tokens_per_step = loader.sequences_per_step() * batch.tokens};
+  for (const auto& group : sharded.engine->groups()) seen.groups.push_back(group->label());
+  for (const shard::ParameterShard& shard : sharded.engine->shards())
+    if (shard.parameter->is_frozen()) seen.frozen += shard.parameter->count();
+  seen.model_flops = models::flops_per_row(model, {batch.tokens, batch.source}) *
+                     static_cast<double>(loader.sequences_per_step()) / placement.world;
+  return seen;
+}
+
+/// What `more` says, with `times` of its difference to `less` again.
+double further(double less, double more, double times) {
+  return more + times * (more - less);
+}
+
+/// Micro-batches between the first and the last of a step are all alike.
+Rehearsal with_more_micro_batches(const Rehearsal& less, const Rehearsal& more, int64_t count) {
+  const auto times = static_cast<double>(count);
+  Rehearsal seen = more;
+  for (auto& [name, traffic] : seen.traffic) {
+    const auto before = less.traffic.find(name);
+    const Traffic fewer = before == less.traffic.end() ? Traffic{} : before->second;
+    traffic.messages += count * (traffic.messages - fewer.messages);
+    traffic.bytes = further(fewer.bytes, traffic.bytes, times);
+  }
+  seen.seconds = further(less.seconds, more.seconds, times);
+  seen.waited_seconds = further(less.waited_seconds, more.waited_seconds, times);
+  seen.computed_flops = further(less.computed_flops, more.computed_flops, times);
+  seen.model_flops = further(less.model_flops, more.model_flops, times);
+  seen.tokens_per_step += count * (more.tokens_per_step - less.tokens_per_step);
+  // The batches of a step are there from its beginning.
+  const size_t batch =
+      more.at_peak[MemoryKind::Other] - std::min(less.at_peak[MemoryKind::Other], more.at_peak[MemoryKind::Other]);
+  for (MemoryUse* const use : {&seen.at_peak, &seen.most})
+    (*use)[MemoryKind::Other] += static_cast<size_t>(count) * batch;
+  return seen;
+}
+
+}  // namespace
+
+uint64_t Rehearsal::device_bytes(const Hardware& hardware) const {
+  using enum MemoryKind;
+  if (hardware.is_cpu) return at_peak.total();
+  const size_t state = at_peak[Parameters] + at_peak[Gradients] + at_peak[Optimizer];
+  return at_peak.total() - at_peak[Offloaded] - (offloads_state ? state : 0);
+}
+
+BatchShape batch_shape_of(const config::Training& training) {
+  return {training.batch_size, training.sequence_length};
+}
+
+Rehearsal rehearse(const config::Loaded& loaded, const models::ModelConfig& model, const Placement& placement,
+                   const Hardware& hardware, BatchShape batch) {
+  constexpr int64_t kFew = 3;
+  const int64_t wanted = loaded.config.training.accumulation_steps;
+  if (wanted <= kFew) return rehearse_whole(loaded, model, placement, hardware, batch);
+  config::Loaded few = loaded;
+  few.config.training.accumulation_steps = kFew;
+  const Rehearsal more = rehearse_whole(few, model, placement, hardware, batch);
+  few.config.training.accumulation_steps = kFew - 1;
+  return with_more_micro_batches(rehearse_whole(few, model, placement, hardware, batch), more, wanted - kFew);
+}
+
+}  // namespace trainyard::train

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "config/load.h"
+#include "models/config.h"
+#include "tensor/memory.h"
+#include "train/hardware.h"
+#include "train/sharded_model.h"
+#include "train/timeline.h"
+
+namespace trainyard::train {
+
+/// A rank's part of a micro-batch.
+struct BatchShape {
+  int64_t rows = 0, tokens = 0;
+  int64_t source = 0;  ///< tokens of an encoder's input; 0 where there is none
+};
+
+/// What a run will hold and do, a rank and step.
+struct Rehearsal {
+  int64_t parameters = 0;
+  int64_t frozen = 0;               ///< of those
+  std::vector<std::string> groups;  ///< labels of the sharding groups, the root last
+  bool offloads_state = false;      ///< shards and optimizer are in host memory where the device is not the host
+  MeshSize mesh;
+  MemoryUse at_peak;  ///< when rank 0, which has the longest shards, holds most
+  MemoryUse most;     ///< of each kind, each at its own time
+  std::map<std::string, Traffic> traffic;
+  double seconds = 0;         ///< of a step
+  double waited_seconds = 0;  ///< in it, for collectives that nothing hid
+  double computed_flops = 0;  ///< of matrix products and attention, recomputation included
+  double model_flops = 0;     ///< as MFU counts them
+  double peak_flops = 0;
+  int64_t tokens_per_step = 0;  ///< of all ranks
+  [[nodiscard]] double tokens_per_second() const { return static_cast<double>(tokens_per_step) / seconds; }
+  [[nodiscard]] double mfu() const { return model_flops / seconds / peak_flops; }
+  /// Bytes that must fit the device: host memory has what is offloaded, unless the device is the host.
+  [[nodiscard]] uint64_t device_bytes(const Hardware& hardware) const;
+};
+
+/// The parts of a run and the training loop itself, two steps of it, in a dry run (tensor/dry_run.h) as rank 0 of
+/// `placement.world`: model, groups, collectives and allocations are those of the code that trains, and what changes
+/// there changes here. Takes milliseconds and next to no memory, whatever the model.
+/// Throws InputError where the mesh that is asked for does not fit the ranks.
+Rehearsal rehearse(const config::Loaded& loaded, const models::ModelConfig& model, const Placement& placement,
+                   const Hardware& hardware, BatchShape batch);
+
+/// As the configuration says, for a corpus.
+BatchShape batch_shape_of(const config::Training& training);
+
+}  // namespace trainyard::train

@@ -1,0 +1,75 @@
+#include "train/timeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace trainyard::train {
+namespace {
+
+std::string kind_of(const comm::DryCollective& collective) {
+  if (collective.label == "agree" || collective.label == "totals") return "a few numbers";  // of train/trainer.cpp
+  if (collective.dimension.empty()) return collective.name;
+  return fmt::format("{} ({})", collective.name, collective.dimension);
+}
+
+}  // namespace
+
+void Timeline::operation(const OperationCost& cost) {
+  const double peak = cost.in_half ? hardware_.half_flops : hardware_.float_flops;
+  const double matrix = cost.matrix_flops / (peak * hardware_.matrix_fraction);
+  const double memory = cost.bytes / (hardware_.memory_bandwidth * hardware_.memory_fraction);
+  now_ += std::max({matrix, memory, hardware_.operation_seconds});
+  matrix_flops_ += cost.matrix_flops;
+}
+
+int64_t Timeline::issue(const comm::DryCollective& collective) {
+  const auto number = static_cast<int64_t>(ends_.size());
+  if (collective.world == 1) {
+    ends_.push_back(now_);
+    return number;
+  }
+  double& busy_until = busy_until_[collective.dimension];
+  busy_until = std::max(busy_until, now_) + seconds_of(collective);
+  ends_.push_back(busy_until);
+  Traffic& traffic = traffic_[kind_of(collective)];
+  ++traffic.messages;
+  traffic.bytes += static_cast<double>(collective.bytes);
+  return number;
+}
+
+void Timeline::wait(int64_t collective) {
+  const double end = ends_.at(static_cast<size_t>(collective));
+  waited_ += std::max(end - now_, 0.0);
+  now_ = std::max(now_, end);
+}
+
+/// A ring over nodes has as many lanes as the dimension has ranks in a node, each with a network adapter of its own.
+double Timeline::seconds_of(const comm::DryCollective& collective) const {
+  const int stride = collective.dimension == "replicate" ? mesh_.shard : 1;  // ranks of a shard group are neighbours
+  const int in_node = std::clamp(placement_.ranks_per_node / stride, 1, collective.world);
+  const double between = hardware_.network_bandwidth * in_node;
+  const double bandwidth = in_node == collective.world
+                               ? hardware_.link_bandwidth
+                               : (in_node == 1 ? between : std::min(between, hardware_.link_bandwidth));
+  const double ranks = collective.world;
+  const double share = collective.name == "all_reduce" ? 2 : 1;
+  return share * static_cast<double>(collective.bytes) * (ranks - 1) / ranks / (bandwidth * hardware_.link_fraction) +
+         hardware_.collective_seconds;
+}
+
+int Timeline::size_of(const std::string& name) const {
+  if (name == "shard") return mesh_.shard;
+  if (name == "replicate") return mesh_.replicate;
+  if (name == "regather") return mesh_.regather;
+  throw std::logic_error(fmt::format("a dry run has no dimension '{}'", name));
+}
+
+void Timeline::restart() {
+  begin_ = now_;
+  waited_ = matrix_flops_ = 0;
+  traffic_.clear();
+}
+
+}  // namespace trainyard::train

@@ -1,0 +1,78 @@
+#include "train/plan.h"
+
+#include <catch2/catch.hpp>
+
+#include <nlohmann/json.hpp>
+
+namespace trainyard::train {
+namespace {
+
+Job job_of(const char* preset, Placement placement, const char* device = "h100") {
+  Job job{{}, models::preset(preset), placement, accelerator(device), {2, 8192}};
+  job.config().parallel.param_dtype = config::Precision::BFloat16;
+  return job;
+}
+
+}  // namespace
+
+TEST_CASE("plan: what does not fit is told with the least change that does, and each suggestion is true") {
+  Job job = job_of("llama3.1-8b", {8, 8});
+  job.hardware.memory = 90'000'000'000;
+  const nlohmann::json plan = plan_json(job);
+  REQUIRE_FALSE(plan["fits"].get<bool>());
+  const auto suggestions = suggest(job, job.hardware.memory);
+  REQUIRE_FALSE(suggestions.empty());
+  CHECK(suggestions.front().switches == "--activation_checkpointing.mode selective");
+  Job changed = job;
+  changed.config().activation_checkpointing.mode = config::CheckpointingMode::Selective;
+  CHECK(rehearse(changed).device_bytes(job.hardware) + job.hardware.fixed_memory == suggestions.front().bytes);
+  for (const Suggestion& each : suggestions) CHECK(each.bytes <= job.hardware.memory);
+  CHECK(plan["suggestions"][0]["switches"] == suggestions.front().switches);
+  CHECK_THAT(plan_text(job), Catch::Contains("does not fit") && Catch::Contains("would fit") &&
+                                 Catch::Contains("--activation_checkpointing.mode selective"));
+}
+
+TEST_CASE("plan: where no switch is enough, it says how many ranks are") {
+  Job job = job_of("llama3.1-70b", {8, 8});
+  job.batch.rows = 1;
+  const auto suggestions = suggest(job, job.hardware.memory);
+  REQUIRE(suggestions.size() == 1);
+  CHECK_THAT(suggestions.front().switches, Catch::StartsWith("32 ranks"));
+}
+
+TEST_CASE("plan: memory of a rank adds up, and shards shrink with the ranks") {
+  const nlohmann::json one = plan_json(job_of("llama3.2-1b", {1, 1})), eight = plan_json(job_of("llama3.2-1b", {8, 8}));
+  CHECK(one["parameters"] == 1'235'814'400);
+  CHECK(one["memory"]["at_peak"]["optimizer"] == 8 * 1'235'814'400LL);
+  CHECK(eight["memory"]["at_peak"]["optimizer"].get<double>() == Approx(1'235'814'400).epsilon(0.01));
+  int64_t sum = 0;
+  for (const auto& [kind, bytes] : eight["memory"]["at_peak"].items()) sum += bytes.get<int64_t>();
+  CHECK(eight["memory"]["peak_bytes"] == sum);
+  CHECK(eight["mfu"].get<double>() > 0.2);
+  CHECK(eight["mfu"].get<double>() < 0.7);
+}
+
+TEST_CASE("plan: a device takes the offloaded activations out of its memory, a CPU does not") {
+  Job job = job_of("llama3.2-1b", {1, 1});
+  job.config().activation_checkpointing = {config::CheckpointingMode::Full, 1, true};
+  const Rehearsal seen = rehearse(job);
+  Hardware cpu = job.hardware;
+  cpu.is_cpu = true;
+  CHECK(seen.most[MemoryKind::Offloaded] >= 16 * 2 * 8192 * 2048 * 2ULL);
+  CHECK(seen.device_bytes(job.hardware) + seen.at_peak[MemoryKind::Offloaded] == seen.device_bytes(cpu));
+}
+
+TEST_CASE("plan: a run that got no memory is told a switch that needs less") {
+  config::Config config;
+  config.model.preset = "qwen3-30m";
+  config.training.batch_size = 16;
+  CHECK_THAT(out_of_memory_text({config, {}, {}}, {1, 1}), Catch::Contains("out of memory with") &&
+                                                               Catch::Contains("resident") &&
+                                                               Catch::Contains("--activation_checkpointing.mode"));
+}
+
+TEST_CASE("hardware: an unknown device is answered with the nearest and the list") {
+  CHECK_THROWS_WITH(accelerator("h10"), Catch::Contains("did you mean 'h100'?") && Catch::Contains("b200"));
+}
+
+}  // namespace trainyard::train

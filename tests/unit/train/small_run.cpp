@@ -1,0 +1,58 @@
+#include "small_run.h"
+
+#include <nlohmann/json.hpp>
+
+#include "ops/threads.h"
+
+namespace trainyard::train::test {
+namespace {
+
+Ran run_rank(comm::Communicator& comm, const config::Config& config, const models::ModelConfig& model, BatchShape batch,
+             int64_t steps) {
+  ops::set_threads(1);
+  const auto ledger = std::make_shared<MemoryLedger>();
+  const MemoryScope scope(ledger);
+  FormulaLoader loader(batch, model.vocab_size, config.training.accumulation_steps, comm.rank(), comm.world());
+  ShardedModel sharded =
+      shard_model(model, comm, sharding_of(config, mesh_of(config::Loaded{config, {}, {}}, Ranks{comm.world(), 0})));
+  set_recompute(*sharded.model, config.activation_checkpointing);
+  fill_random(*sharded.engine, 7);
+  optim::AdamW optimizer(*sharded.engine, config.optimizer);
+  ledger->restart_peak();
+  Ran ran;
+  Trainer trainer({comm, *sharded.model, *sharded.engine, optimizer, loader},
+                  {.total_steps = steps,
+                   .accumulation_steps = config.training.accumulation_steps,
+                   .clip_grad_norm = config.training.clip_grad_norm,
+                   .schedule = optim::schedule_of(config.optimizer, steps)},
+                  {.asked_to_stop = [] { return false; },
+                   .on_step =
+                       [&ran](const StepResult& result) {
+                         ran.losses.push_back(result.loss);
+                         ran.norms.push_back(result.grad_norm);
+                       },
+                   .is_checkpoint_due = [](int64_t) { return false; },
+                   .save = [](const Progress&) {}});
+  Progress progress;
+  trainer.run(progress);
+  ran.at_peak = ledger->at_peak();
+  ran.most = ledger->most();
+  for (const auto& shard : sharded.engine->shards())
+    ran.weights.insert(ran.weights.end(), shard.value.values<float>().begin(), shard.value.values<float>().end());
+  return ran;
+}
+
+}  // namespace
+
+nlohmann::json FormulaLoader::state() const {
+  return nullptr;
+}
+
+Ran run_small(const config::Config& config, const models::ModelConfig& model, int world, BatchShape batch,
+              int64_t steps) {
+  return trainyard::test::run_ranks(
+             world, [&](comm::Communicator& comm) { return run_rank(comm, config, model, batch, steps); })
+      .front();
+}
+
+}  // namespace trainyard::train::test
