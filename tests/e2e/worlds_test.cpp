@@ -37,7 +37,8 @@ double bytes_sent_a_step(const Ended& ended, int ranks, int steps) {
   double bytes = 0;
   for (const std::string& text : lines_of(ended.err)) {
     std::smatch found;
-    if (!std::regex_search(text, found, line) || found[2] == "agree" || found[2] == "totals") continue;
+    if (!std::regex_search(text, found, line) || found[2] == "agree" || found[2] == "totals" || found[2] == "meeting")
+      continue;
     const double times = found[1] == "all-reduce" ? 2 : 1;  // a reduce-scatter and an all-gather
     bytes += times * std::stod(found[3]) * (ranks - 1) / ranks;
   }
