@@ -108,18 +108,19 @@ void check_reshard(const Loaded& loaded) {
                                  parallel.strategy == Strategy::FullShard ? "shard_grad_op" : "hybrid_shard_zero2"));
 }
 
-/// Settings of a policy that is not chosen would do nothing without a word.
+/// Settings of a policy that is not chosen would do nothing without a word. A file that spells out the defaults is
+/// none.
 void check_wrap(const Loaded& loaded) {
   const Parallel& parallel = loaded.config.parallel;
   const auto needs = [&](const char* key, Wrap policy, const char* name) {
-    if (is_given(loaded, key) && parallel.wrap != policy)
+    const bool asks = find_key(key)->get(loaded.config) != find_key(key)->get(Config{});
+    if (asks && parallel.wrap != policy)
       throw InputError(fmt::format("{}, which is for parallel.wrap {}, but that is {} ({}); leave one out",
                                    is(loaded, key), name, format_value(find_key("parallel.wrap")->get(loaded.config)),
                                    loaded.origin("parallel.wrap")));
   };
   needs("parallel.min_num_params", Wrap::SizeBased, "size_based_wrap");
-  if (!parallel.transformer_layer_cls_to_wrap.empty())
-    needs("parallel.transformer_layer_cls_to_wrap", Wrap::TransformerBased, "transformer_based_wrap");
+  needs("parallel.transformer_layer_cls_to_wrap", Wrap::TransformerBased, "transformer_based_wrap");
 }
 
 void check_loading(const Loaded& loaded) {

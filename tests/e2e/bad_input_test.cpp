@@ -71,7 +71,7 @@ std::vector<BadInput> bad_models() {
       bad_flags("an unknown preset", {"--model.config", "", "--model.preset", "Qwen3-0.5B"},
                 {"model.preset 'Qwen3-0.5B'", "did you mean 'qwen3-0.6b'?", "llama3.1-8b"}),
       bad_file("an unknown family", "--model.config", "gpt2.json", with("model_type", "gpt2"),
-               {"gpt2.json", "model_type is 'gpt2'", "llama and qwen3"}),
+               {"gpt2.json", "model_type is 'gpt2'", "known are llama, mistral, qwen2, qwen3"}),
       bad_file("a config.json that is no JSON", "--model.config", "cut.json", config.substr(0, 40),
                {"cut.json", "not JSON"}),
       bad_file("a field of the wrong type", "--model.config", "text.json", with("hidden_size", "32"),

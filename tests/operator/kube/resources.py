@@ -1,4 +1,5 @@
 """Definitions of the resource PyTorchJob that are not ours, as a cluster may have them, and how they come and go."""
+from .client import ApiError
 from .process import wait_until
 
 NAME = "pytorchjobs.kubeflow.org"
@@ -29,8 +30,19 @@ def install_job_definition(admin, definition):
     def is_served():
         conditions = admin.get(*_API).get("status", {}).get("conditions")
         established = any(each["type"] == "Established" and each["status"] == "True" for each in conditions or [])
-        return established and wanted <= {version["version"] for version in _group_versions(admin)}
+        listed = wanted <= {version["version"] for version in _group_versions(admin)}
+        return established and listed and all(_has_resources(admin, version) for version in wanted)
     wait_until("the definition of PyTorchJob to be served", is_served, 60)
+
+
+def _has_resources(admin, version):
+    """The list of versions comes a moment before what they serve."""
+    try:
+        return admin.request("GET", f"/apis/kubeflow.org/{version}")["resources"]
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        return None
 
 
 def _group_versions(admin):
