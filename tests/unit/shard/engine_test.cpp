@@ -170,9 +170,9 @@ TEST_CASE("Engine: prefetch, recomputation and ranks without rows change no bit"
 TEST_CASE("Engine: on a network slower than the computation every use waits for its gather: the same bits", "[shard]") {
   const auto fast = run_step({1, 2}, {});
   const auto setting = GENERATE(values<Setting>({{{.prefetch = {.forward = 0, .backward = 0}}},
-                                                 {{.prefetch = 1}},
-                                                 {{.prefetch = 3}},
-                                                 {{.prefetch = 1}, 1, true}}));
+                                                 {{.prefetch = {.forward = 1, .backward = 1}}},
+                                                 {{.prefetch = {.forward = 3, .backward = 3}}},
+                                                 {{.prefetch = {.forward = 1, .backward = 1}}, 1, true}}));
   std::vector<std::unique_ptr<comm::Communicator>> slow;
   for (auto& communicator : comm::make_in_process(2, std::chrono::seconds(60)))
     slow.push_back(
@@ -254,7 +254,8 @@ TEST_CASE("Engine: backward asks for the next group before its own computes, aft
   const auto told = [](BackwardPrefetch when) {
     std::string text;
     size_t most = 0;
-    for (const Event& event : run_step({1, 2}, {{.prefetch = {.when = when}}}).front().events) {
+    const auto ranks = run_step({1, 2}, {{.prefetch = {.when = when}}});
+    for (const Event& event : ranks.front().events) {
       most = std::max(most, event.gathered_bytes);
       const char kind = event.kind == Event::Kind::Gather    ? 'g'
                         : event.kind == Event::Kind::Use     ? 'u'
