@@ -75,7 +75,7 @@ void BackgroundSaver::write() {
   }
   const std::lock_guard lock(mutex_);
   result_ = std::move(result);
-  error_ = error;
+  error_ = std::move(error);  // whoever waits is its only holder then, and ends it
   is_writing_ = false;
   ended_.notify_all();
 }
