@@ -1,38 +1,88 @@
-"""The same training as `trainyard train`, by PyTorch's FSDP2 over gloo: what bench/compare_pytorch runs under torchrun.
+"""The same training as `trainyard train`, by PyTorch's FSDP2 over gloo: what bench/compare_pytorch and bench/strategies
+run under torchrun. Its options are FSDP2's own strategies, --help names them.
 
 Each step leaves a line {"step", "loss", "time", "tokens"} in --output: as metrics.jsonl, with which it is compared.
 """
 import argparse
+import contextlib
+import functools
 import json
 import time
 
 import torch
 import torch.distributed as dist
 from safetensors.torch import load_file
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import CheckpointImpl, checkpoint_wrapper
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy, fully_shard
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
+KEPT = {torch.ops.aten.mm.default, torch.ops.aten.addmm.default, torch.ops.aten.bmm.default,
+        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default}
 
-def build(config_path):
+
+def keep_products(context, op, *args, **kwargs):
+    return CheckpointPolicy.MUST_SAVE if op in KEPT else CheckpointPolicy.PREFER_RECOMPUTE
+
+
+def checkpointed(block, mode):
+    wrap = functools.partial(checkpoint_wrapper, checkpoint_impl=CheckpointImpl.NO_REENTRANT)
+    if mode == "selective":
+        return wrap(block, context_fn=functools.partial(create_selective_checkpoint_contexts, keep_products))
+    return wrap(block)
+
+
+def build(arguments):
     torch.manual_seed(0)
-    model = Qwen3ForCausalLM(Qwen3Config.from_pretrained(config_path, attn_implementation="sdpa"))
-    for block in model.model.layers:
-        fully_shard(block)
-    fully_shard(model)
-    return model
+    model = Qwen3ForCausalLM(Qwen3Config.from_pretrained(arguments.config, attn_implementation="sdpa"))
+    layers = model.model.layers
+    for i in range(0, len(layers), 2 if arguments.checkpointing == "every_n" else 1):
+        if arguments.checkpointing:
+            layers[i] = checkpointed(layers[i], arguments.checkpointing)
+    return DistributedDataParallel(model) if arguments.ddp else sharded(model, arguments)
 
 
-def main():
+def sharded(model, arguments):
+    world = dist.get_world_size()
+    options = {"reshard_after_forward": arguments.reshard_over or not arguments.keep_gathered,
+               "mp_policy": MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+               if arguments.bf16 else MixedPrecisionPolicy(),
+               "offload_policy": CPUOffloadPolicy(pin_memory=False) if arguments.offload else OffloadPolicy()}
+    mesh = (world,) if arguments.replicate == 1 else (arguments.replicate, world // arguments.replicate)
+    names = ("shard",) if len(mesh) == 1 else ("replicate", "shard")
+    options["mesh"] = init_device_mesh("cpu", mesh, mesh_dim_names=names)
+    if not arguments.one_group:
+        for block in model.model.layers:
+            fully_shard(block, **options)
+    return fully_shard(model, **options)
+
+
+def parse():
     parser = argparse.ArgumentParser()
     for name in ("--config", "--tokens", "--output"):
         parser.add_argument(name, required=True)
-    arguments = parser.parse_args()
+    parser.add_argument("--ddp", action="store_true")
+    parser.add_argument("--keep-gathered", action="store_true", help="reshard_after_forward=False")
+    parser.add_argument("--reshard-over", type=int, default=0, help="reshard_after_forward=N")
+    parser.add_argument("--replicate", type=int, default=1, help="copies, HSDP")
+    parser.add_argument("--one-group", action="store_true", help="fully_shard of the whole model alone")
+    parser.add_argument("--offload", action="store_true", help="CPUOffloadPolicy")
+    parser.add_argument("--bf16", action="store_true", help="param_dtype bfloat16, reduce_dtype float32")
+    parser.add_argument("--checkpointing", choices=["full", "selective", "every_n"], help="every_n: every second block")
+    parser.add_argument("--offload-activations", action="store_true", help="save_on_cpu")
+    return parser.parse_args()
 
+
+def main():
+    arguments = parse()
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     rank, world = dist.get_rank(), dist.get_world_size()
-    model = build(arguments.config)
+    model = build(arguments)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, betas=(0.9, 0.95), weight_decay=0.1)
+    waiting = torch.autograd.graph.save_on_cpu if arguments.offload_activations else contextlib.nullcontext
     data = load_file(arguments.tokens)
     steps = zip(data["train.input_ids"].long(), data["train.labels"].long())
 
@@ -40,7 +90,8 @@ def main():
         for step, (ids, labels) in enumerate(steps, 1):
             # transformers' loss averages over this rank's tokens; the rows have equally many, so the mean over ranks
             # that FSDP2 takes of the gradients is the mean over all tokens.
-            loss = model(input_ids=ids[rank::world], labels=labels[rank::world], use_cache=False).loss
+            with waiting():
+                loss = model(input_ids=ids[rank::world], labels=labels[rank::world], use_cache=False).loss
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()

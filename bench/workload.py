@@ -86,12 +86,12 @@ SHAPES = {
 }
 
 
-def prepare(shape, folder, steps):
+def prepare(shape, folder, steps, ranks=RANKS):
     """config.json and a safetensors file of random tokens, [steps, rows of all ranks, tokens]: (config, tokens)."""
     folder.mkdir(parents=True, exist_ok=True)
-    config, tokens = folder / "config.json", folder / f"tokens-{steps}.safetensors"
+    config, tokens = folder / "config.json", folder / f"tokens-{steps}-{ranks}.safetensors"
     config.write_text(json.dumps(shape.config(), indent=2))
-    dims = [steps, shape.rows * RANKS, shape.tokens]
+    dims = [steps, shape.rows * ranks, shape.tokens]
     count = dims[0] * dims[1] * dims[2]
     ids = struct.pack(f"<{count}i", *random.Random(1).choices(range(shape.vocab), k=count))
     names = ("train.input_ids", "train.labels")  # labels are not shifted: the model does that
@@ -110,7 +110,7 @@ class Run:
     losses: list
 
 
-def measure(command, record, shape, log):
+def measure(command, record, shape, log, ranks=RANKS):
     """Runs `command`, which leaves a JSON line a step in `record`."""
     record.unlink(missing_ok=True)
     start = time.time()
@@ -124,7 +124,7 @@ def measure(command, record, shape, log):
     lines = [json.loads(line) for line in record.read_text().splitlines()]
     times = [line["time"] for line in lines]
     seconds = [after - before for before, after in zip(times[1:], times[2:])]  # the first two steps warm up
-    return Run(tokens_per_second=shape.rows * RANKS * shape.tokens / statistics.median(seconds),
+    return Run(tokens_per_second=shape.rows * ranks * shape.tokens / statistics.median(seconds),
                first_step=times[0] - start, peak_bytes=usage.ru_maxrss * 1024, losses=[line["loss"] for line in lines])
 
 
@@ -132,6 +132,11 @@ def trainyard_command(binary, config, tokens, folder, steps, ranks=RANKS, extra=
     return [binary, "launch", "--nproc-per-node", str(ranks), "train", "--model.config", config,
             "--data.tokens", tokens, "--training.steps", str(steps), "--optimizer.decay", "constant",
             "--checkpoint.enabled", "false", "--metrics.dir", folder / "ours", *extra]
+
+
+def pytorch_command(config, tokens, folder, ranks=RANKS, extra=()):
+    return [PYTORCH / "bin/torchrun", "--standalone", "--nproc-per-node", str(ranks), ROOT / "bench/pytorch_fsdp2.py",
+            "--config", config, "--tokens", tokens, "--output", folder / "theirs.jsonl", *extra]
 
 
 def matrix_peak(bench):
