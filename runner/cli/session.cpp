@@ -18,6 +18,7 @@
 #include "rendezvous/memory_store.h"
 #include "rendezvous/place.h"
 #include "rendezvous/stop.h"
+#include "train/flight_recorder.h"
 
 namespace trainyard::cli {
 namespace {
@@ -107,14 +108,20 @@ comm::Settings comm_settings(const config::Comm& comm, const rendezvous::Members
   return settings;
 }
 
-[[noreturn]] void throw_with_silent_ranks(const PeerError& error, const rendezvous::Membership& membership) {
-  const std::string silent = membership.describe_silent();
-  throw PeerError(silent.empty() ? error.what() : fmt::format("{}; {}", error.what(), silent));
+[[noreturn]] void throw_with_silent_ranks(const PeerError& error, const rendezvous::Membership& membership,
+                                          const std::optional<train::FlightRecorder>& recorder) {
+  std::string text = error.what();
+  if (const std::string silent = membership.describe_silent(); !silent.empty()) text += "; " + silent;
+  if (const auto file = recorder ? recorder->write(text) : ""; !file.empty())
+    text += fmt::format("; its last collectives are in {}", file.string());
+  throw PeerError(text);
 }
 
 void run_as_rank(const rendezvous::Place& place, const SessionSettings& settings, const Body& body) {
   const rendezvous::SignalWatch signals;
   const auto start = std::chrono::steady_clock::now();
+  std::optional<train::FlightRecorder> recorder;
+  if (!settings.flight_folder.empty()) recorder.emplace(settings.flight_folder, place.rank, place.world);
   if (place.world == 1) return run_alone(place, settings.comm, signals, body);
   std::shared_ptr<comm::MpiRuntime> mpi;
   if (is_over_mpi(place, settings.comm)) mpi = comm::MpiRuntime::start();
@@ -123,6 +130,7 @@ void run_as_rank(const rendezvous::Place& place, const SessionSettings& settings
   rendezvous::Membership membership = rendezvous::join(place, join);
   try {
     const auto communicator = comm::connect(comm_settings(settings.comm, membership, mpi));
+    if (recorder) recorder->attach(communicator->flight_record());
     body({.comm = *communicator,
           .store = membership.store(),
           .local_world = place.local_world,
@@ -137,7 +145,7 @@ void run_as_rank(const rendezvous::Place& place, const SessionSettings& settings
           .asked_to_stop = [&] { return signals.is_requested(); }});
     communicator->close(std::chrono::steady_clock::now() + kFarewell);
   } catch (const PeerError& error) {
-    throw_with_silent_ranks(error, membership);
+    throw_with_silent_ranks(error, membership, recorder);
   } catch (const TerminatedError&) {
     membership.leave(kFarewell);  // an orderly end too
     throw;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <string>
 
@@ -13,8 +14,9 @@ namespace trainyard::cli {
 struct SessionSettings {
   config::Comm comm;
   std::chrono::milliseconds rendezvous_timeout = config::Rendezvous{}.timeout;
-  std::string config_hash;  ///< must be the same on all ranks
-  std::string config_text;  ///< what it says, a line a setting: for the message when it is not
+  std::string config_hash;              ///< must be the same on all ranks
+  std::filesystem::path flight_folder;  ///< where a rank leaves what it was doing when it is lost; "": nowhere
+  std::string config_text;              ///< what it says, a line a setting: for the message when it is not
 };
 
 /// What the environment makes of this process (docs/launching.md): as a rank it joins its world, calls `body` there and

@@ -86,6 +86,9 @@ void run_profiled(const config::Loaded& loaded, const train::World& world, const
     if (world.verbose) log.emplace(world.comm);
     return train::run(loaded, world);
   }
+  if (loaded.config.metrics.profile_interval > 0)
+    throw InputError(fmt::format("{} and --profile are both given; keep one: --profile traces every step",
+                                 loaded.subject("metrics.profile_interval")));
   metrics::Trace trace(world.comm.rank());
   const metrics::AttachTrace attach(&trace, "compute");
   const train::TraceCollectives collectives(world.comm, trace);
@@ -110,6 +113,7 @@ int run_train(const Arguments& arguments) {
   const SessionSettings session{.comm = loaded.config.comm,
                                 .rendezvous_timeout = loaded.config.rendezvous.timeout,
                                 .config_hash = config::hash(loaded.config),
+                                .flight_folder = loaded.config.metrics.dir,
                                 .config_text = config::shared_text(loaded.config)};
   return run_in_world(with_name("train", arguments), session, [&](const train::World& world) {
     if (own.inspect) return train::inspect(loaded, world);

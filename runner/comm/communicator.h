@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "comm/flight_record.h"
 #include "tensor/tensor.h"
 
 namespace trainyard::comm {
@@ -23,13 +24,14 @@ class Work {
   Work() = default;  ///< done already
   explicit Work(std::shared_ptr<State> state) : state_(std::move(state)) {}
   /// Returns when the collective is done. Throws PeerError, naming the ranks that did not come within timeout().
-  void wait() const {
-    if (state_) state_->wait();
-  }
+  void wait() const;
 
  private:
   std::shared_ptr<State> state_;
 };
+
+/// How long the calling thread has been in Work::wait() in all: what collectives took that nothing hid.
+std::chrono::nanoseconds waited_by_this_thread();
 
 /// One collective, for traces and tests. Times are of the steady clock.
 struct CollectiveRecord {
@@ -38,6 +40,7 @@ struct CollectiveRecord {
   size_t bytes = 0;   ///< of the whole (world * shard) side
   std::chrono::steady_clock::time_point issued, begun, ended;
 };
+using CollectiveObserver = std::function<void(const CollectiveRecord&)>;
 
 /// The ranks of one mesh dimension, and their collectives on tensors.
 ///
@@ -79,9 +82,12 @@ class Communicator {
   /// Orderly end: waits for what was issued, at most to the deadline. Afterwards only the destructor may be called.
   virtual void close(std::chrono::steady_clock::time_point deadline) = 0;
 
-  /// Called on the communicator's thread after each collective; null stops it. Set while nothing is in flight. What is
-  /// split() off afterwards has the same observer, called on a thread of its own.
-  virtual void on_collective(std::function<void(const CollectiveRecord&)> observer) = 0;
+  /// Called after each collective of this communicator and of those that were split off it, on the thread that ran it;
+  /// null stops it. Returns the one before. Set while nothing is in flight.
+  virtual CollectiveObserver on_collective(CollectiveObserver observer) = 0;
+
+  /// The last collectives of this rank; communicators that were split off share it.
+  [[nodiscard]] virtual std::shared_ptr<const FlightRecord> flight_record() const = 0;
 };
 
 }  // namespace trainyard::comm

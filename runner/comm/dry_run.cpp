@@ -54,7 +54,8 @@ class DryCommunicator final : public Communicator {
   [[nodiscard]] std::string transport() const override { return "nobody: a dry run"; }
   [[nodiscard]] std::chrono::milliseconds timeout() const override { return std::chrono::minutes(1); }
   void close(std::chrono::steady_clock::time_point) override {}
-  void on_collective(std::function<void(const CollectiveRecord&)>) override {}
+  CollectiveObserver on_collective(CollectiveObserver) override { return nullptr; }
+  [[nodiscard]] std::shared_ptr<const FlightRecord> flight_record() const override { return nullptr; }
 
  private:
   Work issue(const char* name, size_t bytes, std::string label) {

@@ -23,12 +23,13 @@ std::span<std::byte> bytes_of(Tensor& tensor) {
 }  // namespace
 
 QueuedCommunicator::QueuedCommunicator(std::unique_ptr<Backend> backend, std::chrono::milliseconds timeout,
-                                       std::string name)
+                                       std::string name, std::shared_ptr<Seen> seen)
     : backend_(std::move(backend)),
       rank_(backend_->rank()),
       world_(backend_->world()),
       timeout_(timeout),
-      name_(std::move(name)) {
+      name_(std::move(name)),
+      seen_(std::move(seen)) {
   if (world_ > 1) queue_.emplace();
 }
 
@@ -44,11 +45,14 @@ Call QueuedCommunicator::call(const char* name, std::string label) const {
 Work QueuedCommunicator::issue(const char* name, std::string label, size_t bytes, Run run) {
   if (closed_) throw std::logic_error(fmt::format("{} on a closed communicator", name));
   const auto issued = Clock::now();
-  auto job = [this, name, label = std::move(label), bytes, run = std::move(run), issued] {
+  const uint64_t number = seen_->record.issued(name, label, name_, bytes);
+  auto job = [this, name, label = std::move(label), bytes, run = std::move(run), issued, number] {
     const auto begun = Clock::now();
+    seen_->record.begun(number);
     run(call(name, label));
-    if (observer_)
-      observer_(
+    seen_->record.ended(number);
+    if (seen_->observer)
+      seen_->observer(
           {.name = name, .label = label, .bytes = bytes, .issued = issued, .begun = begun, .ended = Clock::now()});
   };
   if (queue_) return queue_->submit(std::move(job));
@@ -116,9 +120,7 @@ std::unique_ptr<Communicator> QueuedCommunicator::split(int color, std::string n
   const std::vector<int> members = members_of(color, name);
   std::unique_ptr<Backend> part;
   issue("split", name, 0, [&](const Call& call) { part = backend_->split(call, members, name); }).wait();
-  auto made = std::make_unique<QueuedCommunicator>(std::move(part), timeout_, std::move(name));
-  made->observer_ = observer_;
-  return made;
+  return std::make_unique<QueuedCommunicator>(std::move(part), timeout_, std::move(name), seen_);
 }
 
 void QueuedCommunicator::close(Clock::time_point deadline) {

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "comm/backend.h"
 #include "comm/communicator.h"
@@ -10,12 +11,19 @@
 
 namespace trainyard::comm {
 
+/// What looks on at the collectives of a communicator and of those split off it.
+struct Seen {
+  FlightRecord record;
+  CollectiveObserver observer;
+};
+
 /// The Communicator of every host backend: checks the tensors, queues the collective, records it. In a world of one it
 /// has no thread and runs everything at once.
 class QueuedCommunicator final : public Communicator {
  public:
   /// `name` marks it in messages; empty for the world.
-  QueuedCommunicator(std::unique_ptr<Backend> backend, std::chrono::milliseconds timeout, std::string name = {});
+  QueuedCommunicator(std::unique_ptr<Backend> backend, std::chrono::milliseconds timeout, std::string name = {},
+                     std::shared_ptr<Seen> seen = std::make_shared<Seen>());
   ~QueuedCommunicator() override;
 
   [[nodiscard]] int rank() const override { return rank_; }
@@ -30,9 +38,10 @@ class QueuedCommunicator final : public Communicator {
   [[nodiscard]] std::string transport() const override { return backend_->transport(); }
   [[nodiscard]] std::chrono::milliseconds timeout() const override { return timeout_; }
   void close(std::chrono::steady_clock::time_point deadline) override;
-  void on_collective(std::function<void(const CollectiveRecord&)> observer) override {
-    observer_ = std::move(observer);
+  CollectiveObserver on_collective(CollectiveObserver observer) override {
+    return std::exchange(seen_->observer, std::move(observer));
   }
+  [[nodiscard]] std::shared_ptr<const FlightRecord> flight_record() const override { return {seen_, &seen_->record}; }
 
  private:
   using Run = std::function<void(const Call&)>;
@@ -44,8 +53,8 @@ class QueuedCommunicator final : public Communicator {
   const int rank_, world_;
   const std::chrono::milliseconds timeout_;
   const std::string name_;
-  std::function<void(const CollectiveRecord&)> observer_;
   bool closed_ = false;
+  const std::shared_ptr<Seen> seen_;
   std::optional<JobQueue> queue_;  // none in a world of one; last: its thread uses all above
 };
 

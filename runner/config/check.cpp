@@ -70,6 +70,18 @@ void check_data(const Loaded& loaded) {
                     is(loaded, "data.path")));
 }
 
+void check_validation(const Loaded& loaded) {
+  const Validation& validation = loaded.config.validation;
+  const auto data = given(loaded, {"validation.path", "validation.tokens"});
+  if (data.empty() && validation.interval > 0)
+    throw InputError(fmt::format("{}, but no held-out data is given; set validation.path or validation.tokens",
+                                 is(loaded, "validation.interval")));
+  if (!data.empty()) check_one_of(loaded, {"validation.path", "validation.tokens"}, "");
+  if (!validation.path.empty() && loaded.config.data.tokenizer.empty())
+    throw InputError(fmt::format("{}, but no data.tokenizer is given; name that of the training data",
+                                 is(loaded, "validation.path")));
+}
+
 void check_parallel(const Loaded& loaded) {
   const Parallel& parallel = loaded.config.parallel;
   for (const char* const key : {"parallel.shard", "parallel.replicate"})
@@ -141,12 +153,20 @@ void check_checkpoint(const Loaded& loaded) {
         is(loaded, "checkpoint.keep"), checkpoint.interval, loaded.origin("checkpoint.interval")));
 }
 
-void check_line(const Loaded& loaded) {
+void check_line(const Loaded& loaded, const char* key) {
   try {
-    metrics::LineFormat{loaded.config.metrics.line};
+    metrics::LineFormat{std::get<std::string>(find_key(key)->get(loaded.config))};
   } catch (const InputError& error) {
-    throw InputError(fmt::format("{}: {}", loaded.subject("metrics.line"), error.what()));
+    throw InputError(fmt::format("{}: {}", loaded.subject(key), error.what()));
   }
+}
+
+void check_profile(const Loaded& loaded) {
+  const Metrics& metrics = loaded.config.metrics;
+  if (metrics.profile_interval > 0 && metrics.profile_steps > metrics.profile_interval)
+    throw InputError(fmt::format("{}, but metrics.profile_interval is {} ({}); use at most that",
+                                 is(loaded, "metrics.profile_steps"), metrics.profile_interval,
+                                 loaded.origin("metrics.profile_interval")));
 }
 
 }  // namespace
@@ -154,12 +174,15 @@ void check_line(const Loaded& loaded) {
 void check(const Loaded& loaded) {
   check_model(loaded);
   check_data(loaded);
+  check_validation(loaded);
   check_parallel(loaded);
   check_reshard(loaded);
   check_wrap(loaded);
   check_loading(loaded);
   check_checkpoint(loaded);
-  check_line(loaded);
+  check_line(loaded, "metrics.line");
+  check_line(loaded, "metrics.validation_line");
+  check_profile(loaded);
   check_offered(loaded, Devices::Checked);
 }
 

@@ -38,6 +38,15 @@ struct Data {
       cache_dir;  ///< of tokenised corpora; "" = beside the corpus, or the user's cache folder where that is read-only
 };
 
+/// Held-out data. Empty path and tokens: no validation.
+struct Validation {
+  int64_t interval = 0;    ///< steps; 0 = only at the end
+  std::string path;        ///< as data.path, or
+  std::string tokens;      ///< as data.tokens; one of the two
+  int64_t steps = 0;       ///< batches a validation; 0 = all the data holds
+  int64_t batch_size = 0;  ///< rows a rank; 0 = as training
+};
+
 struct Training {
   int64_t steps = 0;  ///< 0: as `epochs` says
   int64_t epochs = 1;
@@ -117,7 +126,13 @@ struct DeviceSection {
 struct Metrics {
   std::string dir = "metrics";
   int64_t interval = 10;
-  std::string line;  ///< a pattern of one's own; "" = the standard line
+  std::string line;              ///< a pattern of one's own; "" = the standard line
+  std::string validation_line;   ///< the same for the line of a validation
+  std::string tensorboard;       ///< folder of event files; "true" = <dir>/tensorboard, "" = none
+  int64_t port = 0;              ///< rank 0 serves Prometheus there; 0 = no
+  int64_t profile_interval = 0;  ///< steps; 0 = no traces
+  int64_t profile_steps = 1;     ///< that each trace holds
+  int64_t profile_keep = 4;      ///< newest traces of a rank
 };
 
 struct Sample {
@@ -130,6 +145,7 @@ struct Sample {
 struct Config {
   Model model;
   Data data;
+  Validation validation;
   Training training;
   Optimizer optimizer;
   Parallel parallel;

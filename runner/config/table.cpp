@@ -53,6 +53,19 @@ void add_data(std::vector<Key>& table) {
       .agreement = Agreement::PerRank;
 }
 
+void add_validation(std::vector<Key>& table) {
+  const SectionKeys<Validation> key{table, "validation", &Config::validation};
+  key("interval", &Validation::interval, between(0, kMany),
+      "Steps between validations; 0: only after the last step. Without path and tokens there are none.");
+  key("path", &Validation::path, kAny,
+      "Held-out text, read as data.path is: by the same tokenizer, field and sequence length, in its own order.");
+  key("tokens", &Validation::tokens, kAny,
+      "A safetensors file of held-out pre-tokenised batches in place of path: input_ids [rows, tokens], else each "
+      "batch of train.input_ids. batch_size is then not used.");
+  key("steps", &Validation::steps, between(0, kMany), "Batches of a validation, always the first; 0: all there are.");
+  key("batch_size", &Validation::batch_size, between(0, kRows), "Rows a rank and batch; 0: training.batch_size.");
+}
+
 void add_training(std::vector<Key>& table) {
   const SectionKeys<Training> key{table, "training", &Config::training};
   key("steps", &Training::steps, between(0, kMany), "Optimizer steps; 0: as epochs says.");
@@ -183,7 +196,25 @@ void add_people(std::vector<Key>& table) {
   metrics("interval", &Metrics::interval, between(1, kMany), "Steps between printed lines.");
   metrics("line", &Metrics::line, kAny,
           "Pattern of the printed line, such as `{step} {loss:.3f}`; empty: the standard line. Names: step, loss, "
-          "grad_norm, lr, tokens, tokens_per_second, samples_per_second, mfu, memory, memory_bytes, time.")
+          "grad_norm, lr, tokens, tokens_per_second, samples_per_second, mfu, memory, memory_bytes, time, "
+          "validation_loss, data_wait_ms, compute_ms, communication_wait_ms, optimizer_ms, checkpoint_ms, slow_rank.")
+      .agreement = Agreement::PerRank;
+  metrics("validation_line", &Metrics::validation_line, kAny,
+          "Pattern of the line after a validation, of the same names; empty: "
+          "`Batch {step} Validation loss: {validation_loss}`.")
+      .agreement = Agreement::PerRank;
+  metrics("tensorboard", &Metrics::tensorboard, kAny,
+          "Folder for TensorBoard's event file; `true`: <dir>/tensorboard; empty or `false`: none.")
+      .agreement = Agreement::PerRank;
+  metrics("port", &Metrics::port, between(0, 65535), "Rank 0 serves /metrics for Prometheus on this port; 0: no.")
+      .agreement = Agreement::PerRank;
+  metrics("profile_interval", &Metrics::profile_interval, between(0, kMany),
+          "A trace of each rank in <dir>/traces every so many steps; 0: none.")
+      .agreement = Agreement::PerRank;
+  metrics("profile_steps", &Metrics::profile_steps, between(1, 1000),
+          "Steps a trace holds: the last before it is written.")
+      .agreement = Agreement::PerRank;
+  metrics("profile_keep", &Metrics::profile_keep, between(1, kRows), "How many of a rank's newest traces are kept.")
       .agreement = Agreement::PerRank;
   const SectionKeys<Sample> sample{table, "sample", &Config::sample};
   sample("prompt", &Sample::prompt, kAny, "Text to continue before and after training; empty: no sample.");
@@ -198,6 +229,7 @@ std::vector<Key> make_table() {
   std::vector<Key> table;
   add_model(table);
   add_data(table);
+  add_validation(table);
   add_training(table);
   add_optimizer(table);
   add_parallel(table);
@@ -214,6 +246,7 @@ std::span<const SectionHelp> sections() {
   static const std::vector<SectionHelp> list{
       {"model", "Which model is trained."},
       {"data", "What it is trained on."},
+      {"validation", "The loss on data that is not trained on."},
       {"training", "How long, and in what portions."},
       {"optimizer", "AdamW and its learning rate: warm-up, a stable phase, decay."},
       {"parallel", "How the model is spread over the ranks."},

@@ -14,6 +14,9 @@ struct Place {
   int64_t world = 1;
 };
 
+/// What follows the last sequence of an epoch: the next one, or nothing, and then the last micro-batch is short.
+enum class Repeat { Forever, Never };
+
 struct PackingOptions {
   Place place;
   int64_t sequence_length = 512;
@@ -21,6 +24,7 @@ struct PackingOptions {
   int64_t accumulation_steps = 1;  ///< micro-batches a step
   uint64_t seed = 0;
   bool shuffle = true;  ///< else the order of the corpus
+  Repeat repeat = Repeat::Forever;
 };
 
 /// Cuts a corpus into windows of sequence_length + 1 ids that overlap by one, so that each id but the first is a target

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -24,7 +25,7 @@ class PackedLoader : public Loader {
   }
 
   Batch next() override {
-    const int64_t rows = options_.batch_size;
+    const int64_t rows = rows_left();
     Batch batch{Tensor::empty({rows, sequence_length()}, DType::Int32),
                 Tensor::empty({rows, sequence_length()}, DType::Int32),
                 {},
@@ -33,7 +34,7 @@ class PackedLoader : public Loader {
       batch.sequences.push_back(sequences_seen_ + row * options_.place.world + options_.place.rank);
       fill_row(batch.sequences.back(), row, batch);
     }
-    sequences_seen_ += rows * options_.place.world;
+    sequences_seen_ += options_.batch_size * options_.place.world;
     return batch;
   }
 
@@ -57,6 +58,14 @@ class PackedLoader : public Loader {
   [[nodiscard]] int64_t sequence_length() const override { return options_.sequence_length; }
 
  private:
+  /// Of this rank, in the next micro-batch.
+  [[nodiscard]] int64_t rows_left() const {
+    const auto [rank, world] = options_.place;
+    if (options_.repeat == Repeat::Forever) return options_.batch_size;
+    const int64_t left = windows_ - sequences_seen_ - rank;
+    return std::clamp((left + world - 1) / world, int64_t{0}, options_.batch_size);
+  }
+
   /// What the order of sequences follows from.
   [[nodiscard]] json order() const {
     return {{"corpus", tokens_.fingerprint()},

@@ -15,6 +15,7 @@ namespace trainyard::metrics {
 const std::string_view kStandardLine =
     "step: {step}  loss: {loss}  grad_norm: {grad_norm}  lr: {lr}  tokens/s: {tokens_per_second}  mfu: {mfu}  memory: "
     "{memory}";
+const std::string_view kValidationLine = "Batch {step} Validation loss: {validation_loss}";
 
 namespace {
 using Number = std::variant<std::monostate, int64_t, double>;
@@ -53,8 +54,22 @@ const Field kFields[] = {
      [](const StepRecord& r) { return fmt::format("{:.2f}GiB", in_gib(r)); }},
     {"memory_bytes", [](const StepRecord& r) { return Number(static_cast<int64_t>(r.memory_bytes)); },
      [](const StepRecord& r) { return fmt::format("{}", r.memory_bytes); }},
+    {"data_wait_ms", [](const StepRecord& r) { return Number(r.data_wait_ms); },
+     [](const StepRecord& r) { return fmt::format("{:.1f}", r.data_wait_ms); }},
+    {"compute_ms", [](const StepRecord& r) { return Number(r.compute_ms); },
+     [](const StepRecord& r) { return fmt::format("{:.1f}", r.compute_ms); }},
+    {"communication_wait_ms", [](const StepRecord& r) { return Number(r.communication_wait_ms); },
+     [](const StepRecord& r) { return fmt::format("{:.1f}", r.communication_wait_ms); }},
+    {"optimizer_ms", [](const StepRecord& r) { return Number(r.optimizer_ms); },
+     [](const StepRecord& r) { return fmt::format("{:.1f}", r.optimizer_ms); }},
+    {"checkpoint_ms", [](const StepRecord& r) { return Number(r.checkpoint_ms); },
+     [](const StepRecord& r) { return fmt::format("{:.1f}", r.checkpoint_ms); }},
+    {"slow_rank", [](const StepRecord& r) { return r.slow_rank ? Number(int64_t{*r.slow_rank}) : Number(); },
+     [](const StepRecord& r) { return r.slow_rank ? fmt::format("{}", *r.slow_rank) : "none"; }},
     {"time", [](const StepRecord& r) { return Number(r.time); },
      [](const StepRecord& r) { return fmt::format("{:.3f}", r.time); }},
+    {"validation_loss", [](const StepRecord& r) { return r.validation_loss ? Number(*r.validation_loss) : Number(); },
+     [](const StepRecord& r) { return r.validation_loss ? fmt::format("{:.5f}", *r.validation_loss) : "n/a"; }},
 };
 
 const Field& find_field(std::string_view name) {
@@ -118,10 +133,11 @@ LineFormat::Part LineFormat::field(std::string_view inside) {
   const Field& known = find_field(name);
   if (colon == std::string_view::npos) return {name, {}, true};
   const std::string spec = fmt::format("{{{}}}", inside.substr(colon));
-  const StepRecord with_mfu{.mfu = 0.5};  // a record without one would not try the specification
+  const StepRecord with_all{
+      .mfu = 0.5, .slow_rank = 0, .validation_loss = 0.5};  // what is absent would not try the specification
   try {
     if (!is_modest(inside.substr(colon))) throw fmt::format_error("too wide, or a brace inside");
-    static_cast<void>(by_spec(spec, known.value(with_mfu)));
+    static_cast<void>(by_spec(spec, known.value(with_all)));
   } catch (const fmt::format_error& error) {
     throw InputError(
         fmt::format("{{{}}} cannot be formatted: {}; write it like {{{}:.3f}}", inside, error.what(), name));

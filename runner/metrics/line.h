@@ -11,10 +11,13 @@ namespace trainyard::metrics {
 /// The pattern of the line that is printed every metrics.interval steps:
 /// step: 10  loss: 8.12345  grad_norm: 1.2345  lr: 3.0e-04  tokens/s: 1,234  mfu: 12.3%  memory: 0.52GiB
 extern const std::string_view kStandardLine;
+/// Of the line after a validation: Batch 100 Validation loss: 5.12345
+extern const std::string_view kValidationLine;
 
 /// A pattern of the printed line, understood once and used every interval. `{loss}` is written as in the standard line,
 /// `{loss:.3f}` by the format specification of fmt; `{{` and `}}` are braces. Names: the keys of metrics.jsonl, and
-/// `memory`, which is memory_bytes in GiB. `{mfu:.2f}` is the fraction, `{mfu}` a percentage; both n/a without a peak.
+/// `memory`, which is memory_bytes in GiB. `{mfu:.2f}` is the fraction, `{mfu}` a percentage; both n/a without a peak,
+/// as `{validation_loss}` is in a step without a validation.
 class LineFormat {
  public:
   /// An empty pattern stands for the standard one. Throws InputError for an unknown name (and names the nearest), a

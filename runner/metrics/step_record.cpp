@@ -3,9 +3,10 @@
 #include <nlohmann/json.hpp>
 
 namespace trainyard::metrics {
+namespace {
 
-std::string to_json_line(const StepRecord& record) {
-  const nlohmann::ordered_json line{
+nlohmann::ordered_json to_json(const StepRecord& record) {
+  nlohmann::ordered_json line{
       {"step", record.step},
       {"loss", record.loss},
       {"grad_norm", record.grad_norm},
@@ -15,9 +16,30 @@ std::string to_json_line(const StepRecord& record) {
       {"samples_per_second", record.samples_per_second},
       {"mfu", record.mfu ? nlohmann::ordered_json(*record.mfu) : nlohmann::ordered_json()},
       {"memory_bytes", record.memory_bytes},
+      {"data_wait_ms", record.data_wait_ms},
+      {"compute_ms", record.compute_ms},
+      {"communication_wait_ms", record.communication_wait_ms},
+      {"optimizer_ms", record.optimizer_ms},
+      {"checkpoint_ms", record.checkpoint_ms},
       {"time", record.time},
   };
-  return line.dump();
+  if (record.slow_rank) line["slow_rank"] = *record.slow_rank;
+  if (record.validation_loss) line["validation_loss"] = *record.validation_loss;
+  return line;
+}
+
+}  // namespace
+
+std::string to_json_line(const StepRecord& record) {
+  return to_json(record).dump();
+}
+
+std::vector<std::pair<std::string, double>> scalars_of(const StepRecord& record) {
+  std::vector<std::pair<std::string, double>> scalars;
+  const nlohmann::ordered_json line = to_json(record);
+  for (const auto& [name, value] : line.items())
+    if (name != "step" && name != "time" && value.is_number()) scalars.emplace_back(name, value.get<double>());
+  return scalars;
 }
 
 std::optional<int64_t> step_of_json_line(std::string_view line) {

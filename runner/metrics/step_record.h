@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace trainyard::metrics {
 
@@ -18,12 +20,23 @@ struct StepRecord {
   double samples_per_second = 0;  ///< rows of the batch
   std::optional<double> mfu;      ///< fraction of the peak; none where no peak is known
   uint64_t memory_bytes = 0;      ///< the largest of any rank
-  double time = 0;                ///< seconds since 1970, at the end of the step
+  double data_wait_ms = 0;        ///< parts of the step's time: train/step_times.h
+  double compute_ms = 0;
+  double communication_wait_ms = 0;
+  double optimizer_ms = 0;
+  double checkpoint_ms = 0;
+  std::optional<int> slow_rank;           ///< the one that the others wait for, where one stands out
+  std::optional<double> validation_loss;  ///< after this step, where one was due
+  double time = 0;                        ///< seconds since 1970, at the end of the step
 };
 
 /// One line of metrics.jsonl without its line feed: a JSON object with the fields above as keys, in this order, numbers
-/// with all the digits that bring back the same double. mfu is null where there is none.
+/// with all the digits that bring back the same double. mfu is null where there is none; slow_rank and validation_loss
+/// are left out.
 std::string to_json_line(const StepRecord& record);
+
+/// The numbers of such a line but step and time, those that are there, by name.
+std::vector<std::pair<std::string, double>> scalars_of(const StepRecord& record);
 
 /// The step of such a line; none where `line` is not a whole one.
 std::optional<int64_t> step_of_json_line(std::string_view line);

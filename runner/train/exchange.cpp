@@ -31,4 +31,10 @@ double Answers::min(size_t index) const {
   return least;
 }
 
+std::vector<double> Answers::column(size_t index) const {
+  std::vector<double> column;
+  for (size_t at = index; at < values_.size(); at += count_) column.push_back(values_[at]);
+  return column;
+}
+
 }  // namespace trainyard::train

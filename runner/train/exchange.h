@@ -17,6 +17,8 @@ class Answers {
   [[nodiscard]] double sum(size_t index) const;
   [[nodiscard]] double max(size_t index) const;
   [[nodiscard]] double min(size_t index) const;
+  /// What every rank gave there, by rank.
+  [[nodiscard]] std::vector<double> column(size_t index) const;
 
  private:
   size_t count_;

@@ -1,5 +1,9 @@
 #include "train/report.h"
 
+#include <spdlog/spdlog.h>
+
+#include <filesystem>
+
 #include "metrics/mfu.h"
 
 namespace trainyard::train {
@@ -9,17 +13,29 @@ double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+std::optional<std::filesystem::path> tensorboard_folder(const config::Metrics& settings) {
+  if (settings.tensorboard.empty() || settings.tensorboard == "false") return std::nullopt;
+  if (settings.tensorboard == "true") return std::filesystem::path(settings.dir) / "tensorboard";
+  return settings.tensorboard;
+}
+
 }  // namespace
 
 Report::Report(const config::Metrics& settings, Workload workload, const Progress& resumed, const World& world)
     : settings_(settings),
       workload_(workload),
       line_(settings.line),
+      validation_line_(settings.validation_line.empty() ? metrics::kValidationLine : settings.validation_line),
       file_(settings.dir, resumed.step),
       display_(stdout, metrics::ProgressDisplay::mode_of(stdout)),
       meter_(std::chrono::steady_clock::now()) {
-  if (!world.progress) return;
   const int64_t checkpoint = resumed.step > 0 ? resumed.step : -1;
+  if (const auto folder = tensorboard_folder(settings)) tensorboard_.emplace(*folder, resumed.step);
+  if (settings.port > 0) {
+    endpoint_.emplace(settings.port, world.comm.world(), workload.total_steps);
+    endpoint_->checkpoint(checkpoint);
+  }
+  if (!world.progress) return;
   poster_.emplace(
       *world.progress,
       metrics::JobProgress{.step = resumed.step, .total_steps = workload.total_steps, .checkpoint_step = checkpoint},
@@ -39,8 +55,18 @@ void Report::step(const StepResult& result, int64_t tokens_so_far) {
       .samples_per_second = rates.samples_per_second,
       .mfu = metrics::mfu(workload_.flops_per_row, rates.samples_per_second, workload_.peak_flops),
       .memory_bytes = result.memory_bytes,
+      .data_wait_ms = result.times.data_wait,
+      .compute_ms = result.times.compute,
+      .communication_wait_ms = result.times.communication,
+      .optimizer_ms = result.times.optimizer,
+      .checkpoint_ms = result.times.checkpoint,
+      .slow_rank = result.slow ? std::optional(result.slow->rank) : std::nullopt,
+      .validation_loss = result.validation_loss,
       .time = seconds_since_1970()};
   file_.append(record);
+  if (tensorboard_) tensorboard_->append(record);
+  if (endpoint_) endpoint_->step(record);
+  slow_.step(result.slow);
   if (poster_) poster_->step(result.step, result.loss, rates.tokens_per_second);
 
   const bool is_last = result.step == workload_.total_steps;
@@ -50,7 +76,12 @@ void Report::step(const StepResult& result, int64_t tokens_so_far) {
     record.samples_per_second = mean.samples_per_second;
     record.mfu = metrics::mfu(workload_.flops_per_row, mean.samples_per_second, workload_.peak_flops);
     display_.line(line_.format(record));
+    if (const std::string news = slow_.at_line(); !news.empty()) {
+      display_.clear();
+      spdlog::warn(news);
+    }
   }
+  if (result.validation_loss) display_.line(validation_line_.format(record));
   display_.update({result.step, workload_.total_steps, result.loss, rates.tokens_per_second,
                    meter_.remaining(workload_.total_steps - result.step)},
                   now);
@@ -59,6 +90,7 @@ void Report::step(const StepResult& result, int64_t tokens_so_far) {
 
 void Report::saved(int64_t step) {
   if (poster_) poster_->checkpoint(step);
+  if (endpoint_) endpoint_->checkpoint(step);
 }
 
 }  // namespace trainyard::train

@@ -10,6 +10,8 @@
 #include "metrics/metrics_file.h"
 #include "metrics/progress.h"
 #include "metrics/progress_post.h"
+#include "metrics/prometheus_endpoint.h"
+#include "metrics/tensorboard.h"
 #include "metrics/throughput.h"
 #include "train/trainer.h"
 #include "train/world.h"
@@ -24,8 +26,8 @@ struct Workload {
   std::optional<double> peak_flops;  ///< of all ranks together; none: MFU is not given
 };
 
-/// Tells people, files and the operator how training goes: the line, the bar, metrics.jsonl, the job's progress. For
-/// rank 0 alone.
+/// Tells people, files and the operator how training goes: the line, the bar, metrics.jsonl,
+/// TensorBoard, Prometheus, the job's progress. For rank 0 alone.
 class Report {
  public:
   /// Lines of metrics.jsonl after `resumed_step` are cut off. Throws InputError where the folder cannot be written.
@@ -36,7 +38,7 @@ class Report {
   void saved(int64_t step);
   /// A line that stays, between those of the steps.
   void say(const std::string& line) { display_.line(line); }
-  /// Time that was no training: a checkpoint.
+  /// Time that was no training: a checkpoint, a validation.
   void exclude(std::chrono::steady_clock::duration spent) { meter_.exclude(spent); }
   /// Takes the bar away while others write, or at the end.
   void pause() { display_.clear(); }
@@ -44,11 +46,14 @@ class Report {
  private:
   config::Metrics settings_;
   Workload workload_;
-  metrics::LineFormat line_;
+  metrics::LineFormat line_, validation_line_;
   metrics::MetricsFile file_;
   metrics::ProgressDisplay display_;
   metrics::ThroughputMeter meter_;
+  std::optional<metrics::TensorBoard> tensorboard_;
+  std::optional<metrics::PrometheusEndpoint> endpoint_;
   std::optional<metrics::ProgressPoster> poster_;
+  SlowRankNews slow_;
 };
 
 }  // namespace trainyard::train

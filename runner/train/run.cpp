@@ -25,9 +25,11 @@
 #include "train/inspect.h"
 #include "train/mesh_size.h"
 #include "train/plan.h"
+#include "train/profiler.h"
 #include "train/report.h"
 #include "train/setup.h"
 #include "train/snapshot.h"
+#include "train/validation.h"
 
 namespace trainyard::train {
 namespace {
@@ -48,6 +50,7 @@ class Run {
   void resume_or_fill();
   void fill_fresh();
   Outcome train();
+  std::optional<double> validate(int64_t step);
   void save();
   [[nodiscard]] checkpoint::Snapshot snapshot();
   [[nodiscard]] std::string saved() const;
@@ -67,6 +70,7 @@ class Run {
   models::ModelConfig model_config_;
   std::unique_ptr<tokenizer::Tokenizer> tokenizer_;
   std::unique_ptr<data::Loader> loader_;
+  std::optional<Validation> validation_;
   int64_t total_steps_;
   ShardedModel sharded_;
   optim::AdamW optimizer_;
@@ -77,6 +81,7 @@ class Run {
   size_t predicted_bytes_ = 0;  ///< and this: of tensors, at the peak of a step
   std::optional<Report> report_;
   std::optional<Checkpoints> checkpoints_;
+  std::optional<Profiler> profiler_;
 };
 
 /// model_config_of and others read files that every rank sees alike, so they fail on every rank alike.
@@ -94,6 +99,15 @@ Run::Run(const config::Loaded& loaded, const World& world, MeshSize mesh)
       description_{models::to_hugging_face(model_config_), config_.data.tokenizer, tokenizer_files_of(config_.data),
                    config::print_config(loaded)} {
   set_recompute(*sharded_.model, config_.activation_checkpointing);
+  if (auto held_out =
+          validation_loader_of(config_, tokenizer_.get(), model_config_, world.comm.rank(), world.comm.world()))
+    validation_.emplace(std::move(held_out), config_.validation.steps);
+  if (const config::Metrics& metrics = config_.metrics; metrics.profile_interval > 0)
+    profiler_.emplace(Profiler::Options{.folder = fs::path(metrics.dir) / "traces",
+                                        .interval = metrics.profile_interval,
+                                        .steps = metrics.profile_steps,
+                                        .keep = metrics.profile_keep},
+                      world.comm);
   if (config_.checkpoint.enabled)
     checkpoints_.emplace(config_.checkpoint, world, [this](const checkpoint::SaveResult& result) {
       if (report_ && result.saved) report_->saved(result.step);
@@ -216,16 +230,19 @@ Outcome Run::train() {
        .schedule = optim::schedule_of(config_.optimizer, total_steps_),
        .dropout_seed = config_.training.seed},
       {.asked_to_stop = world_.asked_to_stop,
+       .validate = [this](int64_t step) { return validate(step); },
        .on_step =
            [this](const StepResult& result) {
              if (report_) report_->step(result, progress_.tokens);
              if (checkpoints_) checkpoints_->poll();
+             if (profiler_) profiler_->steps_done(result.step);
            },
        .is_checkpoint_due =
            [this](int64_t step) { return config_.checkpoint.interval > 0 && step % config_.checkpoint.interval == 0; },
        .save = [this](const Progress&) { save(); }});
   if (checkpoints_) checkpoints_->prepare(snapshot());
   ledger_->restart_peak();
+  if (profiler_) profiler_->steps_done(progress_.step);
   try {
     const Outcome outcome = trainer.run(progress_);
     say_memory();
@@ -238,6 +255,16 @@ Outcome Run::train() {
     if (checkpoints_) checkpoints_->finish();  // of a step that was good
     throw;
   }
+}
+
+std::optional<double> Run::validate(int64_t step) {
+  const int64_t interval = config_.validation.interval;
+  const bool is_due = step == total_steps_ || (interval > 0 && step % interval == 0);
+  if (!validation_ || !is_due) return std::nullopt;
+  const auto start = steady_clock::now();
+  const double loss = validation_->loss(world_.comm, *sharded_.model, *sharded_.engine);
+  if (report_) report_->exclude(steady_clock::now() - start);
+  return loss;
 }
 
 void Run::save() {

@@ -171,6 +171,26 @@ std::unique_ptr<data::Loader> loader_of(const config::Config& config, const toke
                                                  .shuffle = config.data.shuffle});
 }
 
+std::unique_ptr<data::Loader> validation_loader_of(const config::Config& config, const tokenizer::Tokenizer* tokenizer,
+                                                   const models::ModelConfig& model, int rank, int world) {
+  const config::Validation& validation = config.validation;
+  const data::Place place{rank, world};
+  if (!validation.tokens.empty())
+    return data::token_batches(validation.tokens,
+                               {.place = place, .prefer = data::Prefer::SingleBatch, .vocab_size = model.vocab_size});
+  if (validation.path.empty()) return nullptr;
+  config::Data held_out = config.data;
+  held_out.path = validation.path;
+  data::TokenArray corpus = corpus_of(held_out, *tokenizer);
+  data::check_ids(corpus, model.vocab_size);
+  const int64_t rows = validation.batch_size > 0 ? validation.batch_size : config.training.batch_size;
+  return data::packed_loader(std::move(corpus), {.place = place,
+                                                 .sequence_length = config.training.sequence_length,
+                                                 .batch_size = rows,
+                                                 .shuffle = false,
+                                                 .repeat = data::Repeat::Never});
+}
+
 int64_t total_steps_of(const config::Training& training, const data::Loader& loader) {
   const auto available = loader.steps_available();
   if (training.steps == 0) {

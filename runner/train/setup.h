@@ -47,6 +47,10 @@ std::vector<std::string> tokenizer_files_of(const config::Data& data);
 std::unique_ptr<data::Loader> loader_of(const config::Config& config, const tokenizer::Tokenizer* tokenizer,
                                         const models::ModelConfig& model, int rank, int world);
 
+/// This rank's loader of the held-out data: one pass in the order of the data. Null where none is given.
+std::unique_ptr<data::Loader> validation_loader_of(const config::Config& config, const tokenizer::Tokenizer* tokenizer,
+                                                   const models::ModelConfig& model, int rank, int world);
+
 /// training.steps, or what the epochs come to. Throws InputError where the data ends before.
 int64_t total_steps_of(const config::Training& training, const data::Loader& loader);
 

@@ -7,7 +7,9 @@ namespace trainyard::train {
 TraceCollectives::TraceCollectives(comm::Communicator& world, metrics::Trace& trace) : world_(world) {
   const int track = trace.track("communication");
   const auto start = std::chrono::steady_clock::now() - std::chrono::nanoseconds(trace.now());
-  world.on_collective([&trace, track, start](const comm::CollectiveRecord& record) {
+  before_ = world.on_collective(nullptr);
+  world.on_collective([&trace, track, start, before = before_](const comm::CollectiveRecord& record) {
+    if (before) before(record);
     const auto since_start = [&](auto time) { return std::chrono::nanoseconds(time - start).count(); };
     trace.add({.name = record.name + " " + record.label,
                .category = record.name == "all_gather" ? "gather" : "reduce",

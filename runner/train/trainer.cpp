@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "metrics/trace.h"
 #include "optim/clip.h"
@@ -22,16 +23,13 @@ Outcome Trainer::run(Progress& progress) {
     require_finite(result);
 
     result.lr = plan_.schedule.at(progress.step);
-    {
-      const metrics::TraceSpan span("optimizer", "optimizer");
-      parts_.optimizer.step(result.lr, optim::clip_factor(result.grad_norm, plan_.clip_grad_norm));
-      parts_.engine.release_gradients();
-    }
+    update(result);
     progress = {result.step, progress.tokens + agreed.valid_tokens};
+    if (callbacks_.validate) result.validation_loss = callbacks_.validate(progress.step);
     callbacks_.on_step(result);
 
     const bool is_last = progress.step == plan_.total_steps;
-    if (is_last || agreed.stop || callbacks_.is_checkpoint_due(progress.step)) callbacks_.save(progress);
+    if (is_last || agreed.stop || callbacks_.is_checkpoint_due(progress.step)) save(progress);
     if (agreed.stop && !is_last) return Outcome::Stopped;
   }
   return Outcome::Completed;
@@ -39,8 +37,10 @@ Outcome Trainer::run(Progress& progress) {
 
 std::vector<data::Batch> Trainer::next_micro_batches() {
   const metrics::TraceSpan span("data", "data");
+  watch_.lap();
   std::vector<data::Batch> batches;
   for (int64_t i = 0; i < plan_.accumulation_steps; ++i) batches.push_back(parts_.loader.next());
+  own_.data_wait = watch_.lap().own;
   return batches;
 }
 
@@ -69,6 +69,9 @@ double Trainer::forward_backward(const std::vector<data::Batch>& micro_batches, 
   }
   const metrics::TraceSpan span("wait for reductions", "reduce");
   parts_.engine.finish_backward();
+  const Stopwatch::Lap lap = watch_.lap();
+  own_.compute = lap.own;
+  own_.communication = lap.waited;
   return loss_sum;
 }
 
@@ -76,12 +79,36 @@ StepResult Trainer::total(double loss_sum, int64_t step, int64_t valid_tokens) {
   const shard::Mesh& mesh = parts_.engine.mesh();
   // Replicas of a shard hold the same gradient: only one of them counts.
   const double squares = mesh.replicate().rank() == 0 ? parts_.engine.gradient_sum_of_squares() : 0;
-  const Answers answers(parts_.world, std::array{loss_sum, squares, static_cast<double>(resident_bytes())}, "totals");
+  const double own = own_.data_wait + own_.compute + own_.optimizer;
+  const Answers answers(parts_.world,
+                        std::array{loss_sum, squares, static_cast<double>(resident_bytes()), own_.data_wait,
+                                   own_.compute, own_.communication, own},
+                        "totals");
   return {.step = step,
           .loss = answers.sum(0) / static_cast<double>(std::max<int64_t>(valid_tokens, 1)),
           .grad_norm = std::sqrt(answers.sum(1)),
           .tokens = valid_tokens,
-          .memory_bytes = static_cast<uint64_t>(answers.max(2))};
+          .memory_bytes = static_cast<uint64_t>(answers.max(2)),
+          .times = {.data_wait = answers.max(3),
+                    .compute = answers.max(4),
+                    .communication = answers.min(5),
+                    .checkpoint = std::exchange(own_.checkpoint, 0)},
+          .slow = slow_rank(answers.column(6))};
+}
+
+void Trainer::update(StepResult& result) {
+  const metrics::TraceSpan span("optimizer", "optimizer");
+  watch_.lap();
+  parts_.optimizer.step(result.lr, optim::clip_factor(result.grad_norm, plan_.clip_grad_norm));
+  parts_.engine.release_gradients();
+  result.times.optimizer = own_.optimizer = watch_.lap().own;
+}
+
+void Trainer::save(const Progress& progress) {
+  watch_.lap();
+  callbacks_.save(progress);
+  const Stopwatch::Lap lap = watch_.lap();
+  own_.checkpoint = lap.own + lap.waited;
 }
 
 void Trainer::require_finite(const StepResult& result) {

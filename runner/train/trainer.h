@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -10,6 +11,7 @@
 #include "optim/adamw.h"
 #include "optim/schedule.h"
 #include "shard/engine.h"
+#include "train/step_times.h"
 
 namespace trainyard::train {
 
@@ -27,6 +29,9 @@ struct StepResult {
   double lr = 0;
   int64_t tokens = 0;         ///< valid targets of this step
   uint64_t memory_bytes = 0;  ///< resident, of the rank that has most
+  StepTimes times;
+  std::optional<SlowRank> slow;           ///< the rank that the others wait for, where one stands out
+  std::optional<double> validation_loss;  ///< after this step, where one was due
 };
 
 /// What a run is made of. All of it outlives the trainer; one thread.
@@ -50,6 +55,9 @@ struct Plan {
 struct Callbacks {
   /// True once this rank was asked to end (SIGTERM). One rank's yes ends all of them after the same step.
   std::function<bool()> asked_to_stop;
+  /// The loss on held-out data after this step, where one is due; null: never. Changes nothing of
+  /// training.
+  std::function<std::optional<double>(int64_t step)> validate;
   std::function<void(const StepResult&)> on_step;
   /// Whether to save after this step, and the saving; also called for the last step and when stopping.
   std::function<bool(int64_t step)> is_checkpoint_due;
@@ -78,10 +86,14 @@ class Trainer {
   double forward_backward(const std::vector<data::Batch>& micro_batches, int64_t valid_tokens);
   StepResult total(double loss_sum, int64_t step, int64_t valid_tokens);
   void require_finite(const StepResult& result);
+  void update(StepResult& result);
+  void save(const Progress& progress);
 
   Parts parts_;
   Plan plan_;
   Callbacks callbacks_;
+  Stopwatch watch_;
+  StepTimes own_;  ///< this rank's, as the step goes on; of the update and of saving until they are replaced
 };
 
 }  // namespace trainyard::train

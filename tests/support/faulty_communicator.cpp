@@ -74,8 +74,12 @@ void FaultyCommunicator::close(std::chrono::steady_clock::time_point deadline) {
   present().close(deadline);
 }
 
-void FaultyCommunicator::on_collective(std::function<void(const comm::CollectiveRecord&)> observer) {
-  present().on_collective(std::move(observer));
+std::shared_ptr<const comm::FlightRecord> FaultyCommunicator::flight_record() const {
+  return inner_ ? inner_->flight_record() : nullptr;
+}
+
+comm::CollectiveObserver FaultyCommunicator::on_collective(comm::CollectiveObserver observer) {
+  return present().on_collective(std::move(observer));
 }
 
 }  // namespace trainyard::test

@@ -34,7 +34,8 @@ class FaultyCommunicator final : public comm::Communicator {
   [[nodiscard]] std::string transport() const override { return inner_ ? inner_->transport() : "none: lost"; }
   [[nodiscard]] std::chrono::milliseconds timeout() const override { return timeout_; }
   void close(std::chrono::steady_clock::time_point deadline) override;
-  void on_collective(std::function<void(const comm::CollectiveRecord&)> observer) override;
+  comm::CollectiveObserver on_collective(comm::CollectiveObserver observer) override;
+  [[nodiscard]] std::shared_ptr<const comm::FlightRecord> flight_record() const override;
 
  private:
   comm::Work later(std::function<comm::Work()> collective);

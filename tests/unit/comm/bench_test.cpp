@@ -38,9 +38,10 @@ class Lying final : public Communicator {
   [[nodiscard]] std::string transport() const override { return inner_.transport(); }
   [[nodiscard]] std::chrono::milliseconds timeout() const override { return inner_.timeout(); }
   void close(std::chrono::steady_clock::time_point deadline) override { inner_.close(deadline); }
-  void on_collective(std::function<void(const CollectiveRecord&)> observer) override {
-    inner_.on_collective(std::move(observer));
+  CollectiveObserver on_collective(CollectiveObserver observer) override {
+    return inner_.on_collective(std::move(observer));
   }
+  [[nodiscard]] std::shared_ptr<const FlightRecord> flight_record() const override { return inner_.flight_record(); }
 
  private:
   Communicator& inner_;

@@ -54,6 +54,13 @@ TEST_CASE("values that contradict each other are refused with both places", "[co
       {{"--parallel.cpu_ram_efficient_loading", "--parallel.no_sync_module_states"},
        "--parallel.cpu_ram_efficient_loading is true, but parallel.sync_module_states is false (flag), and what rank 0 "
        "alone reads it must broadcast; leave one out"},
+      {{"--validation.interval=5"},
+       "--validation.interval is 5, but no held-out data is given; set validation.path or validation.tokens"},
+      {{"--validation.path=v.txt"}, "no error"},
+      {{"--validation.path=v.txt", "--validation.tokens=v.safetensors"},
+       "--validation.tokens and validation.path (flag) are both given; keep one"},
+      {{"--validation.path=v.txt", "--data.path=", "--data.tokens=t.safetensors", "--data.tokenizer="},
+       "--validation.path is v.txt, but no data.tokenizer is given; name that of the training data"},
       {{"--parallel.shard=0"}, "--parallel.shard is 0; use 1 or more, or -1 for the rest"},
       {{"--parallel.shard=2", "--parallel.strategy=no_shard"},
        "--parallel.shard is 2, but parallel.strategy is no_shard (flag); leave parallel.shard out, or use full_shard"},
@@ -63,6 +70,10 @@ TEST_CASE("values that contradict each other are refused with both places", "[co
       {{"--checkpoint.keep=1"}, "no error"},
       {{"--checkpoint.interval=5", "--checkpoint.keep=1", "--checkpoint.no_enabled"}, "no error"},
       {{"--metrics.line={los}"}, "--metrics.line: unknown placeholder {los}; did you mean {loss}?"},
+      {{"--metrics.profile_interval=2", "--metrics.profile_steps=3"},
+       "--metrics.profile_steps is 3, but metrics.profile_interval is 2 (flag); use at most that"},
+      {{"--metrics.validation_line={"},
+       "--metrics.validation_line: a { without its }; write {{ for the character itself"},
   };
   for (const Row& row : rows) CHECK(error_of([&] { check(with(row.flags)); }) == row.message);
 }

@@ -56,6 +56,28 @@ TEST_CASE("packing: the target of each position is the next id, and windows meet
   CHECK_FALSE(batch.position_ids.defined());
 }
 
+TEST_CASE("packing: without repeating, the last micro-batch has what is left, on each rank", "[data]") {
+  const TokenArray tokens = counting(4 * 11 + 1);  // 11 windows
+  for (const int64_t world : {1, 2, 3, 4}) {
+    std::vector<int32_t> first_ids;
+    for (int64_t rank = 0; rank < world; ++rank) {
+      auto once = options(rank, world, 3);
+      once.shuffle = false;
+      once.repeat = Repeat::Never;
+      const auto loader = packed_loader(tokens, once);
+      for (int64_t left = 11; left > 0; left -= loader->sequences_per_step()) {
+        const Batch batch = loader->next();
+        CHECK(batch.valid_tokens == batch.input_ids.count());
+        for (int64_t row = 0; row < batch.input_ids.size(0); ++row)
+          first_ids.push_back(batch.input_ids.values<int32_t>()[static_cast<size_t>(row * 4)]);
+      }
+      CHECK(loader->next().input_ids.size(0) == 0);
+    }
+    std::ranges::sort(first_ids);
+    CHECK(first_ids == std::vector<int32_t>{0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40});
+  }
+}
+
 TEST_CASE("packing: the union over 1, 2, 3 and 4 ranks is one sequence, and an epoch has every window once", "[data]") {
   const TokenArray tokens = counting(4 * 24 + 1);  // 24 windows
   auto alone = loaders(tokens, 1);

@@ -46,7 +46,8 @@ TEST_CASE("a line of metrics.jsonl has the promised keys in order and every digi
   std::vector<std::string> names;
   for (const auto& [name, value] : parsed.items()) names.push_back(name);
   CHECK(names == std::vector<std::string>{"step", "loss", "grad_norm", "lr", "tokens", "tokens_per_second",
-                                          "samples_per_second", "mfu", "memory_bytes", "time"});
+                                          "samples_per_second", "mfu", "memory_bytes", "data_wait_ms", "compute_ms",
+                                          "communication_wait_ms", "optimizer_ms", "checkpoint_ms", "time"});
   CHECK(parsed["loss"].get<double>() == 0.1 + 0.2);
   CHECK(parsed["grad_norm"].get<double>() == 1e-300);
   CHECK(parsed["tokens_per_second"].get<double>() == 1.0 / 3);

@@ -4,22 +4,22 @@
 
 #include "ops/threads.h"
 
-namespace trainyard::train::test {
+namespace trainyard::train {
 namespace {
 
-Ran run_rank(comm::Communicator& comm, const config::Config& config, const models::ModelConfig& model, BatchShape batch,
-             int64_t steps) {
+test::Ran run_rank(comm::Communicator& comm, const config::Config& config, const models::ModelConfig& model,
+                   BatchShape batch, int64_t steps) {
   ops::set_threads(1);
   const auto ledger = std::make_shared<MemoryLedger>();
   const MemoryScope scope(ledger);
-  FormulaLoader loader(batch, model.vocab_size, config.training.accumulation_steps, comm.rank(), comm.world());
+  test::FormulaLoader loader(batch, model.vocab_size, config.training.accumulation_steps, comm.rank(), comm.world());
   ShardedModel sharded =
       shard_model(model, comm, sharding_of(config, mesh_of(config::Loaded{config, {}, {}}, Ranks{comm.world(), 0})));
   set_recompute(*sharded.model, config.activation_checkpointing);
   fill_random(*sharded.engine, 7);
   optim::AdamW optimizer(*sharded.engine, config.optimizer);
   ledger->restart_peak();
-  Ran ran;
+  test::Ran ran;
   Trainer trainer({comm, *sharded.model, *sharded.engine, optimizer, loader},
                   {.total_steps = steps,
                    .accumulation_steps = config.training.accumulation_steps,
@@ -43,16 +43,18 @@ Ran run_rank(comm::Communicator& comm, const config::Config& config, const model
 }
 
 }  // namespace
+}  // namespace trainyard::train
+
+namespace trainyard::test {
 
 nlohmann::json FormulaLoader::state() const {
   return nullptr;
 }
 
-Ran run_small(const config::Config& config, const models::ModelConfig& model, int world, BatchShape batch,
+Ran run_small(const config::Config& config, const models::ModelConfig& model, int world, train::BatchShape batch,
               int64_t steps) {
-  return trainyard::test::run_ranks(
-             world, [&](comm::Communicator& comm) { return run_rank(comm, config, model, batch, steps); })
+  return run_ranks(world, [&](comm::Communicator& comm) { return train::run_rank(comm, config, model, batch, steps); })
       .front();
 }
 
-}  // namespace trainyard::train::test
+}  // namespace trainyard::test

@@ -13,7 +13,7 @@
 #include "train/sharded_model.h"
 #include "train/trainer.h"
 
-namespace trainyard::train::test {
+namespace trainyard::test {
 
 /// A decoder of which nothing divides by 2, 3 or 4.
 inline models::ModelConfig odd_model() {
@@ -28,7 +28,7 @@ inline models::ModelConfig odd_model() {
 /// Rows of a formula, the same global batch at any number of ranks.
 class FormulaLoader final : public data::Loader {
  public:
-  FormulaLoader(BatchShape shape, int64_t vocab, int64_t accumulation, int rank, int world)
+  FormulaLoader(train::BatchShape shape, int64_t vocab, int64_t accumulation, int rank, int world)
       : shape_(shape), vocab_(vocab), accumulation_(accumulation), rank_(rank), world_(world) {}
 
   data::Batch next() override {
@@ -55,7 +55,7 @@ class FormulaLoader final : public data::Loader {
   [[nodiscard]] int64_t sequence_length() const override { return shape_.tokens; }
 
  private:
-  BatchShape shape_;
+  train::BatchShape shape_;
   int64_t vocab_, accumulation_;
   int rank_, world_;
   int64_t seen_ = 0;
@@ -69,7 +69,7 @@ struct Ran {
 };
 
 /// Steps of a real run over in-process ranks.
-Ran run_small(const config::Config& config, const models::ModelConfig& model, int world, BatchShape batch,
+Ran run_small(const config::Config& config, const models::ModelConfig& model, int world, train::BatchShape batch,
               int64_t steps = 2);
 
-}  // namespace trainyard::train::test
+}  // namespace trainyard::test

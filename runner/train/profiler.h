@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+#include "metrics/trace.h"
+#include "train/trace_collectives.h"
+
+namespace trainyard::train {
+
+/// Traces the last `steps` steps before each multiple of `interval` into `<folder>/step-N.rank-R.json`: this rank's
+/// operations and collectives, for Perfetto. The newest `keep` files of a rank stay. For the thread that trains.
+class Profiler {
+ public:
+  struct Options {
+    std::filesystem::path folder;
+    int64_t interval = 0;
+    int64_t steps = 1;
+    int64_t keep = 4;
+  };
+  Profiler(Options options, comm::Communicator& world);
+  ~Profiler();
+
+  /// So many steps are done; also called before the first. No collective is in flight.
+  void steps_done(int64_t step);
+
+ private:
+  void begin();
+  void end(int64_t step);
+  [[nodiscard]] std::filesystem::path file_of(int64_t step) const;
+
+  const Options options_;
+  comm::Communicator& world_;
+  std::optional<metrics::Trace> trace_;  // while one is under way, with the next two, which use it
+  std::optional<metrics::AttachTrace> attach_;
+  std::optional<TraceCollectives> collectives_;
+};
+
+}  // namespace trainyard::train

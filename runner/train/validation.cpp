@@ -1,0 +1,41 @@
+#include "train/validation.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "metrics/trace.h"
+#include "train/exchange.h"
+
+namespace trainyard::train {
+namespace {
+
+/// Batches until every row has come once.
+int64_t batches_of_a_pass(const data::Loader& loader) {
+  return (loader.sequences_per_epoch() + loader.sequences_per_step() - 1) / loader.sequences_per_step();
+}
+
+}  // namespace
+
+Validation::Validation(std::unique_ptr<data::Loader> loader, int64_t steps)
+    : loader_(std::move(loader)), begin_(loader_->state()) {
+  const int64_t all = batches_of_a_pass(*loader_);
+  steps_ = steps == 0 ? all : std::min(steps, all);
+}
+
+double Validation::loss(comm::Communicator& world, models::Model& model, shard::Engine& engine) {
+  const metrics::TraceSpan span("validate", "validation");
+  loader_->load_state(begin_);
+  double loss_sum = 0, valid = 0;
+  for (int64_t step = 0; step < steps_; ++step) {
+    const data::Batch batch = loader_->next();
+    engine.begin_micro_batch(true);
+    loss_sum += model.loss(batch, {}).loss_sum;
+    valid += static_cast<double>(batch.valid_tokens);
+  }
+  const Answers answers(world, std::array{loss_sum, valid}, "validation");
+  if (answers.sum(1) == 0) throw InputError("the validation data has no position with a target, so there is no loss");
+  return answers.sum(0) / answers.sum(1);
+}
+
+}  // namespace trainyard::train

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+
+#include <nlohmann/json.hpp>
+
+#include "config/config.h"
+#include "data/loader.h"
+#include "models/model.h"
+#include "shard/engine.h"
+#include "tokenizer/tokenizer.h"
+#include "train/world.h"
+
+namespace trainyard::train {
+
+/// The loss on held-out data, on the way of a run. It leaves training as it was, to the bit: it has a loader of its
+/// own, records no tape (so nothing is drawn at random and no gradient is touched), and gives gathered parameters back.
+class Validation {
+ public:
+  /// Each validation is `steps` batches of `loader`, from where it stands now; 0: of one pass over its data.
+  Validation(std::unique_ptr<data::Loader> loader, int64_t steps);
+
+  /// Mean over the valid targets of all ranks, natural logarithm. Collective; no micro-batch is under way. Throws
+  /// InputError where no position has a target.
+  double loss(comm::Communicator& world, models::Model& model, shard::Engine& engine);
+
+ private:
+  std::unique_ptr<data::Loader> loader_;
+  nlohmann::json begin_;
+  int64_t steps_;
+};
+
+}  // namespace trainyard::train

@@ -1,0 +1,154 @@
+#include "train/step_times.h"
+
+#include <catch2/catch.hpp>
+
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "models/model.h"
+#include "optim/adamw.h"
+#include "support/faulty_communicator.h"
+#include "support/ranks.h"
+#include "train/sharded_model.h"
+#include "train/trainer.h"
+
+namespace trainyard::train {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kDelay{40};  // many times what a step of this model takes
+constexpr int kWorld = 3;
+constexpr int kSlow = 1;
+
+/// The same batch for ever, late where it is told to be.
+class Batches final : public data::Loader {
+ public:
+  explicit Batches(milliseconds delay) : delay_(delay) {}
+  data::Batch next() override {
+    std::this_thread::sleep_for(delay_);  // stands for a slow disk
+    const std::vector<int32_t> ids{1, 2, 3, 4, 5, 6, 7, 8};
+    return {Tensor::from<int32_t>(ids, {1, 8}), Tensor::from<int32_t>(ids, {1, 8}), {}, 8};
+  }
+  [[nodiscard]] nlohmann::json state() const override { return {}; }
+  void load_state(const nlohmann::json&) override {}
+  [[nodiscard]] int64_t sequences_seen() const override { return 0; }
+  [[nodiscard]] int64_t sequences_per_epoch() const override { return kWorld; }
+  [[nodiscard]] int64_t sequences_per_step() const override { return kWorld; }
+  [[nodiscard]] int64_t sequence_length() const override { return 8; }
+
+ private:
+  milliseconds delay_;
+};
+
+enum class Fault { None, SlowReader, SlowRank, SlowCollective };
+
+models::ModelConfig tiny() {
+  return {.family = "qwen3",
+          .vocab_size = 19,
+          .hidden_size = 8,
+          .intermediate_size = 12,
+          .layers = 2,
+          .heads = 2,
+          .kv_heads = 1,
+          .head_dim = 4,
+          .max_positions = 16,
+          .tied_head = true};
+}
+
+/// Four steps of rank `comm.rank()`; results as its callbacks saw them.
+std::vector<StepResult> steps_with(Fault fault, std::unique_ptr<comm::Communicator> inner) {
+  const bool is_slow = inner->rank() == kSlow;
+  test::FaultyCommunicator world(std::move(inner),
+                                 {.delay = fault == Fault::SlowCollective ? kDelay : milliseconds(0)});
+  ShardedModel sharded = shard_model(tiny(), world, {.mesh = {.replicate = 1, .shard = kWorld}});
+  fill_random(*sharded.engine, 3);
+  if (fault == Fault::SlowRank && is_slow)
+    sharded.engine->on_event([](const shard::Event& event) {  // a slow device, in the middle of a pass
+      if (event.kind == shard::Event::Kind::Use && event.group == "root") std::this_thread::sleep_for(kDelay);
+    });
+  optim::AdamW optimizer(*sharded.engine, {});
+  Batches loader(fault == Fault::SlowReader && is_slow ? kDelay : milliseconds(0));
+  std::vector<StepResult> results;
+  Trainer trainer({world, *sharded.model, *sharded.engine, optimizer, loader},
+                  {.total_steps = 4, .schedule = optim::schedule_of({}, 4)},
+                  {.asked_to_stop = [] { return false; },
+                   .validate = [](int64_t) { return std::nullopt; },
+                   .on_step = [&](const StepResult& result) { results.push_back(result); },
+                   .is_checkpoint_due = [](int64_t) { return false; },
+                   .save = [](const Progress&) {}});
+  Progress progress;
+  trainer.run(progress);
+  world.close(std::chrono::steady_clock::now() + std::chrono::seconds(30));
+  return results;
+}
+
+/// The least of each column over the steps: what a busy machine adds to one step is not there.
+StepTimes least(const std::vector<StepResult>& results) {
+  StepTimes least = results.front().times;
+  for (const StepResult& result : results) {
+    least.data_wait = std::min(least.data_wait, result.times.data_wait);
+    least.compute = std::min(least.compute, result.times.compute);
+    least.communication = std::min(least.communication, result.times.communication);
+  }
+  return least;
+}
+
+std::vector<StepResult> rank_0_with(Fault fault) {
+  auto communicators = comm::make_in_process(kWorld, std::chrono::seconds(60));
+  return test::run_threads(
+             kWorld, [&](int rank) { return steps_with(fault, std::move(communicators[static_cast<size_t>(rank)])); })
+      .front();
+}
+
+}  // namespace
+
+TEST_CASE("step times: a slow reader, a slow rank and a slow network each show in their own column", "[train]") {
+  const StepTimes reader = least(rank_0_with(Fault::SlowReader)), rank = least(rank_0_with(Fault::SlowRank)),
+                  network = least(rank_0_with(Fault::SlowCollective));
+  CHECK(reader.data_wait > reader.compute);
+  CHECK(reader.data_wait > reader.communication);
+  CHECK(rank.compute > rank.data_wait);
+  CHECK(rank.compute > rank.communication);
+  CHECK(network.communication > network.data_wait);
+  CHECK(network.communication > network.compute);
+}
+
+TEST_CASE("step times: the rank that the others wait for is named, on all of them, and nobody for a slow network",
+          "[train]") {
+  const auto names = [](const std::vector<StepResult>& results, int rank) {
+    return std::ranges::count_if(results, [&](const StepResult& one) { return one.slow && one.slow->rank == rank; });
+  };
+  CHECK(names(rank_0_with(Fault::SlowReader), kSlow) >= 3);  // of 4: one may be disturbed
+  CHECK(names(rank_0_with(Fault::SlowRank), kSlow) >= 3);
+  CHECK(names(rank_0_with(Fault::SlowCollective), kSlow) <= 1);
+}
+
+TEST_CASE("step times: a rank stands out by half as much again as the median of the others, and 10 ms", "[train]") {
+  CHECK_FALSE(slow_rank(std::vector{100.0}));
+  CHECK_FALSE(slow_rank(std::vector{100.0, 149.0}));
+  CHECK_FALSE(slow_rank(std::vector{1.0, 10.0}));
+  CHECK(slow_rank(std::vector{100.0, 151.0})->rank == 1);
+  CHECK(slow_rank(std::vector{200.0, 100.0, 110.0, 90.0})->rank == 0);
+  CHECK(slow_rank(std::vector{200.0, 100.0, 110.0, 90.0})->others == 100);
+  CHECK_FALSE(slow_rank(std::vector{200.0, 100.0, 190.0, 190.0}));
+}
+
+TEST_CASE("step times: a slow rank is told once, and again when that is over", "[train]") {
+  SlowRankNews news;
+  const SlowRank slow{.rank = 3, .milliseconds = 412.2, .others = 250};
+  news.step(slow);
+  news.step({});
+  news.step(slow);
+  CHECK_THAT(news.at_line(),
+             Catch::Contains("rank 3 is slow") && Catch::Contains("412 ms") && Catch::Contains("250 ms"));
+  news.step(slow);
+  CHECK(news.at_line().empty());
+  news.step(slow);
+  news.step({});
+  CHECK(news.at_line() == "no rank stands out as slow any more");
+  news.step({});
+  CHECK(news.at_line().empty());
+}
+
+}  // namespace trainyard::train
