@@ -36,7 +36,7 @@ class Signals {
   Signals() {
     sigset_t wanted;
     sigemptyset(&wanted);
-    for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) sigaddset(&wanted, signal);
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGCHLD, SIGUSR1}) sigaddset(&wanted, signal);
     if (::sigprocmask(SIG_BLOCK, &wanted, &old_) != 0)
       throw std::system_error(errno, std::system_category(), "sigprocmask");
     fd_ = UniqueFd(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -79,11 +79,13 @@ class ErrorFolder {
   ErrorFolder(const ErrorFolder&) = delete;
   ErrorFolder& operator=(const ErrorFolder&) = delete;
 
-  /// An empty file for one rank: the file must be there to be written to.
   [[nodiscard]] std::string file_of(int local_rank) const {
-    const fs::path file = path_ / fmt::format("rank-{}", local_rank);
-    if (!fs::exists(file)) write_file_atomically(file, "");
-    return file.string();
+    return (path_ / fmt::format("rank-{}", local_rank)).string();
+  }
+  /// Leaves it empty: the file must be there to be written to, and says nothing of an earlier start.
+  [[nodiscard]] std::string empty_file_of(int local_rank) const {
+    write_file_atomically(file_of(local_rank), "");
+    return file_of(local_rank);
   }
 
  private:
@@ -102,21 +104,47 @@ class Agent {
       : options_(options),
         environment_(environment),
         world_(local_world(options, environment)),
-        gang_(world_.ranks, options.grace) {}
+        gang_(world_.ranks, options.grace),
+        signals_(std::in_place) {}
 
   int run() {
     // Grandchildren whose parent ends come to us, to be reaped here and not left behind.
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-    start_all();
-    while (!gang_.is_over()) turn();
-    drain();
+    if (!options_.log_dir.empty()) make_log_folder();
+    run_ranks();
+    while (may_start_again()) {
+      note(fmt::format("{}; restart {} of {}", failure_text(), world_.restart + 1, options_.max_restarts));
+      form_world_again();
+      run_ranks();
+    }
     report();
     return gang_.exit_code();
   }
 
  private:
+  void run_ranks() {
+    start_all();
+    while (!gang_.is_over()) turn();
+    drain();
+  }
+
+  [[nodiscard]] bool may_start_again() const {
+    const auto& failure = gang_.first_failure();
+    return failure && !gang_.is_asked() && world_.restart < options_.max_restarts &&
+           is_worth_restarting(*failure, options_.is_trainyard);
+  }
+
+  /// No rank of ours is left, so none of an earlier start can meet the next ones. On other nodes some may be: those are
+  /// of an earlier restart, which the store refuses.
+  void form_world_again() {
+    signals_.reset();  // meeting other nodes listens to signals itself
+    world_ = local_world(options_, environment_, world_.restart + 1);
+    signals_.emplace();
+    gang_ = Gang(world_.ranks, options_.grace);
+    ranks_.clear();
+  }
+
   void start_all() {
-    if (!options_.log_dir.empty()) make_log_folder();
     ranks_.resize(static_cast<size_t>(world_.ranks));
     try {
       for (int local_rank = 0; local_rank < world_.ranks; ++local_rank) start(local_rank);
@@ -140,9 +168,11 @@ class Agent {
     Rank& rank = ranks_[static_cast<size_t>(local_rank)];
     ChildSettings child;
     child.command = options_.command;
+    child.ignores_user_signal = options_.is_trainyard;  // until it handles it
     if (options_.is_trainyard) child.command.insert(child.command.begin(), fs::read_symlink("/proc/self/exe").string());
     rendezvous::Environment environment = environment_;
-    environment["TRAINYARD_TERMINATION_LOG"] = errors_.file_of(local_rank);
+    environment["TRAINYARD_TERMINATION_LOG"] = errors_.empty_file_of(local_rank);
+    environment["TORCHELASTIC_MAX_RESTARTS"] = fmt::format("{}", options_.max_restarts);
     child.environment = environment_of(local_rank, world_, environment);
     if (local_rank == 0 && world_.listener.valid()) child.inherited = world_.listener.get();
     const UniqueFd out = stream_for(rank, local_rank, STDOUT_FILENO, "out"),
@@ -166,15 +196,22 @@ class Agent {
   /// One wait, and all that it brought.
   void turn() {
     wait_for_events(gang_.deadline());
-    while (const auto signal = signals_.next()) {
-      if (*signal != SIGCHLD) act(gang_.asked_to_stop(Clock::now()));
-    }
+    while (const auto signal = signals_->next()) on_signal(*signal);
     reap();
     act(gang_.at(Clock::now()));
   }
 
+  /// SIGUSR1 is for ranks of ours, which tell what they are doing; of other programs nobody knows.
+  void on_signal(int signal) {
+    if (signal == SIGUSR1) {
+      if (options_.is_trainyard) signal_all(SIGUSR1);
+    } else if (signal != SIGCHLD) {
+      act(gang_.asked_to_stop(Clock::now()));
+    }
+  }
+
   void wait_for_events(std::optional<Clock::time_point> deadline) {
-    std::vector<pollfd> entries{signals_.poll_entry()};
+    std::vector<pollfd> entries{signals_->poll_entry()};
     std::vector<Stream*> streams;
     for (Rank& rank : ranks_) {
       for (Stream& stream : rank.streams) {
@@ -235,8 +272,7 @@ class Agent {
     const auto is_open = [](const Rank& rank) { return std::ranges::any_of(rank.streams, &Stream::is_open); };
     while ((std::ranges::any_of(ranks_, is_open) || has_children()) && Clock::now() < deadline) {
       wait_for_events(deadline);
-      while (signals_.next()) {
-      }
+      while (const auto signal = signals_->next()) on_signal(*signal);
       reap();
     }
   }
@@ -247,21 +283,24 @@ class Agent {
   }
 
   void report() {
-    const auto& failure = gang_.first_failure();
-    if (!failure) {
+    if (!gang_.first_failure()) {
       if (gang_.exit_code() != 0)
         write_termination_log(fmt::format("launch: asked to stop, exit code {}", gang_.exit_code()));
       return;
     }
+    note(failure_text());
+    write_termination_log(failure_text());
+  }
+
+  [[nodiscard]] std::string failure_text() const {
+    const auto& failure = gang_.first_failure();
     const std::string how =
         failure->signal ? fmt::format("killed by signal {} ({}{})", failure->signal, ::strsignal(failure->signal),
                                       failure->signal == SIGKILL ? ", out of memory?" : "")
                         : fmt::format("exit code {}", failure->code);
     const std::string why = reason_of(failure->rank);
-    const std::string text = fmt::format("rank {} failed first, {}{}{}", world_.first_rank + failure->rank, how,
-                                         why.empty() ? "" : ": ", why);
-    note(text);
-    write_termination_log(text);
+    return fmt::format("rank {} failed first, {}{}{}", world_.first_rank + failure->rank, how, why.empty() ? "" : ": ",
+                       why);
   }
 
   /// What the rank itself gave as its last error, else the last line on its stderr.
@@ -280,7 +319,7 @@ class Agent {
   const rendezvous::Environment& environment_;
   LocalWorld world_;
   Gang gang_;
-  Signals signals_;
+  std::optional<Signals> signals_;
   ErrorFolder errors_;
   std::vector<Rank> ranks_;
 };

@@ -34,6 +34,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (settings.ignores_user_signal) ::signal(SIGUSR1, SIG_IGN);
   const int null = ::open("/dev/null", O_RDONLY);
   bool is_ready = null >= 0 && ::dup2(null, STDIN_FILENO) >= 0;
   if (settings.out >= 0) is_ready = is_ready && ::dup2(settings.out, STDOUT_FILENO) >= 0;

@@ -12,6 +12,7 @@ struct ChildSettings {
   std::vector<std::string> environment;  ///< "NAME=value", the whole
   int out = -1;                          ///< becomes its stdout; -1: this process's own
   int err = -1;                          ///< becomes its stderr
+  bool ignores_user_signal = false;      ///< begins with SIGUSR1 ignored
   int inherited = -1;                    ///< stays open in it under the same number; -1: nothing does
 };
 

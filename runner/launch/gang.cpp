@@ -19,6 +19,12 @@ bool is_follow_up(const Ending& ending) {
 
 }  // namespace
 
+bool is_worth_restarting(const Ending& failure, bool is_trainyard) {
+  if (!is_trainyard || failure.signal != 0) return true;
+  return failure.code != static_cast<int>(ExitCode::Input) && failure.code != static_cast<int>(ExitCode::NotFinite) &&
+         failure.code != static_cast<int>(ExitCode::DeviceFault);
+}
+
 Gang::Gang(int ranks, std::chrono::milliseconds grace) : grace_(grace), remaining_(ranks) {}
 
 Gang::Action Gang::ended(std::vector<Ending> endings, TimePoint now) {

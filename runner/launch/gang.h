@@ -14,6 +14,10 @@ struct Ending {
   int signal = 0;  ///< that killed it; 0: it exited
 };
 
+/// Whether starting the ranks anew can help after this one failed: not where it would fail again (docs/interfaces.md),
+/// or on a device at fault. Of other programs nobody knows.
+bool is_worth_restarting(const Ending& failure, bool is_trainyard);
+
 /// The policy of a node's ranks, without processes or a clock: what happens to the others when one ends, or when the
 /// launcher is asked to stop. Events and the time come in; what to send to all remaining ranks comes out.
 class Gang {
@@ -41,6 +45,8 @@ class Gang {
   [[nodiscard]] std::optional<TimePoint> deadline() const;
   /// The rank that failed first, where one did.
   [[nodiscard]] const std::optional<Ending>& first_failure() const { return first_failure_; }
+  /// Somebody wants the end: no failure, and nothing to start again after.
+  [[nodiscard]] bool is_asked() const { return is_asked_; }
   /// Of the launcher, once all is over.
   [[nodiscard]] int exit_code() const;
 

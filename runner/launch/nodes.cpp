@@ -46,17 +46,19 @@ std::string arrival_key(int64_t count) {
 struct Node {
   int64_t id;  ///< in the order of their coming
   int ranks;
+  int restart;
   int number;  ///< as its environment has it; where that has none, after all that have one
 };
 
-std::string text_of(int ranks, const std::optional<int>& number) {
-  return fmt::format("{} {}", ranks, number.value_or(std::numeric_limits<int>::max()));
+std::string text_of(int ranks, int restart, const std::optional<int>& number) {
+  return fmt::format("{} {} {}", ranks, restart, number.value_or(std::numeric_limits<int>::max()));
 }
 
 Node node_of(int64_t id, const std::string& text) {
   const auto words = split(text, ' ');
-  if (words.size() != 2) throw PeerError(fmt::format("a node introduces itself by '{}': another version?", text));
-  return {id, static_cast<int>(parse_int(words[0]).value()), static_cast<int>(parse_int(words[1]).value())};
+  if (words.size() != 3) throw PeerError(fmt::format("a node introduces itself by '{}': another version?", text));
+  const auto word = [&](size_t index) { return static_cast<int>(parse_int(words[index]).value()); };
+  return {id, word(0), word(1), word(2)};
 }
 
 /// The node that the endpoint names keeps the store: torchrun's rule, as no node has a number yet.
@@ -84,6 +86,7 @@ LocalWorld placed(LocalWorld world, const Json& roster, int64_t id, const Launch
   }
   if (!is_in) throw PeerError("the world was formed without this node, which came too late");
   world.master = {options.master->host, roster.at("port")};
+  world.restart = roster.at("restart");
   return world;
 }
 
@@ -92,8 +95,8 @@ class Meeting {
  public:
   Meeting(const LaunchOptions& options, const rdv::Environment& environment);
 
-  /// Comes in, with so many ranks; its id.
-  int64_t enter(int ranks);
+  /// Comes in, with so many ranks, for the so-many-th time; its id.
+  int64_t enter(int ranks, int restart);
   /// The keeper's decision, told to all.
   void form_world(int64_t own_id);
   Json roster();
@@ -136,9 +139,9 @@ rdv::ClientSettings Meeting::client_settings(const rdv::Credentials& credentials
   return client;
 }
 
-int64_t Meeting::enter(int ranks) {
+int64_t Meeting::enter(int ranks, int restart) {
   const int64_t id = store_->add(kCount, 1) - 1;
-  store_->claim(node_key(id), text_of(ranks, options_.node.node_rank));
+  store_->claim(node_key(id), text_of(ranks, restart, options_.node.node_rank));
   store_->set(arrival_key(store_->add(kArrived, 1)), "");
   return id;
 }
@@ -205,10 +208,15 @@ void Meeting::form_world(int64_t own_id) {
   std::ranges::sort(nodes, {}, [&](const Node& node) { return std::tuple(node.id != own_id, node.number, node.id); });
   if (nodes.size() > static_cast<size_t>(options_.node.max_nodes)) nodes.resize(options_.node.max_nodes);
   Json listed = Json::array();
-  for (const Node& node : nodes) listed.push_back({{"id", node.id}, {"ranks", node.ranks}});
+  int restart = 0;  // a node may have lost its ranks once more than the others: all count as it does
+  for (const Node& node : nodes) {
+    listed.push_back({{"id", node.id}, {"ranks", node.ranks}});
+    restart = std::max(restart, node.restart);
+  }
   // Bound now and let go just before the ranks start: rank 0 is on this node.
   const UniqueFd rank_port = rdv::listen_on(options_.master->host, 0);
-  store_->set(kRoster, Json{{"port", rdv::local_address(rank_port.get()).port()}, {"nodes", listed}}.dump());
+  const Json roster{{"port", rdv::local_address(rank_port.get()).port()}, {"restart", restart}, {"nodes", listed}};
+  store_->set(kRoster, roster.dump());
 }
 
 Json Meeting::roster() {
@@ -228,7 +236,7 @@ void Meeting::leave(const Json& roster) {
 
 LocalWorld agree_on_nodes(const LaunchOptions& options, LocalWorld world, const rdv::Environment& environment) {
   Meeting meeting(options, environment);
-  const int64_t id = meeting.enter(world.ranks);
+  const int64_t id = meeting.enter(world.ranks, world.restart);
   if (meeting.is_keeper()) meeting.form_world(id);
   const Json roster = meeting.roster();
   LocalWorld mine = placed(std::move(world), roster, id, options);

@@ -23,9 +23,9 @@ constexpr const char* kHelp =
 
 /// The flags as they were given.
 struct Flags {
-  std::string nnodes, processes, node_rank, master_addr, master_port, endpoint, backend, id, conf, grace = "30s",
-                                                                                                   log_dir;
-  int max_restarts = 0;
+  std::string nnodes, processes, node_rank, master_addr, master_port, endpoint, backend, id, conf, max_restarts,
+      log_dir;
+  std::string grace = "30s";
   bool standalone = false, no_python = false;
 };
 
@@ -50,7 +50,8 @@ void declare(CLI::App& app, Flags& flags) {
   app.add_option(
       spellings("rdzv-conf"), flags.conf,
       "timeout=SECONDS: how long an elastic world waits for more nodes; last_call_timeout=SECONDS: once min have come");
-  app.add_option(spellings("max-restarts"), flags.max_restarts, "only 0: restarting is the operator's part");
+  app.add_option(spellings("max-restarts"), flags.max_restarts,
+                 "when a rank fails, start all ranks again, so many times");
   app.add_flag(spellings("no-python"), flags.no_python, "accepted; commands are programs here");
   app.add_option("--grace", flags.grace, "after SIGTERM the ranks have so long to save before they are killed")
       ->capture_default_str();
@@ -84,11 +85,6 @@ std::chrono::milliseconds duration_of(const std::string& flag, const std::string
 }
 
 void check(const Flags& flags) {
-  if (flags.max_restarts != 0) {
-    throw InputError(
-        fmt::format("--max-restarts is {}: launch does not start ranks again; the operator restarts the whole gang",
-                    flags.max_restarts));
-  }
   constexpr std::array<std::string_view, 3> kBackends{"", "c10d", "static"};
   if (std::ranges::find(kBackends, flags.backend) == kBackends.end()) {
     throw InputError(
@@ -126,6 +122,7 @@ Environment with_flags(Environment environment, const Flags& flags) {
   replace(flags.master_port, "MASTER_PORT", {"PET_MASTER_PORT"});
   replace(flags.endpoint, "PET_RDZV_ENDPOINT", {"MASTER_ADDR", "PET_MASTER_ADDR"});
   replace(flags.conf, "PET_RDZV_CONF", {});
+  replace(flags.max_restarts, "PET_MAX_RESTARTS", {});
   // Without WORLD_SIZE a lone node number left from the environment would have nothing to count in.
   if (!flags.nnodes.empty() && parse_int(flags.nnodes) == 1) replace("0", "PET_NODE_RANK", {"RANK"});
   if (!environment.contains("WORLD_SIZE")) environment.try_emplace("PET_NNODES", "1");
@@ -137,13 +134,14 @@ Environment with_flags(Environment environment, const Flags& flags) {
 
 /// Errors speak of the flag where one was given.
 std::string in_terms_of(const Flags& flags, std::string text) {
-  const std::array<std::array<std::string, 3>, 7> names{{{"PET_NNODES", "--nnodes", flags.nnodes},
+  const std::array<std::array<std::string, 3>, 8> names{{{"PET_NNODES", "--nnodes", flags.nnodes},
                                                          {"PET_NPROC_PER_NODE", "--nproc-per-node", flags.processes},
                                                          {"PET_NODE_RANK", "--node-rank", flags.node_rank},
                                                          {"MASTER_ADDR", "--master-addr", flags.master_addr},
                                                          {"MASTER_PORT", "--master-port", flags.master_port},
                                                          {"PET_RDZV_ENDPOINT", "--rdzv-endpoint", flags.endpoint},
-                                                         {"PET_RDZV_CONF", "--rdzv-conf", flags.conf}}};
+                                                         {"PET_RDZV_CONF", "--rdzv-conf", flags.conf},
+                                                         {"PET_MAX_RESTARTS", "--max-restarts", flags.max_restarts}}};
   for (const auto& [variable, flag, value] : names) {
     for (size_t at = text.find(variable); !value.empty() && at != std::string::npos;
          at = text.find(variable, at + flag.size())) {
@@ -151,6 +149,17 @@ std::string in_terms_of(const Flags& flags, std::string text) {
     }
   }
   return text;
+}
+
+int max_restarts_in(const Environment& environment) {
+  constexpr int kMost = 1'000'000;
+  const auto given = environment.find("PET_MAX_RESTARTS");
+  if (given == environment.end() || given->second.empty()) return 0;
+  const auto count = parse_int(given->second);
+  if (!count || *count < 0 || *count > kMost)
+    throw InputError(
+        fmt::format("PET_MAX_RESTARTS is '{}'; it must be a whole number from 0 to {}", given->second, kMost));
+  return static_cast<int>(*count);
 }
 
 /// Torch's names; what is not for us ("read_timeout") is passed over.
@@ -192,6 +201,7 @@ LaunchOptions options_of(const Place& place, std::vector<std::string> command, c
   if (place.kind == Place::Kind::Alone) options.node.node_rank = 0;
   options.master = place.master;
   options.generation = place.generation;
+  options.max_restarts = max_restarts_in(environment);
   options.command = std::move(command);
   options.rendezvous_timeout = timeout;
   if (const auto conf = environment.find("PET_RDZV_CONF"); conf != environment.end()) read_conf(conf->second, options);

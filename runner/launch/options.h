@@ -20,6 +20,7 @@ struct LaunchOptions {
   std::vector<std::string> command;                    ///< each rank's
   bool is_trainyard = true;                            ///< the command is a subcommand of this program
   int64_t generation = 0;
+  int max_restarts = 0;  ///< so often ranks that fail are started again, all of them, here
 };
 
 /// Reads the arguments of `trainyard launch`, torchrun's spelling, with - or _ in names. What they don't say the

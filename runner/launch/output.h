@@ -13,7 +13,8 @@ namespace trainyard::launch {
 /// One stream of one rank on its way to ours: prefixed there, as it is in a log file where one is wanted.
 class Stream {
  public:
-  /// `target`: this process's stdout or stderr. `log`: "" for none; throws InputError where it cannot be written.
+  /// `target`: this process's stdout or stderr. `log`: a file to append to, "" for none; throws InputError where it
+  /// cannot be written.
   Stream(int target, std::string prefix, const std::string& log);
 
   /// The child's end, once.

@@ -33,11 +33,12 @@ void add_token(Environment& environment, const LocalWorld& world) {
 
 }  // namespace
 
-LocalWorld local_world(const LaunchOptions& options, const Environment& environment) {
+LocalWorld local_world(const LaunchOptions& options, const Environment& environment, int restart) {
   const Resources resources = resources_here(environment);
   LocalWorld world;
   world.ranks = ranks_of(options.node.processes, resources);
   world.cores = resources.cores;
+  world.restart = restart;
   if (options.node.min_nodes != options.node.max_nodes) return agree_on_nodes(options, std::move(world), environment);
   world.node_rank = options.node.node_rank.value_or(0);
   world.first_rank = world.node_rank * world.ranks;
@@ -54,7 +55,7 @@ LocalWorld local_world(const LaunchOptions& options, const Environment& environm
 
 std::optional<rendezvous::Place> only_rank_of(const rendezvous::Place& place, const LaunchOptions& options,
                                               const Environment& environment) {
-  if (place.kind != rendezvous::Place::Kind::Node) return std::nullopt;
+  if (place.kind != rendezvous::Place::Kind::Node || options.max_restarts > 0) return std::nullopt;
   if (ranks_of(place.node.processes, resources_here(environment)) != 1) return std::nullopt;
   rendezvous::Place rank = place;
   rank.rank = place.node.node_rank.value_or(0);
@@ -82,6 +83,7 @@ std::vector<std::string> environment_of(int local_rank, const LocalWorld& world,
   environment["GROUP_RANK"] = fmt::format("{}", world.node_rank);
   environment["MASTER_ADDR"] = world.master.host;
   environment["MASTER_PORT"] = fmt::format("{}", world.master.port);
+  environment["TORCHELASTIC_RESTART_COUNT"] = fmt::format("{}", world.restart);
   environment.try_emplace("OMP_NUM_THREADS", fmt::format("{}", std::max(1, world.cores / world.ranks)));
   add_token(environment, world);
   if (local_rank == 0 && world.listener.valid()) {

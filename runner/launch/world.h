@@ -20,12 +20,15 @@ struct LocalWorld {
   /// does. Invalid where the ranks are other programs, which bind it themselves.
   UniqueFd listener;
   int cores = 1;
+  int restart = 0;  ///< of the ranks
 };
 
-/// Decides it; for an elastic world together with the other nodes. Throws InputError, PeerError.
-LocalWorld local_world(const LaunchOptions& options, const rendezvous::Environment& environment);
+/// Decides it; for an elastic world together with the other nodes, with the highest `restart` of any. Throws
+/// InputError, PeerError.
+LocalWorld local_world(const LaunchOptions& options, const rendezvous::Environment& environment, int restart = 0);
 
-/// The place of the only rank of a node, which needs no launcher: where `place` is a node that runs one rank only.
+/// The place of the only rank of a node, which needs no launcher: where `place` is a node that runs one rank only, and
+/// never again.
 /// `options` are its options_of(); an elastic world is formed on the way. None for any other place.
 std::optional<rendezvous::Place> only_rank_of(const rendezvous::Place& place, const LaunchOptions& options,
                                               const rendezvous::Environment& environment);

@@ -155,7 +155,9 @@ void judge_refusal(const Attempt& attempt, const ClientSettings& settings, Clock
   const auto now = Clock::now();
   since = attempt.refusal ? std::min(since, now) : Clock::time_point::max();
   if (!attempt.refusal || *attempt.refusal == Reason::NewerGeneration)
-    return;  // this generation's master is still to come
+    return;                                      // this generation's master is still to come
+  if (*attempt.refusal == Reason::OlderRestart)  // its launcher starts it again, with the number of the others
+    throw PeerError(fmt::format("the ranks at {} were started again: {}", settings.master.text(), attempt.reason));
   if (*attempt.refusal != Reason::OlderGeneration && now - since < settings.refusal_grace) return;
   throw InputError(
       fmt::format("the rendezvous store at {} refuses this rank: {}", settings.master.text(), attempt.reason));

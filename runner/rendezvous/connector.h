@@ -27,7 +27,8 @@ struct ClientSettings {
 
 /// A connection on which both sides have proved themselves. Tries again, ever slower, until it works.
 /// Throws PeerError naming host, port and the last reason after `timeout`; InputError where the store refuses this
-/// rank for good (another token, a newer generation); TerminatedError where interrupted.
+/// rank for good (another token, a newer generation); PeerError where it is of a later restart; TerminatedError where
+/// interrupted.
 UniqueFd connect_to_store(const ClientSettings& settings);
 
 }  // namespace trainyard::rendezvous

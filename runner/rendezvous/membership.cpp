@@ -32,7 +32,7 @@ std::string host_name() {
 /// between.
 std::unique_ptr<StoreServer> serve(const Place& place, const JoinSettings& settings) {
   ServerSettings server;
-  server.credentials = {settings.token, place.generation};
+  server.credentials = {settings.token, place.generation, place.restart};
   if (place.master) server.host = place.master->host, server.port = place.master->port;
   const auto inherited = settings.environment.find("TRAINYARD_STORE_LISTENER");
   if (inherited != settings.environment.end()) {
@@ -132,7 +132,7 @@ Membership join(const Place& wanted, const JoinSettings& settings) {
   const std::optional<Address> own = server ? own_address(place, interfaces) : std::nullopt;
   ClientSettings client;
   client.master = store_for(place, server.get(), own);
-  client.credentials = {settings.token, place.generation};
+  client.credentials = {settings.token, place.generation, place.restart};
   client.timeout = settings.timeout;
   client.reply_timeout = settings.reply_timeout;
   client.refusal_grace = settings.refusal_grace;

@@ -226,6 +226,8 @@ Place place_of(const Environment& environment) {
   if (const auto generation = variables.first("TRAINYARD_GENERATION")) {
     place.generation = number(*generation, 0, std::numeric_limits<int64_t>::max());
   }
+  if (const auto restart = variables.first("TORCHELASTIC_RESTART_COUNT"))
+    place.restart = number(*restart, 0, std::numeric_limits<int64_t>::max());
   const auto debug = variables.first("NCCL_DEBUG");
   place.verbose = debug && (debug->value == "INFO" || debug->value == "TRACE");
   return place;

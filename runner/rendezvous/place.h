@@ -46,6 +46,7 @@ struct Place {
   std::optional<Endpoint> master;  ///< none: alone, a single node, or mpirun without MASTER_ADDR
   bool under_mpirun = false;
   int64_t generation = 0;  ///< of the gang (TRAINYARD_GENERATION): fences off ranks of an earlier life
+  int64_t restart = 0;     ///< of the generation's ranks by their launchers (TORCHELASTIC_RESTART_COUNT)
   bool verbose = false;    ///< NCCL_DEBUG=INFO or TRACE: more log lines about who meets whom where
 };
 

@@ -20,8 +20,8 @@ std::string fresh_nonce() {
 
 std::string proof_of(const Credentials& credentials, Side side, const Nonces& nonces) {
   // Every field before the generation has a fixed length, so no two sets of fields make one text.
-  const std::string text = fmt::format("trainyard-store-1{}{}{}{}", static_cast<char>(side), nonces.client,
-                                       nonces.server, credentials.generation);
+  const std::string text = fmt::format("trainyard-store-2{}{}{}{}.{}", static_cast<char>(side), nonces.client,
+                                       nonces.server, credentials.generation, credentials.restart);
   std::string proof(kProofBytes, '\0');
   unsigned int length = 0;
   if (!HMAC(EVP_sha256(), credentials.token.data(), static_cast<int>(credentials.token.size()),

@@ -105,6 +105,7 @@ std::string encode(const Hello& hello) {
 std::string encode(const Proof& proof) {
   std::string out = begin(Greeting::Proof);
   put(out, proof.generation);
+  put(out, proof.restart);
   return out + proof.proof;
 }
 
@@ -161,6 +162,7 @@ Proof parse_proof(std::string_view body) {
   expect(reader, Greeting::Proof);
   Proof proof;
   proof.generation = reader.number<int64_t>();
+  proof.restart = reader.number<int64_t>();
   proof.proof = reader.take(kProofBytes);
   reader.finish();
   return proof;
@@ -177,7 +179,7 @@ std::variant<Welcome, Refusal> parse_verdict(std::string_view body) {
   expect(reader, Greeting::Refusal);
   Refusal refusal;
   const auto reason = reader.number<uint8_t>();
-  if (reason > static_cast<uint8_t>(Refusal::Reason::Protocol)) throw ProtocolError("an unknown reason of refusal");
+  if (reason > static_cast<uint8_t>(Refusal::Reason::OlderRestart)) throw ProtocolError("an unknown reason of refusal");
   refusal.reason = static_cast<Refusal::Reason>(reason);
   refusal.text = reader.text();
   reader.finish();

@@ -15,7 +15,7 @@
 //   client -> Request …                             server -> Reply …, in any order, matched by id
 namespace trainyard::rendezvous {
 
-constexpr uint8_t kProtocolVersion = 1;
+constexpr uint8_t kProtocolVersion = 2;
 constexpr size_t kMaxGreetingBytes = 512;             ///< a frame before the proof: strangers get no more memory
 constexpr size_t kMaxRequestBytes = size_t{2} << 20;  ///< the largest value with its key, twice
 constexpr size_t kMaxReplyBytes = size_t{16} << 20;
@@ -49,13 +49,20 @@ struct Hello {
 };
 struct Proof {
   int64_t generation = 0;
+  int64_t restart = 0;
   std::string proof;
 };
 struct Welcome {
   std::string proof;
 };
 struct Refusal {
-  enum class Reason : uint8_t { Token, OlderGeneration, NewerGeneration, Protocol };
+  enum class Reason : uint8_t {
+    Token,
+    OlderGeneration,
+    NewerGeneration,  ///< or a later restart of this one
+    Protocol,
+    OlderRestart,  ///< of this generation
+  };
   Reason reason = Reason::Protocol;
   std::string text;
 };

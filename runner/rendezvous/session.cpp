@@ -54,7 +54,7 @@ void ServerSession::on_frame(const std::string& body, Step& step) {
 }
 
 void ServerSession::check(const Proof& proof, Step& step) {
-  const Credentials claimed{credentials_.token, proof.generation};
+  const Credentials claimed{credentials_.token, proof.generation, proof.restart};
   // The token first: who doesn't know it learns nothing about this job, not even its generation.
   if (!is_same_proof(proof.proof, proof_of(claimed, Side::Client, nonces_))) {
     refuse({Refusal::Reason::Token, kWrongToken}, step);
@@ -68,11 +68,21 @@ void ServerSession::check(const Proof& proof, Step& step) {
             fmt::format("generation {}, but this store is generation {}: this store is of an earlier life",
                         proof.generation, credentials_.generation)},
            step);
+  } else if (proof.restart != credentials_.restart) {
+    check_restart(proof, step);
   } else {
     state_ = State::Open;
     frames_.set_limit(kMaxRequestBytes);
     step.output += frame(encode(Welcome{proof_of(credentials_, Side::Server, nonces_)}));
   }
+}
+
+void ServerSession::check_restart(const Proof& proof, Step& step) {
+  step.is_superseded = proof.restart > credentials_.restart;
+  refuse({step.is_superseded ? Refusal::Reason::NewerGeneration : Refusal::Reason::OlderRestart,
+          fmt::format("restart {} of its generation, but this store is of restart {}", proof.restart,
+                      credentials_.restart)},
+         step);
 }
 
 void ServerSession::refuse(Refusal refusal, Step& step) {
@@ -91,7 +101,8 @@ std::string ClientGreeting::receive(std::string_view bytes) {
     // A refusal may come in place of the store's hello: another protocol version is answered so.
     if (nonces_.server.empty() && is_hello(*body)) {
       nonces_.server = parse_hello(*body).nonce;
-      output += frame(encode(Proof{credentials_.generation, proof_of(credentials_, Side::Client, nonces_)}));
+      output += frame(
+          encode(Proof{credentials_.generation, credentials_.restart, proof_of(credentials_, Side::Client, nonces_)}));
     } else {
       on_verdict(*body);
     }

@@ -23,6 +23,7 @@ class ServerSession {
   struct Step {
     std::string output;
     std::vector<Request> requests;
+    bool is_superseded = false;  ///< a later restart of this generation has proved itself
   };
 
   /// `credentials` must outlive the session. `nonce` must be fresh.
@@ -39,6 +40,7 @@ class ServerSession {
  private:
   void on_frame(const std::string& body, Step& step);
   void check(const Proof& proof, Step& step);
+  void check_restart(const Proof& proof, Step& step);
   void refuse(Refusal refusal, Step& step);
 
   const Credentials& credentials_;

@@ -127,6 +127,10 @@ bool StoreServer::receive(ConnectionId id, Connection& connection) {
   buffered_ += connection.session.buffered() - before;
   connection.output += step.output;
   if (connection.session.state() == ServerSession::State::Open) strangers_.erase(id);
+  if (step.is_superseded) {
+    flush(id, connection);
+    return drop_all(), false;
+  }
   const TimePoint now = std::chrono::steady_clock::now();
   for (const Request& request : step.requests) deliver(engine_.handle(id, request, now));
   if (!connections_.contains(id)) return false;
@@ -179,6 +183,11 @@ void StoreServer::drop(ConnectionId id, const std::string& why) {
   connections_.erase(found);
   clients_ = connections_.size();
   engine_.disconnect(id);
+}
+
+void StoreServer::drop_all() {
+  spdlog::info("rendezvous: a rank was started again and has come back: this world is over");
+  while (!connections_.empty()) drop(connections_.begin()->first, "this world is over");
 }
 
 void StoreServer::drop_slow_strangers() {

@@ -27,7 +27,9 @@ struct ServerSettings {
 };
 
 /// The rendezvous store of a job, listening on the master. One thread of its own serves every client; what strangers
-/// send changes nothing but a bounded buffer of theirs. Ends, with all its connections, in the destructor.
+/// send changes nothing but a bounded buffer of theirs. Ends, with all its connections, in the destructor. A rank of a
+/// later restart tells that the world here has lost a rank: then every client loses the store, so that none waits for
+/// it.
 class StoreServer {
  public:
   /// Listens when it returns. Throws InputError naming the port, where it is in use.
@@ -61,6 +63,7 @@ class StoreServer {
   bool watch(ConnectionId id, Connection& connection);
   void drop(ConnectionId id, const std::string& why);
   void drop_slow_strangers();
+  void drop_all();
   void listen_again();
 
   ServerSettings settings_;

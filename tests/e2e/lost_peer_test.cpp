@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <fstream>
 #include <memory>
+#include <thread>
 
 #include "failure.h"
 
@@ -18,6 +19,21 @@ using std::chrono::seconds;
 /// Steps without an end, and no checkpoint to wait for.
 Words endless(const SmallJob& job, const Words& more = {}) {
   return job.train(1'000'000, Words{"--checkpoint.enabled", "false"} + more);
+}
+
+/// Waits until `text` stands so many times in its output.
+bool says_times(const Process& process, const std::string& text, int times) {
+  const auto count = [&](const std::string& all) {
+    int found = 0;
+    for (size_t at = all.find(text); at != std::string::npos; at = all.find(text, at + 1)) ++found;
+    return found;
+  };
+  const auto deadline = std::chrono::steady_clock::now() + seconds(60);
+  while (count(process.out()) + count(process.err()) < times) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return true;
 }
 
 using Ranks = std::vector<std::unique_ptr<Process>>;
@@ -50,6 +66,19 @@ std::string text_of(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
+/// What a rank left of its last collectives.
+nlohmann::json flight_of(const SmallJob& job, int rank) {
+  return nlohmann::json::parse(text_of(job.folder() / fmt::format("flight.rank-{}.json", rank)));
+}
+
+/// Collectives that began and did not end, oldest first.
+std::vector<nlohmann::json> unfinished_in(const nlohmann::json& flight) {
+  std::vector<nlohmann::json> unfinished;
+  for (const auto& entry : flight.at("collectives"))
+    if (entry.at("ended").is_null() && !entry.at("begun").is_null()) unfinished.push_back(entry);
+  return unfinished;
+}
+
 }  // namespace
 
 TEST_CASE("lost peer: of three ranks without a launcher the two that are left end with 138 and name the killed one") {
@@ -66,7 +95,7 @@ TEST_CASE("lost peer: of three ranks without a launcher the two that are left en
   }
 }
 
-TEST_CASE("lost peer: a rank that stands still is named after comm.timeout, with 138") {
+TEST_CASE("lost peer: a rank that stands still is named after comm.timeout, with 138, in the flight records too") {
   const int stopped = GENERATE(1, 0);
   CAPTURE(stopped);
   const SmallJob job;
@@ -79,7 +108,104 @@ TEST_CASE("lost peer: a rank that stands still is named after comm.timeout, with
     CHECK(ended.code == 138);
     CHECK_THAT(last_error_of(ended),
                Catch::Contains(fmt::format("{} (", stopped)) || Catch::Contains("lost the master"));
+    const auto flight = flight_of(job, rank);
+    CHECK(flight.at("rank") == rank);
+    CHECK(flight.at("world") == 3);
+    const auto reason = flight.at("reason").get<std::string>();
+    CHECK_THAT(reason, Catch::Contains(fmt::format("{} (", stopped)));
+    const auto stuck = unfinished_in(flight);
+    REQUIRE(!stuck.empty());
+    CHECK_THAT(reason, Catch::Contains(fmt::format("{} of {}", stuck.front().at("collective").get<std::string>(),
+                                                   stuck.front().at("label").get<std::string>())));
   }
+}
+
+TEST_CASE("lost peer: a rank tells what it is doing on SIGUSR1 and goes on, and on a signal that ends it") {
+  const SmallJob job;
+  const Process training({on_ranks(2, endless(job)), {}, seconds(60)});
+  REQUIRE(training.says("step: 3 "));
+  const auto ranks = training.children();
+  REQUIRE(ranks.size() == 2);
+  training.signal(SIGUSR1);  // the launcher passes it on
+  REQUIRE(training.says("rank 1: SIGUSR1: collectives in "));
+  REQUIRE(training.says("rank 0: SIGUSR1: collectives in "));
+  const auto flight = flight_of(job, 1);
+  CHECK(flight.at("reason") == "SIGUSR1");
+  CHECK(flight.at("process") == ranks[1]);
+  CHECK(flight.at("collectives").size() > 10);
+  const std::string stacks = text_of(job.folder() / "stacks.rank-1.txt");
+  CAPTURE(stacks);
+  const auto threads =
+      std::ranges::count_if(lines_of(stacks), [](const auto& line) { return line.starts_with("thread "); });
+  CHECK(threads >= 3);  // main, the communicator's, beat
+  const auto step = job.metrics().size();
+  REQUIRE(training.says(fmt::format("step: {} ", step + 3)));
+
+  ::kill(ranks[1], SIGSEGV);
+  REQUIRE(training.says("rank 1: SIGSEGV: collectives in "));
+  REQUIRE(training.says("rank 1 failed first, killed by signal 11"));
+  CHECK(flight_of(job, 1).at("reason") == "SIGSEGV");
+  CHECK_THAT(text_of(job.folder() / "stacks.rank-1.txt"), Catch::StartsWith("thread "));
+}
+
+TEST_CASE(
+    "lost peer: launch --max-restarts starts the ranks again from the last checkpoint, until the budget is spent") {
+  const SmallJob job;
+  const Words arguments = job.train(1'000'000, {"--checkpoint.interval", "5"});
+  Process launch(
+      {trainyard(Words{"launch", "--nproc-per-node", "3", "--max-restarts", "2"} + arguments), {}, seconds(120)});
+  REQUIRE(launch.says("step: 6 "));
+  for (int start = 0; start < 3; ++start) {
+    CAPTURE(start, launch.out(), launch.err());
+    if (start > 0) {
+      REQUIRE(launch.says(fmt::format("restart {} of 2", start)));
+      REQUIRE(says_times(launch, "Loaded checkpoint from step", start));
+    }
+    const auto ranks = launch.children();
+    REQUIRE(ranks.size() == 3);
+    ::kill(ranks[static_cast<size_t>(start)], SIGKILL);
+  }
+  const Ended ended = launch.wait();
+  INFO(ended.all());
+  CHECK(ended.code == 137);
+  CHECK_THAT(ended.err, Catch::Contains("rank 0 failed first, killed by signal 9") &&
+                            Catch::Contains("rank 1 failed first, killed by signal 9") &&
+                            Catch::Contains("rank 2 failed first, killed by signal 9"));
+  CHECK_THAT(ended.err, !Catch::Contains("restart 3"));
+}
+
+TEST_CASE("lost peer: nodes whose launchers may restart form their world again, at one number of restarts") {
+  const SmallJob job;
+  const int port = free_port();
+  const auto node = [&](int number) {
+    return std::make_unique<Process>(Command{
+        trainyard(Words{"launch", "--nnodes", "2", "--node-rank", std::to_string(number), "--master-addr", "127.0.0.1",
+                        "--master-port", std::to_string(port), "--nproc-per-node", "2", "--max-restarts", "3"} +
+                  job.train(1'000'000, {"--checkpoint.interval", "5"})),
+        {},
+        seconds(120)});
+  };
+  const auto first = node(0), second = node(1);
+  REQUIRE(first->says("step: 6 "));
+  const auto ranks = second->children();
+  REQUIRE(ranks.size() == 2);
+  const auto done = job.metrics().size();
+  ::kill(ranks[1], SIGKILL);
+  REQUIRE(second->says("restart 1 of 3"));
+  REQUIRE(first->says("restart 1 of 3"));
+  REQUIRE(says_times(*first, "Loaded checkpoint from step", 1));
+  REQUIRE(first->says(fmt::format("step: {} ", done + 100)));
+}
+
+TEST_CASE("lost peer: what a restart would repeat is not started again") {
+  const SmallJob job;
+  const Ended ended = run({trainyard(Words{"launch", "--nproc-per-node", "2", "--max-restarts", "3"} +
+                                     job.train(3, {"--optimizer.lr", "1e30"})),
+                           {},
+                           seconds(60)});
+  INFO(ended.all());
+  CHECK(ended.code == 3);
+  CHECK_THAT(ended.err, !Catch::Contains("restart 1"));
 }
 
 TEST_CASE("lost peer: launch ends all, and says which rank failed first and why") {

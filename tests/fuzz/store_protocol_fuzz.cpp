@@ -17,7 +17,7 @@ const std::string kNonce(kNonceBytes, 'n');
 ServerSession open_session() {
   ServerSession session(kCredentials, kNonce);
   const std::string proof = proof_of(kCredentials, Side::Client, {kNonce, kNonce});
-  session.receive(frame(encode(Hello{kNonce})) + frame(encode(Proof{kCredentials.generation, proof})));
+  session.receive(frame(encode(Hello{kNonce})) + frame(encode(Proof{kCredentials.generation, kCredentials.restart, proof})));
   if (session.state() != ServerSession::State::Open) std::abort();
   return session;
 }

@@ -74,10 +74,12 @@ class Launcher {
   static int launch(const std::string& script, int ranks, std::chrono::milliseconds grace,
                     const rendezvous::Environment& environment) {
     try {
+      const auto restarts = environment.find("PET_MAX_RESTARTS");
       LaunchOptions options;
       options.node.node_rank = 0;
       options.node.processes = fmt::format("{}", ranks);
       options.grace = grace;
+      if (restarts != environment.end()) options.max_restarts = std::stoi(restarts->second);
       options.command = {"/bin/sh", "-c", script};
       options.is_trainyard = false;
       return launch_ranks(options, environment);
@@ -125,6 +127,31 @@ TEST_CASE("launch_ranks: every rank gets its place, and its lines their prefix",
         "[rank 1] err 1\n", "[rank 0] unfinished\n", "[rank 1] unfinished\n"}) {
     CHECK_THAT(launcher.text(), Catch::Contains(line));
   }
+}
+
+TEST_CASE("launch_ranks: ranks that fail are started again, all of them, with the number of the restart", "[launch]") {
+  rendezvous::Environment environment = rendezvous::process_environment();
+  environment["PET_MAX_RESTARTS"] = "2";
+  const std::string script =
+      "echo start $TORCHELASTIC_RESTART_COUNT of $TORCHELASTIC_MAX_RESTARTS at $RANK; "
+      "[ $RANK = 0 ] && [ $TORCHELASTIC_RESTART_COUNT = 0 ] && exit 7; "
+      "[ $TORCHELASTIC_RESTART_COUNT = 1 ] || exec sleep 60; exit 0";
+  Launcher launcher(script, 2, 30s, environment);
+  CHECK(launcher.finish() == 0);
+  CHECK_THAT(launcher.text(), Catch::Contains("rank 0 failed first, exit code 7; restart 1 of 2\n"));
+  for (const char* const line :
+       {"[rank 0] start 0 of 2 at 0", "[rank 0] start 1 of 2 at 0", "[rank 1] start 1 of 2 at 1"})
+    CHECK_THAT(launcher.text(), Catch::Contains(line));
+  CHECK_THAT(launcher.text(), !Catch::Contains("start 2 of 2"));
+}
+
+TEST_CASE("launch_ranks: the failure after the last restart is the launcher's", "[launch]") {
+  rendezvous::Environment environment = rendezvous::process_environment();
+  environment["PET_MAX_RESTARTS"] = "3";
+  Launcher launcher("exit $((10 + TORCHELASTIC_RESTART_COUNT))", 1, 30s, environment);
+  CHECK(launcher.finish() == 13);
+  CHECK_THAT(launcher.text(),
+             Catch::Contains("exit code 12; restart 3 of 3") && Catch::Contains("failed first, exit code 13\n"));
 }
 
 TEST_CASE("launch_ranks: the code of the rank that failed first, its reason, and an end for the others", "[launch]") {

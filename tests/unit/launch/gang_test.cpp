@@ -42,6 +42,16 @@ TEST_CASE("Gang: one fails, the others are asked and then killed; its code is th
   CHECK(gang.first_failure()->rank == 1);
 }
 
+TEST_CASE("Gang: what a restart would repeat is not worth one, nor is a device at fault", "[launch]") {
+  for (const int code : {2, 3, 140}) {
+    CHECK_FALSE(is_worth_restarting(exited(0, code), true));
+    CHECK(is_worth_restarting(exited(0, code), false));
+  }
+  CHECK(is_worth_restarting(exited(0, 1), true));
+  CHECK(is_worth_restarting(exited(0, 138), true));
+  CHECK(is_worth_restarting(killed(0, 9), true));
+}
+
 TEST_CASE("Gang: a shorter grace than 4 s also bounds the end after a failure", "[launch]") {
   Gang gang(2, 500ms);
   CHECK(gang.ended({killed(0, 11)}, kNow) == Action::Terminate);

@@ -138,7 +138,7 @@ TEST_CASE("parse_launch: what is wrong is named by its flag and value", "[launch
        "--node-rank=2 contradicts --nnodes=2"},
       {{"--master-port", "x", "--master-addr", "a", "train"}, "--master-port is 'x'"},
       {{"--grace", "soon", "train"}, "--grace is 'soon'; it must be a time such as 30s"},
-      {{"--max-restarts", "3", "train"}, "--max-restarts is 3: launch does not start ranks again"},
+      {{"--max-restarts", "-1", "train"}, "--max-restarts is '-1'; it must be a whole number from 0 to 1000000"},
       {{"--rdzv-backend", "etcd", "train"}, "--rdzv-backend is 'etcd'; it must be c10d or static"},
       {{"--standalone", "--nnodes", "2", "train"}, "--standalone contradicts --nnodes 2"},
       {{"--rdzv-endpoint", "a:1", "--master-addr", "b", "train"}, "--rdzv-endpoint a:1 contradicts --master-addr b"},

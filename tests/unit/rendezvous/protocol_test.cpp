@@ -36,13 +36,14 @@ std::string hex(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("proof_of: HMAC-SHA256 over label, side, nonces and generation", "[rendezvous]") {
+TEST_CASE("proof_of: HMAC-SHA256 over label, side, nonces, generation and restart", "[rendezvous]") {
   const Nonces nonces{kClientNonce, kServerNonce};
-  // python3: hmac.new(b"secret", b"trainyard-store-1c" + b"a"*32 + b"b"*32 + b"7", "sha256").hexdigest()
+  // python3: hmac.new(b"secret", b"trainyard-store-2c" + b"a"*32 + b"b"*32 + b"7.0", "sha256").hexdigest()
   CHECK(hex(proof_of({"secret", 7}, Side::Client, nonces)) ==
-        "c2009c39b67ada7297a531fe40030f18d4d1684d24c26784bf31e784dc0b3e86");
+        "df3eababf3a78f0cbd5c996848061560867903fc3501f0807d2f6d22a63ddc6e");
   CHECK(proof_of({"secret", 7}, Side::Client, nonces) != proof_of({"secret", 7}, Side::Server, nonces));
   CHECK(proof_of({"secret", 7}, Side::Client, nonces) != proof_of({"secret", 8}, Side::Client, nonces));
+  CHECK(proof_of({"secret", 7}, Side::Client, nonces) != proof_of({"secret", 7, 1}, Side::Client, nonces));
   CHECK(proof_of({"", 7}, Side::Client, nonces) != proof_of({"secret", 7}, Side::Client, nonces));
   CHECK(fresh_nonce() != fresh_nonce());
   CHECK_FALSE(is_same_proof("abc", "ab"));
@@ -63,6 +64,7 @@ TEST_CASE("session: another token or generation is refused, and told why", "[ren
     int64_t generation;
     Refusal::Reason reason;
     std::string text;
+    int64_t restart = 2;
   };
   const std::vector<Row> rows{
       {"another token", "guess", 4, Refusal::Reason::Token, "the job token is not this store's"},
@@ -72,12 +74,16 @@ TEST_CASE("session: another token or generation is refused, and told why", "[ren
        "generation 3, but this store is generation 4: this rank is of an earlier life"},
       {"newer", "secret", 5, Refusal::Reason::NewerGeneration,
        "generation 5, but this store is generation 4: this store is of an earlier life"},
+      {"an earlier restart", "secret", 4, Refusal::Reason::OlderRestart,
+       "restart 1 of its generation, but this store is of restart 2", 1},
+      {"a later restart", "secret", 4, Refusal::Reason::NewerGeneration,
+       "restart 3 of its generation, but this store is of restart 2", 3},
   };
-  const Credentials of_server{"secret", 4};
+  const Credentials of_server{"secret", 4, 2};
   for (const Row& row : rows) {
     INFO(row.situation);
     ServerSession server(of_server, kServerNonce);
-    const Credentials of_client{row.token, row.generation};
+    const Credentials of_client{row.token, row.generation, row.restart};
     ClientGreeting client(of_client, kClientNonce);
     CHECK_FALSE(meet(server, client));
     CHECK(server.state() == ServerSession::State::Closed);
@@ -148,7 +154,7 @@ TEST_CASE("session: garbage closes the connection and yields no request", "[rend
       frame("x"),
       frame(encode(Hello{std::string(kNonceBytes - 1, 'a')})),
       frame(encode(Hello{std::string(kNonceBytes + 1, 'a')})),
-      frame(encode(Proof{0, std::string(kProofBytes, 'p')})),
+      frame(encode(Proof{0, 0, std::string(kProofBytes, 'p')})),
       frame(encode(Request{1, Operation::Set, {"k"}, "v"})),
   };
   const Credentials credentials{"secret", 0};
@@ -171,7 +177,7 @@ TEST_CASE("session: another protocol version is refused by number", "[rendezvous
   client.receive(server.receive(frame(hello)).output);
   REQUIRE(client.refusal());
   CHECK(client.refusal()->reason == Refusal::Reason::Protocol);
-  CHECK_THAT(client.refusal()->text, Catch::StartsWith("protocol version 9, here it is 1"));
+  CHECK_THAT(client.refusal()->text, Catch::StartsWith("protocol version 9, here it is 2"));
 }
 
 TEST_CASE("session: a garbled request closes an open connection without an answer", "[rendezvous]") {
