@@ -8,6 +8,7 @@
 #include "checkpoint/division.h"
 #include "comm/dry_run.h"
 #include "data/loader.h"
+#include "metrics/trace.h"
 #include "optim/adamw.h"
 #include "optim/schedule.h"
 #include "train/mesh_size.h"
@@ -71,6 +72,7 @@ Rehearsal rehearse_whole(const config::Loaded& loaded, const models::ModelConfig
   const auto ledger = std::make_shared<MemoryLedger>();
   const MemoryScope memory(ledger);
   const DryRunScope dry(timeline);
+  const metrics::AttachTrace untraced(nullptr, "");  // a profile is of steps that were made
 
   const auto world = comm::make_dry_run(placement.world, timeline);
   ShardedModel sharded = shard_model(model, *world, sharding_of(config, mesh));

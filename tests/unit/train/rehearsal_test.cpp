@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "metrics/trace.h"
 #include "small_run.h"
 
 namespace trainyard::train {
@@ -54,6 +55,15 @@ TEST_CASE("rehearsal: memory is within 5 % of what a run holds, in all and of ea
                                           CheckpointingMode::EveryN, CheckpointingMode::Full);
   CAPTURE(world, static_cast<int>(strategy), static_cast<int>(mode));
   check_predicted(configured(strategy, mode), world);
+}
+
+TEST_CASE("rehearsal: leaves no span in the trace of the run that it precedes") {
+  metrics::Trace trace(0);
+  const metrics::AttachTrace attach(&trace, "compute");
+  rehearse_small(configured(Strategy::FullShard, CheckpointingMode::Full), 2, kBatch);
+  CHECK(trace.spans().empty());
+  { const metrics::TraceSpan of_the_run("a step", "op"); }
+  CHECK(trace.spans().size() == 1);
 }
 
 TEST_CASE("rehearsal: memory is within 5 % with bf16, accumulation and offloaded activations, too") {
