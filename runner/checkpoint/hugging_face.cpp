@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -35,9 +36,19 @@ std::map<std::string, std::string> weight_map_of(const fs::path& index) {
 
 }  // namespace
 
-HuggingFaceWeights::HuggingFaceWeights(fs::path folder) : folder_(std::move(folder)) {
+std::vector<fs::path> indexed_files(const fs::path& index) {
+  std::set<std::string> names;
+  for (const auto& [tensor, file] : weight_map_of(index)) names.insert(file);
+  std::vector<fs::path> files;
+  for (const std::string& name : names) files.push_back(index.parent_path() / name);
+  return files;
+}
+
+HuggingFaceWeights::HuggingFaceWeights(fs::path path) : folder_(std::move(path)) {
   const fs::path single = folder_ / "model.safetensors", index = folder_ / "model.safetensors.index.json";
-  if (fs::exists(single))
+  if (fs::is_regular_file(folder_))
+    open_single(folder_);
+  else if (fs::exists(single))
     open_single(single);
   else if (fs::exists(index))
     open_indexed(index);

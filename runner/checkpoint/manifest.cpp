@@ -106,6 +106,11 @@ std::string format_manifest(const Manifest& manifest) {
 Manifest parse_manifest(const std::string& text, const std::string& where) {
   try {
     json parsed = json::parse(text);
+    if (parsed.at("format") == kFormat && parsed.at("version").is_number_integer() && parsed["version"] > kVersion)
+      throw NewerVersionError(fmt::format(
+          "{}: version {} of the format, and this program reads version {}; use the program that wrote it, or "
+          "a newer one",
+          where, parsed["version"].dump(), kVersion));
     const std::string expected = parsed.at("checksum");
     parsed.erase("checksum");
     // Keys are sorted and numbers shortest, so the compact form is one for one content.
@@ -113,6 +118,8 @@ Manifest parse_manifest(const std::string& text, const std::string& where) {
     return manifest_from(parsed);
   } catch (const json::exception& error) {
     throw InputError(fmt::format("{}: damaged: {}", where, error.what()));
+  } catch (const NewerVersionError&) {
+    throw;
   } catch (const InputError& error) {
     throw InputError(fmt::format("{}: damaged: {}", where, error.what()));
   }

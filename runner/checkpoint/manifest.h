@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "tensor/tensor.h"
 
 namespace trainyard::checkpoint {
@@ -55,7 +56,13 @@ struct Manifest {
 /// The file's text, with a checksum over itself.
 std::string format_manifest(const Manifest& manifest);
 
-/// Throws InputError, beginning with `where`, for anything that format_manifest cannot have written whole.
+/// A checkpoint of a version that this program is too old for: it is not damaged, and none before it stands in for it.
+class NewerVersionError : public InputError {
+  using InputError::InputError;
+};
+
+/// Throws InputError, beginning with `where`, for anything that format_manifest cannot have written whole;
+/// NewerVersionError for what a later one has.
 Manifest parse_manifest(const std::string& text, const std::string& where);
 
 /// Reads `folder`/checkpoint.json.

@@ -27,20 +27,26 @@ struct Tried {
   std::string damage;  ///< where there is none
 };
 
-/// Collective. Every rank opens `folder` and verifies its share; all get it, or none.
+/// Collective. Every rank opens `folder` and verifies its share; all get it, or none. Throws InputError for one that is
+/// too new: going on from an older one would leave what it holds behind.
 Tried try_to_open(const fs::path& folder, Agreement& ranks) {
   Tried tried;
   json say = json::object();
   try {
     tried.checkpoint.emplace(folder);
     if (const auto damage = find_damage_in_share(*tried.checkpoint, ranks)) say["error"] = *damage;
+  } catch (const NewerVersionError& error) {
+    say = {{"newer", error.what()}};
   } catch (const std::exception& error) {
     say["error"] = error.what();
   }
   const json verdict = ranks.round("verifying " + folder.string(), say, [](const Agreement::Said& said) -> json {
+    for (const auto& each : said)
+      if (each && each->contains("newer")) return *each;
     if (const auto error = Agreement::first_error(said)) return {{"error", *error}};
     return json::object();
   });
+  if (verdict.contains("newer")) throw InputError(verdict.at("newer").get<std::string>());
   if (!verdict.contains("error")) return tried;
   return {std::nullopt, verdict.at("error").get<std::string>()};
 }

@@ -43,6 +43,17 @@ json sum_of_bytes(const Agreement::Said& said) {
   return {{"bytes", bytes}};
 }
 
+/// In the words of a round: what it is for, and what a rank has written.
+std::string about(const Snapshot& snapshot) {
+  return fmt::format("checkpoint of step {}", snapshot.step);
+}
+json listed(const std::vector<StoredFile>& files) {
+  json list = json::array();
+  for (const StoredFile& file : files)
+    list.push_back({{"name", file.name}, {"bytes", file.bytes}, {"checksum", file.checksum}});
+  return list;
+}
+
 bool is_absent(const fs::path& folder) {
   std::error_code ignored;  // whoever may not look will hear of it when it writes
   return fs::status(folder, ignored).type() == fs::file_type::not_found;
@@ -107,9 +118,21 @@ Saver::Paths Saver::paths_of(int64_t step) {
 }
 
 SaveResult Saver::save(const Snapshot& snapshot) {
+  return save_by(snapshot, [&](const Paths& paths, const Agreement::Decide& all_or_cleared) {
+    return ranks_.round(about(snapshot), write_own(snapshot, paths), all_or_cleared);
+  });
+}
+
+SaveResult Saver::save_full(const Snapshot& snapshot, const Gather& gather) {
+  return save_by(snapshot, [&](const Paths& paths, const Agreement::Decide& all_or_cleared) {
+    return write_full(snapshot, gather, paths, all_or_cleared);
+  });
+}
+
+/// `write` gives what the ranks agree on once all have written.
+SaveResult Saver::save_by(const Snapshot& snapshot, const Write& write) {
   const auto begin = Clock::now();
   const Paths paths = paths_of(snapshot.step);
-  const std::string about = fmt::format("checkpoint of step {}", snapshot.step);
   if (options_.rank == 0) spdlog::info("Saving checkpoint step {} to {}", snapshot.step, paths.final.string());
   // The leader clears up before the others hear of a failure: their next save may need the space.
   const auto all_or_cleared = [&](const Agreement::Said& said) {
@@ -117,8 +140,9 @@ SaveResult Saver::save(const Snapshot& snapshot) {
     if (verdict.contains("error")) try_to_remove(*disk_, paths.temporary);
     return verdict;
   };
-  json outcome = ranks_.round(about, write_own(snapshot, paths), all_or_cleared);
-  if (!outcome.contains("error")) outcome = ranks_.round(about, commit_if_leading(snapshot, paths), sum_of_bytes);
+  json outcome = write(paths, all_or_cleared);
+  if (!outcome.contains("error"))
+    outcome = ranks_.round(about(snapshot), commit_if_leading(snapshot, paths), sum_of_bytes);
   if (outcome.contains("error") && leads())
     try_to_remove(*disk_, paths.temporary);  // a host's own folder, and what came late
   SaveResult result{.step = snapshot.step, .seconds = std::chrono::duration<double>(Clock::now() - begin).count()};
@@ -148,13 +172,41 @@ json Saver::write_own(const Snapshot& snapshot, const Paths& paths) {
     for (const StoredFile& file :
          write_shards(*disk_, paths.temporary, Kind::Optimizer, options_.rank, own.optimizer, stop_if_given_up))
       files.push_back(file);
-    json listed = json::array();
-    for (const StoredFile& file : files)
-      listed.push_back({{"name", file.name}, {"bytes", file.bytes}, {"checksum", file.checksum}});
-    return {{"files", std::move(listed)}, {"state", snapshot.rank_state}};
+    return {{"files", listed(files)}, {"state", snapshot.rank_state}};
   } catch (const std::exception& error) {
     return {{"error", reason_of(error)}};
   }
+}
+
+json Saver::write_full(const Snapshot& snapshot, const Gather& gather, const Paths& paths,
+                       const Agreement::Decide& all_or_cleared) {
+  FullWriter writer(*disk_, paths.temporary, options_.max_file_bytes);
+  json say = json::object();
+  const auto if_leading = [&](const auto& write) {
+    if (!leads() || say.contains("error")) return;
+    try {
+      write();
+    } catch (const std::exception& error) {
+      say["error"] = reason_of(error);
+    }
+  };
+  if_leading([&] {
+    disk_->create_folders(paths.temporary);
+    writer.write_description(snapshot.state);
+  });
+  for (const auto& [kind, shards] :
+       {std::pair(Kind::Model, &snapshot.model), std::pair(Kind::Optimizer, &snapshot.optimizer)}) {
+    if_leading([&] { writer.begin(kind, *shards); });
+    for (const Shard& shard : *shards) {
+      if (json verdict = ranks_.round(about(snapshot), say, all_or_cleared); verdict.contains("error")) return verdict;
+      const Tensor whole = gather(shard);
+      if_leading([&] { writer.append(whole); });
+    }
+    if_leading([&] { writer.end(); });
+  }
+  say["files"] = listed(writer.files());
+  say["state"] = snapshot.rank_state;
+  return ranks_.round(about(snapshot), say, all_or_cleared);
 }
 
 json Saver::commit_if_leading(const Snapshot& snapshot, const Paths& paths) {

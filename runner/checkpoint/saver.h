@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "checkpoint/disk.h"
 #include "checkpoint/fence.h"
 #include "checkpoint/folder_group.h"
+#include "checkpoint/full_writer.h"
+#include "checkpoint/hugging_face_files.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/snapshot.h"
 #include "rendezvous/store.h"
@@ -25,7 +28,11 @@ struct SaverOptions {
   int64_t generation = 0;                            ///< TRAINYARD_GENERATION
   std::string job;                                   ///< a digest of the job's token; "" without one
   std::chrono::milliseconds sharing_patience{3000};  ///< for another host's file to appear (folder_group.h)
+  uint64_t max_file_bytes = kMaxWeightFileBytes;     ///< of the full form
 };
+
+/// The whole of a tensor, on the host, from the rows that each rank holds. Collective.
+using Gather = std::function<Tensor(const Shard& shard)>;
 
 /// Writes checkpoints, each complete or absent.
 ///
@@ -49,6 +56,12 @@ class Saver {
   /// on whichever rank, is the result's reason.
   SaveResult save(const Snapshot& snapshot);
 
+  /// The same in the full form: a Hugging Face folder with the optimizer beside it (full_writer.h), written by the
+  /// leader of each folder. The ranks gather one tensor after the other and nobody holds more than that one; before
+  /// each they meet in the store, with the save's time-out, so that a slow disk never looks like a lost rank to
+  /// `gather`.
+  SaveResult save_full(const Snapshot& snapshot, const Gather& gather);
+
   /// What save() would write of `snapshot` on this rank; `local` is undefined where another rank writes the rows.
   [[nodiscard]] Snapshot own_part(const Snapshot& snapshot) const;
 
@@ -66,7 +79,11 @@ class Saver {
   void claim_folder();
   void remove_leftovers();
   [[nodiscard]] Paths paths_of(int64_t step);
+  using Write = std::function<nlohmann::json(const Paths& paths, const Agreement::Decide& all_or_cleared)>;
+  SaveResult save_by(const Snapshot& snapshot, const Write& write);
   [[nodiscard]] nlohmann::json write_own(const Snapshot& snapshot, const Paths& paths);
+  [[nodiscard]] nlohmann::json write_full(const Snapshot& snapshot, const Gather& gather, const Paths& paths,
+                                          const Agreement::Decide& all_or_cleared);
   [[nodiscard]] nlohmann::json commit_if_leading(const Snapshot& snapshot, const Paths& paths);
   [[nodiscard]] Manifest collect(const Snapshot& snapshot, const Paths& paths);
   void put_in_place(const Manifest& manifest, const Paths& paths);

@@ -34,22 +34,17 @@ void check(const Shard& shard) {
                                             to_string(shard.global_shape)));
 }
 
-std::map<std::string, std::string> metadata_of(std::span<const Shard* const> shards) {
-  json offsets = json::object();
-  for (const Shard* shard : shards) {
-    std::vector<int64_t> saved(shard->global_shape.size(), 0);
-    saved[0] = shard->row_offset;
-    offsets[shard->name] = {{kSavedOffsets, saved}};
-  }
-  return {{kShardingInfo, offsets.dump()}, {"DCP_VERSION", "1.0"}, {"format", "pt"}};
-}
-
 StoredFile write_file_of(Disk& disk, const std::filesystem::path& path, std::span<const Shard* const> shards,
                          const std::function<void()>& before_each) {
   std::vector<SafetensorsWriter::Declared> declared;
-  for (const Shard* shard : shards) declared.push_back({shard->name, shard->local.dtype(), shard->local.shape()});
+  std::vector<Shard> placed;
+  for (const Shard* shard : shards) {
+    declared.push_back({shard->name, shard->local.dtype(), shard->local.shape()});
+    placed.push_back(*shard);
+  }
   ChecksumSink::Seen seen;
-  SafetensorsWriter writer(std::make_unique<ChecksumSink>(disk.create(path), seen), declared, metadata_of(shards));
+  SafetensorsWriter writer(std::make_unique<ChecksumSink>(disk.create(path), seen), declared,
+                           sharding_metadata(placed));
   for (const Shard* shard : shards) {
     if (before_each) before_each();
     writer.append(shard->local);
@@ -58,10 +53,12 @@ StoredFile write_file_of(Disk& disk, const std::filesystem::path& path, std::spa
   return {path.filename().string(), seen.bytes, seen.checksum.text()};
 }
 
-/// The row at which each tensor of a file begins in its whole.
+/// The row at which each tensor of a file begins in its whole; empty for a file of whole tensors.
 std::unordered_map<std::string, int64_t> row_offsets_of(const SafetensorsFile& file) {
   std::unordered_map<std::string, int64_t> offsets;
-  const json sharding = json::parse(file.metadata().at(kShardingInfo));
+  const auto found = file.metadata().find(kShardingInfo);
+  if (found == file.metadata().end()) return offsets;
+  const json sharding = json::parse(found->second);
   for (const auto& [name, info] : sharding.items()) offsets[name] = info.at(kSavedOffsets).at(0);
   return offsets;
 }
@@ -72,7 +69,8 @@ void add_rows(std::unordered_map<std::string, StoredTensor>& tensors, const Safe
     const auto found = tensors.find(entry.name);
     if (found == tensors.end()) continue;  // of the other kind
     found->second.dtype = entry.dtype().value();
-    found->second.shards.push_back({index, offsets.at(entry.name), entry.shape.at(0)});
+    const auto offset = offsets.find(entry.name);
+    found->second.shards.push_back({index, offset == offsets.end() ? 0 : offset->second, entry.shape.at(0)});
   }
 }
 
@@ -94,6 +92,16 @@ void check_rows(StoredTensor& tensor, bool everything) {
 }
 
 }  // namespace
+
+std::map<std::string, std::string> sharding_metadata(std::span<const Shard> shards) {
+  json offsets = json::object();
+  for (const Shard& shard : shards) {
+    std::vector<int64_t> saved(shard.global_shape.size(), 0);
+    saved[0] = shard.row_offset;
+    offsets[shard.name] = {{kSavedOffsets, saved}};
+  }
+  return {{kShardingInfo, offsets.dump()}, {"DCP_VERSION", "1.0"}, {"format", "pt"}};
+}
 
 std::vector<StoredFile> write_shards(Disk& disk, const std::filesystem::path& folder, Kind kind, int rank,
                                      std::span<const Shard> shards, const std::function<void()>& before_each) {
@@ -120,7 +128,8 @@ std::vector<StoredTensor> collect_tensors(const std::filesystem::path& folder, s
     if (as_seen_here.size() != files[index].bytes)
       throw InputError(fmt::format("{}: {} bytes where its writer counted {}", as_seen_here.path().string(),
                                    as_seen_here.size(), files[index].bytes));
-    add_rows(by_name, SafetensorsFile(as_seen_here.path()), index);
+    if (as_seen_here.path().extension() == ".safetensors")
+      add_rows(by_name, SafetensorsFile(as_seen_here.path()), index);
   }
   std::vector<StoredTensor> tensors;
   for (const Shard& shard : shards) {

@@ -2,7 +2,9 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "checkpoint/disk.h"
@@ -11,9 +13,13 @@
 
 namespace trainyard::checkpoint {
 
-/// Writes what `rank` holds of `shards` as one durable file in `folder`: safetensors with the metadata
-/// DCP_SHARDING_INFO = {name: {"saved_offsets": [row_offset, 0, …]}} of PyTorch's distributed checkpoints, which
-/// torch.distributed.checkpoint.HuggingFaceStorageReader reads. Nothing to write gives no file and no entry.
+/// Metadata of a file whose tensors are `shards`, in any order: {"DCP_SHARDING_INFO": {name: {"saved_offsets":
+/// [row_offset, 0, …]}}} of PyTorch's distributed checkpoints, which
+/// torch.distributed.checkpoint.HuggingFaceStorageReader reads.
+std::map<std::string, std::string> sharding_metadata(std::span<const Shard> shards);
+
+/// Writes what `rank` holds of `shards` as one durable file in `folder`: safetensors with
+/// sharding_metadata(). Nothing to write gives no file and no entry.
 /// `before_each` is called before each tensor, and may throw to end it.
 /// Throws std::filesystem::filesystem_error; std::invalid_argument for a shard whose rows do not fit its global shape.
 std::vector<StoredFile> write_shards(Disk& disk, const std::filesystem::path& folder, Kind kind, int rank,

@@ -7,11 +7,14 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/text.h"
-#include "checkpoint/hugging_face.h"
+#include "checkpoint/convert.h"
+#include "checkpoint/name_map.h"
 #include "checkpoint/reader.h"
 #include "cli/command.h"
 #include "cli/parse.h"
+#include "train/sharded_model.h"
 
 namespace trainyard::cli {
 namespace {
@@ -77,48 +80,130 @@ int verify(const fs::path& path) {
   return 0;
 }
 
+std::string described(const Exported& exported) {
+  return fmt::format("{} tensors, {} in {} file{}", exported.tensors, human_bytes(exported.bytes), exported.files,
+                     exported.files == 1 ? "" : "s");
+}
+
 int export_model(const fs::path& path, const ExportOptions& options) {
   Agreement alone;
   const Checkpoint checkpoint = open_checkpoint(path, alone);
   const Exported exported = export_to_hugging_face(checkpoint, options);
-  fmt::print("Exported step {} to {}: {} tensors, {} in {} file{}\n", checkpoint.step(), options.output.string(),
-             exported.tensors, human_bytes(exported.bytes), exported.files, exported.files == 1 ? "" : "s");
+  fmt::print("Exported step {} to {}: {}\n", checkpoint.step(), options.output.string(), described(exported));
   return 0;
+}
+
+int reshard_checkpoint(const fs::path& path, int ranks, const fs::path& output) {
+  Agreement alone;
+  const Checkpoint checkpoint = open_checkpoint(path, alone);
+  const Exported written = reshard(checkpoint, ranks, output);
+  fmt::print("Resharded step {} from {} to {} ranks in {}: {}\n", checkpoint.step(), checkpoint.manifest().world, ranks,
+             output.string(), described(written));
+  return 0;
+}
+
+struct Conversion {
+  std::string format = "hf", name_map, config;
+  int ranks = 1;
+};
+
+/// The tokenizer's files that lie beside the weights.
+std::vector<fs::path> tokenizer_beside(const fs::path& source) {
+  std::vector<fs::path> files;
+  for (const char* const name : {"tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "merges.txt",
+                                 "tokenizer_config.json", "special_tokens_map.json", "generation_config.json"})
+    if (fs::is_regular_file(source / name)) files.push_back(source / name);
+  return files;
+}
+
+int convert(const fs::path& source, const Conversion& conversion, const ExportOptions& options) {
+  auto weights = open_weights(source);
+  const fs::path config = conversion.config.empty() ? config_path_of(source) : fs::path(conversion.config);
+  const ModelFiles beside{conversion.config.empty() ? config_json_of(source) : read_file(config),
+                          tokenizer_beside(config_path_of(source).parent_path())};
+  const bool needs_config = conversion.format == "hf" || !conversion.name_map.empty();
+  if (needs_config && beside.config_json.empty())
+    throw InputError(
+        fmt::format("{}: no such file, and a Hugging Face folder and a map of names need it; name one with --config",
+                    config.string()));
+  if (!conversion.name_map.empty())
+    weights = mapped(std::move(weights), NameMap(conversion.name_map),
+                     train::wanted_by(models::parse_config(beside.config_json, config)));
+  const Exported written = conversion.format == "hf"   ? write_hugging_face(*weights, beside, options)
+                           : conversion.format == "pt" ? write_torch(*weights, beside, options)
+                                                       : write_dcp(*weights, beside, conversion.ranks, options);
+  fmt::print("Converted {} to {}: {}\n", source.string(), options.output.string(), described(written));
+  return 0;
+}
+
+/// What the words of a command line name.
+struct Chosen {
+  std::string folder, output, dtype, max_shard_size = "5GB";
+  int ranks = 1;
+  Conversion conversion;
+};
+
+void add_weight_options(CLI::App& command, Chosen& chosen, const char* default_dtype) {
+  command.add_option("--output", chosen.output, "Folder to make")->required();
+  command.add_option("--dtype", chosen.dtype, fmt::format("Type of the weights; without it {}", default_dtype))
+      ->transform(CLI::IsMember(kExportTypes, CLI::ignore_case));
+  command
+      .add_option("--max-shard-size", chosen.max_shard_size, "Largest file of a Hugging Face folder: 5GB, 500MB, 4GiB")
+      ->capture_default_str();
+}
+
+void add_conversion_options(CLI::App& command, Chosen& chosen) {
+  command.add_option("SOURCE", chosen.folder, "A folder or file of weights: Hugging Face, .pt, PyTorch's DCP, or ours")
+      ->required();
+  command
+      .add_option("--format", chosen.conversion.format,
+                  "hf: a Hugging Face folder; dcp: PyTorch's safetensors form; pt: torch.save's")
+      ->check(CLI::IsMember({"hf", "dcp", "pt"}))
+      ->capture_default_str();
+  command.add_option("--ranks", chosen.conversion.ranks, "Of dcp: ranks")->check(CLI::Range(1, 1 << 20));
+  command.add_option("--name-map", chosen.conversion.name_map,
+                     "Names of the source as the model's (docs/checkpoints.md)");
+  command.add_option("--config", chosen.conversion.config, "config.json, where none lies beside the source");
+}
+
+ExportOptions options_of(const Chosen& chosen) {
+  const auto max_shard_bytes = parse_bytes(chosen.max_shard_size);
+  if (!max_shard_bytes || *max_shard_bytes == 0)
+    throw InputError(fmt::format("--max-shard-size {}: a size such as 5GB or 500MB", chosen.max_shard_size));
+  ExportOptions options{.output = chosen.output, .dtype = {}, .max_shard_bytes = *max_shard_bytes};
+  if (!chosen.dtype.empty()) options.dtype = kExportTypes.at(chosen.dtype);
+  return options;
 }
 
 }  // namespace
 
 int run_checkpoint(const Arguments& arguments) {
-  CLI::App app("Looks into, verifies and exports checkpoints", "trainyard checkpoint");
+  CLI::App app("Looks into, verifies, exports and converts checkpoints", "trainyard checkpoint");
   app.require_subcommand(1);
-  std::string folder;
+  Chosen chosen;
   const auto add = [&](const char* name, const char* text) {
     CLI::App* const command = app.add_subcommand(name, text);
-    command->add_option("DIR", folder, "A checkpoint (…/step-50), or a folder of them: the newest")->required();
+    command->add_option("DIR", chosen.folder, "A checkpoint (…/step-50), or a folder of them: the newest")->required();
     return command;
   };
   const CLI::App* const inspecting = add("inspect", "Print step, world, tokens, tensors and files");
   const CLI::App* const verifying =
       add("verify", "Compare every file with its checksum; all checkpoints of a folder of them");
   CLI::App* const exporting = add("export", "Write the model as a Hugging Face folder");
-  ExportOptions options;
-  std::string output, dtype = "float32", max_shard_size = "5GB";
-  exporting->add_option("--output", output, "Folder to make")->required();
-  exporting->add_option("--dtype", dtype, "Type of the weights")
-      ->transform(CLI::IsMember(kExportTypes, CLI::ignore_case))
-      ->capture_default_str();
-  exporting->add_option("--max-shard-size", max_shard_size, "Largest file of weights: 5GB, 500MB, 4GiB")
-      ->capture_default_str();
+  add_weight_options(*exporting, chosen, "float32, as it is stored");
+  CLI::App* const resharding = add("reshard", "Write a checkpoint as another number of ranks would have");
+  resharding->add_option("--output", chosen.output, "Folder to make, for --checkpoint.dir")->required();
+  resharding->add_option("--ranks", chosen.ranks, "Ranks")->required()->check(CLI::Range(1, 1 << 20));
+  CLI::App* const converting = app.add_subcommand("convert", "Weights from one form to another");
+  add_conversion_options(*converting, chosen);
+  add_weight_options(*converting, chosen, "each tensor as it is stored");
   if (const auto code = parse(app, arguments)) return *code;
-  if (inspecting->parsed()) return inspect(folder);
-  if (verifying->parsed()) return verify(folder);
-  options.output = output;
-  options.dtype = kExportTypes.at(dtype);
-  const auto max_shard_bytes = parse_bytes(max_shard_size);
-  if (!max_shard_bytes || *max_shard_bytes == 0)
-    throw InputError(fmt::format("--max-shard-size {}: a size such as 5GB or 500MB", max_shard_size));
-  options.max_shard_bytes = *max_shard_bytes;
-  return export_model(folder, options);
+  if (inspecting->parsed()) return inspect(chosen.folder);
+  if (verifying->parsed()) return verify(chosen.folder);
+  if (resharding->parsed()) return reshard_checkpoint(chosen.folder, chosen.ranks, chosen.output);
+  const ExportOptions options = options_of(chosen);
+  return converting->parsed() ? convert(chosen.folder, chosen.conversion, options)
+                              : export_model(chosen.folder, options);
 }
 
 }  // namespace trainyard::cli

@@ -25,7 +25,7 @@ struct Loaded {
 Loaded load_model(const std::filesystem::path& folder, comm::Communicator& alone) {
   Loaded loaded{train::shard_model(train::model_config_of(config::Model{.init_from = folder.string()}), alone, {}),
                 folder.string()};
-  train::fill_from_hugging_face(loaded.sharded, folder);
+  train::fill_from_weights(loaded.sharded, folder);
   return loaded;
 }
 

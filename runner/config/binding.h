@@ -38,6 +38,16 @@ struct Words<CheckpointingMode> {
   static std::vector<Choice> list() { return {{"none", {}}, {"full", {}}, {"selective", {}}, {"every_n", {}}}; }
 };
 template <>
+struct Words<StateDict> {
+  static std::vector<Choice> list() { return {{"sharded", {"sharded_state_dict"}}, {"full", {"full_state_dict"}}}; }
+};
+template <>
+struct Words<FinalStateDict> {
+  static std::vector<Choice> list() {
+    return {{"same", {}}, {"sharded", {"sharded_state_dict"}}, {"full", {"full_state_dict"}}};
+  }
+};
+template <>
 struct Words<Backend> {
   static std::vector<Choice> list() {
     return {{"auto", {}}, {"nccl", {}}, {"gloo", {}}, {"mpi", {}}, {"in_process", {}}};

@@ -145,7 +145,22 @@ void check_loading(const Loaded& loaded) {
                     is(loaded, "parallel.cpu_ram_efficient_loading"), loaded.origin("parallel.sync_module_states")));
 }
 
+void check_exclude(const Loaded& loaded) {
+  if (loaded.config.checkpoint.exclude.empty()) return;
+  for (const std::string& word : split(loaded.config.checkpoint.exclude, ','))
+    if (const auto name = trim(word); name != "optimizer" && name != "data" && name != "progress")
+      throw InputError(
+          fmt::format("{}; '{}' is none of optimizer, data and progress", is(loaded, "checkpoint.exclude"), name));
+}
+
+void check_name_map(const Loaded& loaded) {
+  if (!loaded.config.model.name_map.empty() && loaded.config.model.init_from.empty())
+    throw InputError(
+        fmt::format("{}, but no model.init_from is given, whose names it is for", is(loaded, "model.name_map")));
+}
+
 void check_checkpoint(const Loaded& loaded) {
+  check_exclude(loaded);
   const Checkpoint& checkpoint = loaded.config.checkpoint;
   if (checkpoint.enabled && checkpoint.interval > 0 && checkpoint.keep < 2)
     throw InputError(fmt::format(
@@ -173,6 +188,7 @@ void check_profile(const Loaded& loaded) {
 
 void check(const Loaded& loaded) {
   check_model(loaded);
+  check_name_map(loaded);
   check_data(loaded);
   check_validation(loaded);
   check_parallel(loaded);

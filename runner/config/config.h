@@ -14,6 +14,8 @@ enum class Strategy { FullShard, ShardGradOp, NoShard, HybridShard, HybridShardZ
 enum class Wrap { TransformerBased, SizeBased, None };
 enum class BackwardPrefetch { Pre, Post, None };
 enum class Decay { Cosine, Linear, Sqrt, Constant };
+enum class StateDict { Sharded, Full };
+enum class FinalStateDict { Same, Sharded, Full };
 enum class CheckpointingMode { None, Full, Selective, EveryN };
 enum class Backend { Auto, Nccl, Gloo, Mpi, InProcess };
 enum class DeviceChoice { Auto, Cpu, Cuda };
@@ -23,6 +25,7 @@ struct Model {
   std::string preset;     ///< a named model (docs/models.md); one of preset, config, init_from
   std::string config;     ///< a Hugging Face config.json: that model with random weights
   std::string init_from;  ///< a Hugging Face folder: config.json and safetensors
+  std::string name_map;   ///< how init_from's names become the model's (checkpoint/name_map.h)
   uint64_t seed = 0;      ///< of the random weights
 };
 
@@ -105,6 +108,10 @@ struct Checkpoint {
   int64_t keep = 2;
   std::string resume = "auto";  ///< auto, never, or a path
   bool async = false;
+  StateDict state_dict = StateDict::Sharded;
+  FinalStateDict final_state_dict = FinalStateDict::Same;  ///< of the last step's
+  bool final_model_only = false;                           ///< the last step's without the optimizer
+  std::string exclude;  ///< what resuming leaves: optimizer, data, progress, commas between
   std::chrono::milliseconds timeout{std::chrono::minutes(30)};
 };
 

@@ -31,6 +31,8 @@ void add_model(std::vector<Key>& table) {
   key("init_from", &Model::init_from, kAny,
       "A Hugging Face folder (config.json and safetensors): that model with its weights. Each rank reads its own "
       "slices.");
+  key("name_map", &Model::name_map, kAny,
+      "A YAML file that says how the names of init_from's tensors become the model's: rename, split, transpose.");
   key("seed", &Model::seed, kAny, "Seed of the random weights.");
 }
 
@@ -167,6 +169,16 @@ void add_checkpoint(std::vector<Key>& table) {
       "checkpoint.");
   key("async", &Checkpoint::async, kAny,
       "Write behind the training steps, which wait only until their tensors are copied. Takes memory for the copy.");
+  key("state_dict", &Checkpoint::state_dict, kAny,
+      "sharded: each rank writes its rows; full: rank 0 writes a Hugging Face folder, gathered tensor by tensor. Both "
+      "resume at any number of ranks.");
+  key("final_state_dict", &Checkpoint::final_state_dict, kAny, "The form of the last step's checkpoint.");
+  key("final_model_only", &Checkpoint::final_model_only, kAny,
+      "Leave the optimizer out of the last step's checkpoint: training cannot go on from it.");
+  key("exclude", &Checkpoint::exclude, kAny,
+      "What a resumed run does not take from its checkpoint but begins anew: optimizer, data (the place in it), "
+      "progress "
+      "(steps, and so the learning rate), with commas between.");
   key("timeout", &Checkpoint::timeout, kTimeout, "How long ranks wait for each other to have written.");
 }
 

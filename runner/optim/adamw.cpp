@@ -23,7 +23,7 @@ void AdamW::step(double lr, float gradient_scale) {
                      .beta2 = settings_.betas[1],
                      .eps = settings_.eps,
                      .weight_decay = decays ? settings_.weight_decay : 0,
-                     .step = steps_done_,
+                     .step = steps_done_ - moments.started,
                      .grad_scale = gradient_scale});
   }
 }

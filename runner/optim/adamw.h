@@ -20,9 +20,10 @@ class AdamW {
   struct Moments {
     const shard::ParameterShard* shard;
     Tensor first, second;
+    int64_t started = 0;  ///< steps_done() when this parameter was first trained: its t counts from there
   };
   [[nodiscard]] std::vector<Moments>& moments() { return moments_; }
-  /// Updates done: t of the bias correction.
+  /// Updates done: t of the bias correction of what is trained from the start.
   [[nodiscard]] int64_t steps_done() const { return steps_done_; }
   void set_steps_done(int64_t steps) { steps_done_ = steps; }
 

@@ -34,6 +34,49 @@ uint64_t header_bytes_of(const FileSource& source) {
   return length;
 }
 
+/// Where some rows lie in a file.
+struct Range {
+  uint64_t offset;
+  Shape shape;
+};
+
+Range rows_of(const FileSource& source, uint64_t data_offset, const SafetensorsEntry& entry, int64_t begin,
+              int64_t count) {
+  if (entry.shape.empty() || begin < 0 || count < 0 || count > entry.shape[0] - begin)
+    throw InputError(fmt::format("{}: tensor '{}': {} rows from {} on of shape {}", source.path().string(), entry.name,
+                                 count, begin, to_string(entry.shape)));
+  Shape shape = entry.shape;
+  const uint64_t row_bytes = shape[0] == 0 ? 0 : (entry.end - entry.begin) / static_cast<uint64_t>(shape[0]);
+  shape[0] = count;
+  return {data_offset + entry.begin + static_cast<uint64_t>(begin) * row_bytes, std::move(shape)};
+}
+
+Tensor read_stored(const FileSource& source, const SafetensorsEntry& entry, const Range& range) {
+  if (!entry.dtype())
+    throw InputError(fmt::format("{}: tensor '{}': {} is no type that Trainyard reads", source.path().string(),
+                                 entry.name, entry.stored_dtype));
+  Tensor tensor = Tensor::empty(range.shape, *entry.dtype());
+  source.read(range.offset, {tensor.raw(), tensor.bytes()});
+  return tensor;
+}
+
+Tensor read_converted(const FileSource& source, const SafetensorsEntry& entry, const Range& range) {
+  const auto dtype = entry.dtype();
+  if (!dtype || !is_floating(*dtype))
+    throw InputError(fmt::format("{}: tensor '{}': {} where floating point was expected (F32, BF16 or F16)",
+                                 source.path().string(), entry.name, entry.stored_dtype));
+  const size_t element = size_of(*dtype);
+  Tensor tensor = Tensor::empty(range.shape, DType::Float32);
+  const size_t bytes = static_cast<size_t>(tensor.count()) * element;
+  std::vector<std::byte> piece(std::min(kPieceBytes, bytes));
+  for (size_t done = 0; done < bytes; done += piece.size()) {
+    const std::span<std::byte> part(piece.data(), std::min(piece.size(), bytes - done));
+    source.read(range.offset + done, part);
+    convert(*dtype, part.data(), DType::Float32, tensor.raw() + done / element * sizeof(float), part.size() / element);
+  }
+  return tensor;
+}
+
 }  // namespace
 
 SafetensorsFile::SafetensorsFile(std::filesystem::path path) : source_(std::move(path)) {
@@ -52,54 +95,22 @@ const SafetensorsEntry& SafetensorsFile::entry(const std::string& name) const {
 
 Tensor SafetensorsFile::read(const std::string& name) const {
   const SafetensorsEntry& found = entry(name);
-  return read_stored(found, {data_offset_ + found.begin, found.shape});
+  return read_stored(source_, found, {data_offset_ + found.begin, found.shape});
 }
 
 Tensor SafetensorsFile::read_rows(const std::string& name, int64_t begin, int64_t count) const {
   const SafetensorsEntry& found = entry(name);
-  return read_stored(found, rows_of(found, begin, count));
+  return read_stored(source_, found, rows_of(source_, data_offset_, found, begin, count));
 }
 
 Tensor SafetensorsFile::read_rows_as_float32(const std::string& name, int64_t begin, int64_t count) const {
-  const SafetensorsEntry& found = entry(name);
-  const Range range = rows_of(found, begin, count);
-  return found.stored_dtype == "F32" ? read_stored(found, range) : read_converted(found, range);
+  return trainyard::read_rows_as_float32(source_, data_offset_, entry(name), begin, count);
 }
 
-SafetensorsFile::Range SafetensorsFile::rows_of(const SafetensorsEntry& entry, int64_t begin, int64_t count) const {
-  if (entry.shape.empty() || begin < 0 || count < 0 || count > entry.shape[0] - begin)
-    throw InputError(fmt::format("{}: tensor '{}': {} rows from {} on of shape {}", path().string(), entry.name, count,
-                                 begin, to_string(entry.shape)));
-  Shape shape = entry.shape;
-  const uint64_t row_bytes = shape[0] == 0 ? 0 : (entry.end - entry.begin) / static_cast<uint64_t>(shape[0]);
-  shape[0] = count;
-  return {data_offset_ + entry.begin + static_cast<uint64_t>(begin) * row_bytes, std::move(shape)};
-}
-
-Tensor SafetensorsFile::read_stored(const SafetensorsEntry& entry, const Range& range) const {
-  if (!entry.dtype())
-    throw InputError(fmt::format("{}: tensor '{}': {} is no type that Trainyard reads", path().string(), entry.name,
-                                 entry.stored_dtype));
-  Tensor tensor = Tensor::empty(range.shape, *entry.dtype());
-  source_.read(range.offset, {tensor.raw(), tensor.bytes()});
-  return tensor;
-}
-
-Tensor SafetensorsFile::read_converted(const SafetensorsEntry& entry, const Range& range) const {
-  const auto dtype = entry.dtype();
-  if (!dtype || !is_floating(*dtype))
-    throw InputError(fmt::format("{}: tensor '{}': {} where floating point was expected", path().string(), entry.name,
-                                 entry.stored_dtype));
-  const size_t element = size_of(*dtype);
-  Tensor tensor = Tensor::empty(range.shape, DType::Float32);
-  const size_t bytes = static_cast<size_t>(tensor.count()) * element;
-  std::vector<std::byte> piece(std::min(kPieceBytes, bytes));
-  for (size_t done = 0; done < bytes; done += piece.size()) {
-    const std::span<std::byte> part(piece.data(), std::min(piece.size(), bytes - done));
-    source_.read(range.offset + done, part);
-    convert(*dtype, part.data(), DType::Float32, tensor.raw() + done / element * sizeof(float), part.size() / element);
-  }
-  return tensor;
+Tensor read_rows_as_float32(const FileSource& source, uint64_t data_offset, const SafetensorsEntry& entry,
+                            int64_t begin, int64_t count) {
+  const Range range = rows_of(source, data_offset, entry, begin, count);
+  return entry.stored_dtype == "F32" ? read_stored(source, entry, range) : read_converted(source, entry, range);
 }
 
 SafetensorsWriter::SafetensorsWriter(std::unique_ptr<ByteSink> sink, std::span<const Declared> tensors,

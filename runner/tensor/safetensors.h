@@ -39,19 +39,16 @@ class SafetensorsFile {
   [[nodiscard]] Tensor read_rows_as_float32(const std::string& name, int64_t begin, int64_t count) const;
 
  private:
-  struct Range {
-    uint64_t offset;  ///< in the file
-    Shape shape;
-  };
-  [[nodiscard]] Range rows_of(const SafetensorsEntry& entry, int64_t begin, int64_t count) const;
-  [[nodiscard]] Tensor read_stored(const SafetensorsEntry& entry, const Range& range) const;
-  [[nodiscard]] Tensor read_converted(const SafetensorsEntry& entry, const Range& range) const;
-
   FileSource source_;
   uint64_t data_offset_ = 0;
   SafetensorsHeader header_;
   std::unordered_map<std::string, size_t> index_;
 };
+
+/// Rows of a tensor of any file of tensors, converted to float32 in pieces; `entry.begin` counts from `data_offset`.
+/// Throws InputError: rows that are not there, a type that is no floating point.
+Tensor read_rows_as_float32(const FileSource& source, uint64_t data_offset, const SafetensorsEntry& entry,
+                            int64_t begin, int64_t count);
 
 /// Writes a safetensors file from front to back: the header first, from what is declared, then the data as it comes, so
 /// that only one tensor, or a part of one, need be in memory. Equal contents give equal bytes.

@@ -177,9 +177,13 @@ void check_coverage(std::span<const SafetensorsEntry> entries, uint64_t data_byt
 
 }  // namespace
 
+std::optional<DType> dtype_of_safetensors(std::string_view stored) {
+  const StoredType* const found = find_stored_type(stored);
+  return found ? found->dtype : std::nullopt;
+}
+
 std::optional<DType> SafetensorsEntry::dtype() const {
-  const StoredType* const stored = find_stored_type(stored_dtype);
-  return stored ? stored->dtype : std::nullopt;
+  return dtype_of_safetensors(stored_dtype);
 }
 
 SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t data_bytes, const std::string& where) {

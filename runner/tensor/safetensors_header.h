@@ -45,6 +45,8 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t data_
 std::string format_safetensors_header(std::span<const SafetensorsEntry> entries,
                                       const std::map<std::string, std::string>& metadata);
 
+/// float32 for "F32", …; none where such a tensor cannot be read.
+std::optional<DType> dtype_of_safetensors(std::string_view stored);
 /// "F32" for float32, …
 std::string_view safetensors_name_of(DType dtype);
 

@@ -1,6 +1,7 @@
 #include "train/checkpoints.h"
 
 #include "metrics/trace.h"
+#include "train/snapshot.h"
 
 namespace trainyard::train {
 namespace {
@@ -17,21 +18,33 @@ checkpoint::SaverOptions saver_options(const config::Checkpoint& settings, const
 
 }  // namespace
 
-Checkpoints::Checkpoints(const config::Checkpoint& settings, const World& world, Told told)
-    : is_main_(world.is_main()), told_(std::move(told)), saver_(saver_options(settings, world), world.store) {
+Checkpoints::Checkpoints(const config::Checkpoint& settings, const World& world, checkpoint::Gather gather, Told told)
+    : settings_(settings),
+      is_main_(world.is_main()),
+      gather_(std::move(gather)),
+      told_(std::move(told)),
+      saver_(saver_options(settings, world), world.store) {
   if (settings.async) background_ = std::make_unique<checkpoint::BackgroundSaver>(saver_);
 }
 
-void Checkpoints::prepare(const checkpoint::Snapshot& snapshot) {
-  if (background_) background_->reserve(snapshot);
+bool Checkpoints::is_full(Occasion occasion) const {
+  if (occasion == Occasion::LastStep && settings_.final_state_dict != config::FinalStateDict::Same)
+    return settings_.final_state_dict == config::FinalStateDict::Full;
+  return settings_.state_dict == config::StateDict::Full;
 }
 
-void Checkpoints::save(const checkpoint::Snapshot& snapshot) {
-  if (!background_) {
-    const metrics::TraceSpan span("save", "checkpoint");
-    return tell(saver_.save(snapshot));
-  }
+void Checkpoints::prepare(const checkpoint::Snapshot& snapshot) {
+  if (background_ && !is_full(Occasion::OnTheWay)) background_->reserve(snapshot);
+}
+
+void Checkpoints::save(const checkpoint::Snapshot& whole, Occasion occasion) {
   finish();
+  const bool drops_optimizer = occasion == Occasion::LastStep && settings_.final_model_only;
+  const checkpoint::Snapshot snapshot = drops_optimizer ? model_only(whole) : whole;
+  if (!background_ || is_full(occasion)) {
+    const metrics::TraceSpan span("save", "checkpoint");
+    return tell(is_full(occasion) ? saver_.save_full(snapshot, gather_) : saver_.save(snapshot));
+  }
   const metrics::TraceSpan span("copy for the checkpoint", "checkpoint");
   background_->start(snapshot);
 }

@@ -18,15 +18,17 @@ class Checkpoints {
   /// Called once for every save, when its outcome is known; on the thread that calls below.
   using Told = std::function<void(const checkpoint::SaveResult&)>;
 
-  /// Throws InputError as checkpoint::Saver does.
-  Checkpoints(const config::Checkpoint& settings, const World& world, Told told);
+  enum class Occasion { OnTheWay, LastStep };
+
+  /// `gather` is for the full form. Throws InputError as checkpoint::Saver does.
+  Checkpoints(const config::Checkpoint& settings, const World& world, checkpoint::Gather gather, Told told);
   /// Waits for a save under way.
   ~Checkpoints() = default;
 
   /// Before the first step: takes what memory saves like this one will need.
   void prepare(const checkpoint::Snapshot& snapshot);
-  /// Saves, or starts to, once the save before is done.
-  void save(const checkpoint::Snapshot& snapshot);
+  /// Saves, or starts to, once the save before is done. The full form is gathered, and so saved in the foreground.
+  void save(const checkpoint::Snapshot& snapshot, Occasion occasion);
   /// Tells of a save that has ended meanwhile.
   void poll();
   /// Waits for a save under way and tells of it.
@@ -40,7 +42,11 @@ class Checkpoints {
  private:
   void tell(const checkpoint::SaveResult& result);
 
+  [[nodiscard]] bool is_full(Occasion occasion) const;
+
+  const config::Checkpoint settings_;
   const bool is_main_;
+  checkpoint::Gather gather_;
   Told told_;
   checkpoint::Saver saver_;
   std::unique_ptr<checkpoint::BackgroundSaver> background_;  ///< null: saves are in the foreground

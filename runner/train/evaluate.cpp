@@ -13,6 +13,7 @@
 #include "ops/cast.h"
 #include "tensor/safetensors.h"
 #include "train/exchange.h"
+#include "train/gather.h"
 #include "train/setup.h"
 #include "train/snapshot.h"
 
@@ -32,7 +33,7 @@ ShardedModel load(const Evaluation& evaluation, const World& world) {
   if (evaluation.checkpoint.empty()) {
     config.model.init_from = evaluation.model.string();
     ShardedModel sharded = shard_model(model_config_of(config.model), world.comm, {mesh, policy_of(config)});
-    fill_from_hugging_face(sharded, evaluation.model);
+    fill_from_weights(sharded, evaluation.model);
     return sharded;
   }
   checkpoint::Agreement agreement(world.store, "evaluate", world.comm.rank(), world.comm.world(), world.comm.timeout());
@@ -53,20 +54,6 @@ Tensor gather_row(comm::Communicator& world, const Tensor& rows, int64_t index, 
   return all;
 }
 
-/// The whole gradient of one parameter, from the padded chunks of all ranks. Collective.
-Tensor gather_gradient(comm::Communicator& world, const shard::ParameterShard& shard) {
-  const Shape& shape = shard.parameter->shape();
-  Shape padded = shape;
-  padded[0] = shard::chunk_of(shape[0], world.world(), 0).count;
-  Tensor mine = Tensor::zeros(padded, DType::Float32);
-  Tensor filled = mine.rows(0, shard.rows.count);
-  copy(shard.gradient, filled);
-  padded[0] *= world.world();
-  Tensor all = Tensor::empty(padded, DType::Float32);
-  world.all_gather(mine, all, shard.parameter->name()).wait();
-  return all.rows(0, shape[0]);
-}
-
 /// Streams logits row by row and gradients tensor by tensor into the file of rank 0: no rank holds more than one.
 void dump(const Evaluation& evaluation, const World& world, ShardedModel& sharded, const Tensor& logits, int64_t rows) {
   std::vector<SafetensorsWriter::Declared> declared{{"logits", DType::Float32, {rows, logits.size(1), logits.size(2)}}};
@@ -83,7 +70,8 @@ void dump(const Evaluation& evaluation, const World& world, ShardedModel& sharde
   }
   if (evaluation.gradients) {
     for (const shard::ParameterShard& shard : sharded.engine->shards()) {
-      const Tensor gradient = gather_gradient(world.comm, shard);
+      const Tensor gradient =
+          gather_rows(world.comm, shard.gradient, shard.parameter->shape(), shard.parameter->name());
       if (writer) writer->append(gradient);
     }
   }

@@ -21,6 +21,7 @@
 #include "tokenizer/utf8.h"
 #include "train/checkpoints.h"
 #include "train/exchange.h"
+#include "train/gather.h"
 #include "train/generate.h"
 #include "train/inspect.h"
 #include "train/mesh_size.h"
@@ -109,9 +110,14 @@ Run::Run(const config::Loaded& loaded, const World& world, MeshSize mesh)
                                         .keep = metrics.profile_keep},
                       world.comm);
   if (config_.checkpoint.enabled)
-    checkpoints_.emplace(config_.checkpoint, world, [this](const checkpoint::SaveResult& result) {
-      if (report_ && result.saved) report_->saved(result.step);
-    });
+    checkpoints_.emplace(
+        config_.checkpoint, world,
+        [this](const checkpoint::Shard& shard) {
+          return gather_rows(sharded_.mesh->shard(), shard.local, shard.global_shape, shard.name);
+        },
+        [this](const checkpoint::SaveResult& result) {
+          if (report_ && result.saved) report_->saved(result.step);
+        });
 }
 
 void Run::go() {
@@ -184,7 +190,13 @@ void Run::resume_or_fill() {
     found = checkpoint::open_checkpoint(config_.checkpoint.resume, agreement_);
   }
   if (!found) return fill_fresh();
-  progress_ = restore(parts, *found, model_config_);
+  const Excluded excluded = excluded_of(config_.checkpoint.exclude);
+  progress_ = restore(parts, *found, model_config_, excluded);
+  if (is_model_only(*found) && !excluded.optimizer && progress_.step < total_steps_)
+    throw InputError(
+        fmt::format("{}: holds the model without its optimizer (checkpoint.final_model_only), so training cannot go on "
+                    "from it; resume an older one, or say checkpoint.exclude optimizer",
+                    found->path().string()));
   if (world_.is_main())
     checkpoint::log_loaded(*found, std::chrono::duration<double>(steady_clock::now() - start).count());
 }
@@ -193,7 +205,7 @@ void Run::fill_fresh() {
   if (config_.model.init_from.empty()) {
     fill_random(*sharded_.engine, config_.model.seed, filled_by(config_));
   } else {
-    fill_from_hugging_face(sharded_, config_.model.init_from, filled_by(config_));
+    fill_from_weights(sharded_, config_.model.init_from, filled_by(config_), config_.model.name_map);
   }
 }
 
@@ -271,7 +283,8 @@ void Run::save() {
   if (!checkpoints_) return;
   const auto start = steady_clock::now();
   if (report_) report_->pause();
-  checkpoints_->save(snapshot());
+  const bool is_last = progress_.step == total_steps_;
+  checkpoints_->save(snapshot(), is_last ? Checkpoints::Occasion::LastStep : Checkpoints::Occasion::OnTheWay);
   if (report_) report_->exclude(steady_clock::now() - start);
 }
 

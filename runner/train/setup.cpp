@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "checkpoint/weights.h"
 #include "data/loaders.h"
 #include "train/demo/demo.h"
 
@@ -54,8 +55,10 @@ DType dtype_of(config::Precision precision) {
 
 models::ModelConfig model_config_of(const config::Model& model) {
   if (!model.preset.empty()) return models::preset(model.preset);
-  return read_model_config(model.init_from.empty() ? fs::path(model.config)
-                                                   : fs::path(model.init_from) / "config.json");
+  if (model.init_from.empty()) return read_model_config(model.config);
+  const fs::path beside = checkpoint::config_path_of(model.init_from);
+  const std::string recorded = checkpoint::config_json_of(model.init_from);
+  return recorded.empty() ? read_model_config(beside) : models::parse_config(recorded, beside);
 }
 
 models::ModelConfig model_config_of(const checkpoint::Checkpoint& checkpoint) {

@@ -4,11 +4,10 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "checkpoint/hugging_face.h"
+#include "checkpoint/weights.h"
 #include "nn/init.h"
 
 namespace trainyard::train {
@@ -50,6 +49,14 @@ ShardedModel shard_model(const models::ModelConfig& config, comm::Communicator& 
   return made;
 }
 
+std::vector<checkpoint::Wanted> wanted_by(const models::ModelConfig& config) {
+  std::vector<checkpoint::Wanted> wanted;
+  const auto model = models::build(config);
+  for (const autograd::Parameter* const parameter : model->parameters())
+    wanted.push_back({parameter->name(), parameter->shape()});
+  return wanted;
+}
+
 void fill_random(shard::Engine& engine, uint64_t seed, FilledBy by) {
   fill(
       engine,
@@ -62,7 +69,7 @@ void fill_random(shard::Engine& engine, uint64_t seed, FilledBy by) {
 namespace {
 
 /// Part of a model would train without a word. What no layer is (a stored copy of a tied head) may be left over.
-void refuse_more_layers(const checkpoint::HuggingFaceWeights& weights, size_t layers) {
+void refuse_more_layers(const checkpoint::Weights& weights, size_t layers) {
   constexpr std::string_view kLayers = "model.layers.";
   for (const std::string& name : weights.names()) {
     if (!name.starts_with(kLayers)) continue;
@@ -73,16 +80,24 @@ void refuse_more_layers(const checkpoint::HuggingFaceWeights& weights, size_t la
   }
 }
 
+std::unique_ptr<checkpoint::Weights> open_weights_of(const ShardedModel& sharded, const std::filesystem::path& path,
+                                                     const std::filesystem::path& name_map) {
+  auto weights = checkpoint::open_weights(path);
+  if (name_map.empty()) return weights;
+  return checkpoint::mapped(std::move(weights), checkpoint::NameMap(name_map), wanted_by(sharded.model->config()));
+}
+
 }  // namespace
 
-void fill_from_hugging_face(const ShardedModel& sharded, const std::filesystem::path& folder, FilledBy by) {
-  std::optional<checkpoint::HuggingFaceWeights> opened;
+void fill_from_weights(const ShardedModel& sharded, const std::filesystem::path& path, FilledBy by,
+                       const std::filesystem::path& name_map) {
+  std::unique_ptr<checkpoint::Weights> opened;
   if (by == FilledBy::EachRank || sharded.mesh->world().rank() == 0) {
-    opened.emplace(folder);
+    opened = open_weights_of(sharded, path, name_map);
     refuse_more_layers(*opened, sharded.model->blocks().size());
   }
   const auto read = [&](const autograd::Parameter& parameter, shard::Rows rows, std::span<float> out) {
-    const checkpoint::HuggingFaceWeights& weights = *opened;
+    const checkpoint::Weights& weights = *opened;
     if (weights.shape(parameter.name()) != parameter.shape())
       throw InputError(fmt::format("{}: {} is {}, but config.json makes it {}",
                                    weights.path_of(parameter.name()).string(), parameter.name(),

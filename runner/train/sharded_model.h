@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/name_map.h"
 #include "models/model.h"
 #include "shard/engine.h"
 #include "shard/mesh.h"
@@ -36,13 +37,16 @@ ShardedModel shard_model(const models::ModelConfig& config, comm::Communicator& 
 /// Whose initial values count: each rank makes or reads its own rows, or rank 0 all of them, which it broadcasts.
 enum class FilledBy { EachRank, Rank0 };
 
+/// The tensors that the model of `config` has.
+std::vector<checkpoint::Wanted> wanted_by(const models::ModelConfig& config);
+
 /// Random weights, the same at any number of ranks.
 void fill_random(shard::Engine& engine, uint64_t seed, FilledBy by = FilledBy::EachRank);
 
-/// The weights of a Hugging Face folder, which only those who fill read. Throws InputError where a tensor is missing,
-/// its shape is not what config.json says (both shapes are named), or the folder holds more layers than config.json
-/// says.
-void fill_from_hugging_face(const ShardedModel& sharded, const std::filesystem::path& folder,
-                            FilledBy by = FilledBy::EachRank);
+/// The weights at `path` (checkpoint/weights.h), which only those who fill read; `name_map` is a file that gives them
+/// the model's names, or empty. Throws InputError where a tensor is missing, its shape is not what config.json says
+/// (both shapes are named), or there are more layers than config.json says.
+void fill_from_weights(const ShardedModel& sharded, const std::filesystem::path& path, FilledBy by = FilledBy::EachRank,
+                       const std::filesystem::path& name_map = {});
 
 }  // namespace trainyard::train

@@ -1,14 +1,20 @@
 #include "train/snapshot.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "train/setup.h"
 
 namespace trainyard::train {
 namespace {
 
 using nlohmann::json;
+
+constexpr const char* kModelOnly = "model_only";
+constexpr const char* kStarted = "optimizer_started";
+constexpr const char *kFirst = "adam.m.", *kSecond = "adam.v.";
 
 checkpoint::Shard shard_of(const std::string& prefix, const shard::ParameterShard& shard, const Tensor& local) {
   return {prefix + shard.parameter->name(), shard.parameter->shape(), shard.rows.begin, local};
@@ -23,10 +29,18 @@ std::vector<checkpoint::Shard> parameters_of(const shard::Engine& engine) {
 std::vector<checkpoint::Shard> moments_of(optim::AdamW& optimizer) {
   std::vector<checkpoint::Shard> shards;
   for (const optim::AdamW::Moments& moments : optimizer.moments()) {
-    shards.push_back(shard_of("adam.m.", *moments.shard, moments.first));
-    shards.push_back(shard_of("adam.v.", *moments.shard, moments.second));
+    shards.push_back(shard_of(kFirst, *moments.shard, moments.first));
+    shards.push_back(shard_of(kSecond, *moments.shard, moments.second));
   }
   return shards;
+}
+
+/// {parameter: steps that the optimizer had done when it was first trained}, of those that were frozen before.
+json started_of(optim::AdamW& optimizer) {
+  json started = json::object();
+  for (const optim::AdamW::Moments& moments : optimizer.moments())
+    if (moments.started > 0) started[moments.shard->parameter->name()] = moments.started;
+  return started;
 }
 
 int64_t whole_number(const checkpoint::Checkpoint& checkpoint, const char* key) {
@@ -35,6 +49,37 @@ int64_t whole_number(const checkpoint::Checkpoint& checkpoint, const char* key) 
     throw InputError(fmt::format("{}: the state has no whole number '{}': not a checkpoint of a training run",
                                  checkpoint.path().string(), key));
   return found->get<int64_t>();
+}
+
+/// The moments of what the checkpoint trained. Those of a parameter that was frozen when it was saved begin at zero
+/// with a bias correction of their own, as torch.optim begins the state of a parameter that it has never stepped. Gives
+/// the names of these.
+std::vector<std::string> restore_optimizer(optim::AdamW& optimizer, const checkpoint::Checkpoint& checkpoint) {
+  const int64_t steps = whole_number(checkpoint, "optimizer_steps");
+  const json started = checkpoint.state().value(kStarted, json::object());
+  std::vector<std::string> fresh;
+  for (optim::AdamW::Moments& moments : optimizer.moments()) {
+    const std::string& name = moments.shard->parameter->name();
+    if (!checkpoint.has(kFirst + name) && !checkpoint.has(kSecond + name)) {
+      moments.started = steps;
+      fresh.push_back(name);
+      continue;
+    }
+    moments.started = started.value(name, int64_t{0});
+    checkpoint::Shard first = shard_of(kFirst, *moments.shard, moments.first);
+    checkpoint::Shard second = shard_of(kSecond, *moments.shard, moments.second);
+    checkpoint.read_into(first);
+    checkpoint.read_into(second);
+  }
+  optimizer.set_steps_done(steps);
+  return fresh;
+}
+
+void warn_of_fresh(const std::vector<std::string>& names, const checkpoint::Checkpoint& checkpoint) {
+  if (names.empty()) return;
+  spdlog::warn("{}: holds no optimizer state of {}{}, frozen when it was saved; the moments begin at zero",
+               checkpoint.path().string(), names.front(),
+               names.size() == 1 ? "" : fmt::format(" and {} more parameters", names.size() - 1));
 }
 
 /// Shapes alone do not tell: fewer layers find all their tensors, other heads the same rows.
@@ -60,6 +105,7 @@ checkpoint::Snapshot snapshot_of(const Parts& parts, const Progress& progress, c
                                 .optimizer = moments_of(parts.optimizer)};
   snapshot.state = {{"tokens", progress.tokens},
                     {"optimizer_steps", parts.optimizer.steps_done()},
+                    {kStarted, started_of(parts.optimizer)},
                     {"loader", parts.loader.state()},
                     {"config_json", description.config_json},
                     {"tokenizer", description.tokenizer},
@@ -68,13 +114,37 @@ checkpoint::Snapshot snapshot_of(const Parts& parts, const Progress& progress, c
   return snapshot;
 }
 
-Progress restore(Parts& parts, const checkpoint::Checkpoint& checkpoint, const models::ModelConfig& model) {
+Excluded excluded_of(const std::string& words) {
+  Excluded excluded;
+  for (const std::string& word : split(words, ',')) {
+    if (trim(word) == "optimizer") excluded.optimizer = true;
+    if (trim(word) == "data") excluded.data = true;
+    if (trim(word) == "progress") excluded.progress = true;
+  }
+  return excluded;
+}
+
+Progress restore(Parts& parts, const checkpoint::Checkpoint& checkpoint, const models::ModelConfig& model,
+                 const Excluded& excluded) {
   require_same_model(checkpoint, model);
   fill_from_checkpoint(parts.engine, checkpoint);
-  for (checkpoint::Shard& shard : moments_of(parts.optimizer)) checkpoint.read_into(shard);
-  parts.optimizer.set_steps_done(whole_number(checkpoint, "optimizer_steps"));
-  parts.loader.load_state(checkpoint.state().at("loader"));
+  if (!excluded.optimizer && !is_model_only(checkpoint)) {
+    const std::vector<std::string> fresh = restore_optimizer(parts.optimizer, checkpoint);
+    if (parts.world.rank() == 0) warn_of_fresh(fresh, checkpoint);
+  }
+  if (!excluded.data) parts.loader.load_state(checkpoint.state().at("loader"));
+  if (excluded.progress) return {};
   return {checkpoint.step(), whole_number(checkpoint, "tokens")};
+}
+
+checkpoint::Snapshot model_only(checkpoint::Snapshot snapshot) {
+  snapshot.optimizer.clear();
+  snapshot.state[kModelOnly] = true;
+  return snapshot;
+}
+
+bool is_model_only(const checkpoint::Checkpoint& checkpoint) {
+  return checkpoint.state().value(kModelOnly, false);
 }
 
 void fill_from_checkpoint(shard::Engine& engine, const checkpoint::Checkpoint& checkpoint) {

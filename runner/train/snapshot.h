@@ -23,9 +23,21 @@ struct Description {
 /// All that a resumed run needs. Refers to the tensors, copies none.
 checkpoint::Snapshot snapshot_of(const Parts& parts, const Progress& progress, const Description& description);
 
-/// Puts everything back, each rank its rows, whatever world size saved it. Throws InputError where the checkpoint is of
-/// another model or other data.
-Progress restore(Parts& parts, const checkpoint::Checkpoint& checkpoint, const models::ModelConfig& model);
+/// What resuming leaves as a fresh run has it (checkpoint.exclude).
+struct Excluded {
+  bool optimizer = false, data = false, progress = false;
+};
+Excluded excluded_of(const std::string& words);
+
+/// Puts everything back, each rank its rows, whatever world size saved it; of a checkpoint without an optimizer the
+/// rest. Moments of parameters that were frozen when it was saved stay zero, and rank 0 says so. Throws InputError
+/// where the checkpoint is of another model or other data.
+Progress restore(Parts& parts, const checkpoint::Checkpoint& checkpoint, const models::ModelConfig& model,
+                 const Excluded& excluded = {});
+
+/// The snapshot without what only further training needs, and a checkpoint of such a one.
+checkpoint::Snapshot model_only(checkpoint::Snapshot snapshot);
+[[nodiscard]] bool is_model_only(const checkpoint::Checkpoint& checkpoint);
 
 /// The parameters alone.
 void fill_from_checkpoint(shard::Engine& engine, const checkpoint::Checkpoint& checkpoint);

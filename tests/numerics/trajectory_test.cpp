@@ -32,7 +32,7 @@ double peak_lr(const ParityCase& parity) {
 Trajectory trajectory_of(comm::Communicator& world, const Setting& setting) {
   const ParityCase parity = load_case(setting.name);
   train::ShardedModel sharded = train::shard_model(parity.config, world, {setting.mesh, setting.policy});
-  train::fill_from_hugging_face(sharded, parity.folder);
+  train::fill_from_weights(sharded, parity.folder);
   config::Optimizer settings{.lr = peak_lr(parity), .warmup_steps = 5, .min_lr_ratio = 0.1};
   optim::AdamW optimizer(*sharded.engine, settings);
   const auto loader =

@@ -181,6 +181,40 @@ TEST_CASE("checkpoint: a damaged file is named and the checkpoint before it used
   CHECK(steps == std::vector<int64_t>(3, 40));
 }
 
+TEST_CASE("checkpoint: one of a newer version is refused as such, and none before it stands in for it",
+          "[checkpoint]") {
+  const TemporaryFolder folder;
+  save_steps(folder.path(), 2, {40, 50});
+  auto manifest = nlohmann::json::parse(read_file(folder / "step-50/checkpoint.json"));
+  manifest["version"] = 2;
+  write_file_atomically(folder / "step-50/checkpoint.json", manifest.dump());
+  rendezvous::MemoryStore store;
+  const auto errors = run_ranks(2, [&](int rank) -> std::string {
+    Agreement ranks(store, "resume", rank, 2, milliseconds(20000));
+    try {
+      static_cast<void>(find_latest(folder.path(), ranks));
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  });
+  for (const std::string& error : errors)
+    CHECK_THAT(error, Contains("step-50/checkpoint.json: version 2 of the format, and this program reads version 1"));
+}
+
+TEST_CASE("checkpoint: shards that were swapped between ranks are told as damage", "[checkpoint]") {
+  const TemporaryFolder folder;
+  save_steps(folder.path(), 2, {40, 50});
+  const fs::path first = folder / "step-50/shard-00001-model-00001-of-00001.safetensors",
+                 second = folder / "step-50/shard-00002-model-00001-of-00001.safetensors";
+  fs::rename(first, folder / "aside");
+  fs::rename(second, first);
+  fs::rename(folder / "aside", second);
+  const CapturedLog log;
+  CHECK(latest_step(folder.path()) == 40);
+  CHECK_THAT(log.text(), Contains("step-50 is damaged") && Contains("shard-0000"));
+}
+
 TEST_CASE("checkpoint: where none is intact, resuming is refused instead of starting afresh", "[checkpoint]") {
   const TemporaryFolder folder;
   save_steps(folder.path(), 1, {50});

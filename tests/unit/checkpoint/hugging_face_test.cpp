@@ -1,4 +1,5 @@
 #include "checkpoint/hugging_face.h"
+#include "checkpoint/convert.h"
 
 #include <catch2/catch.hpp>
 #include <fstream>

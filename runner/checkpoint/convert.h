@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "checkpoint/hugging_face_files.h"
+#include "checkpoint/reader.h"
+#include "checkpoint/weights.h"
+
+// From one form of weights on the disk to another, a piece of one tensor in memory at a time. What is written appears
+// complete or not at all. What is no floating point (masks, counters) is no weight and is left out. All throw
+// InputError: the output holds files or cannot be written, or the source lacks something.
+namespace trainyard::checkpoint {
+
+struct ExportOptions {
+  std::filesystem::path output;                    ///< made; an existing one must be empty
+  std::optional<DType> dtype = {};                 ///< Float32, BFloat16 or Float16; none: each tensor as it is stored
+  uint64_t max_shard_bytes = kMaxWeightFileBytes;  ///< of one file, unless a single tensor is larger
+};
+
+struct Exported {
+  size_t tensors = 0;
+  size_t files = 0;    ///< of weights
+  uint64_t bytes = 0;  ///< of weights
+};
+
+/// What belongs beside weights.
+struct ModelFiles {
+  std::string config_json;                             ///< its text
+  std::vector<std::filesystem::path> tokenizer_files;  ///< copied
+};
+
+/// Writes a Hugging Face folder: config.json, the tokenizer's files, and the weights in one file or several with an
+/// index. A tied head is not stored, as transformers does it, where the source does not store it.
+Exported write_hugging_face(const Weights& weights, const ModelFiles& beside, const ExportOptions& options);
+
+/// The model of a checkpoint, with config.json and tokenizer files as it records them.
+Exported export_to_hugging_face(const Checkpoint& checkpoint, const ExportOptions& options);
+
+/// Writes the weights as `world` ranks of PyTorch's distributed checkpoint would (dcp.h).
+Exported write_dcp(const Weights& weights, const ModelFiles& beside, int world, const ExportOptions& options);
+
+/// Writes pytorch_model.bin, as torch.save would (torch_writer.h), and beside it what a Hugging Face folder has.
+Exported write_torch(const Weights& weights, const ModelFiles& beside, const ExportOptions& options);
+
+/// Writes `output`/step-N and its pointer: the checkpoint, optimizer included, as `world` ranks would have saved it.
+/// Any world reads any checkpoint; this is for programs that do not.
+Exported reshard(const Checkpoint& checkpoint, int world, const std::filesystem::path& output);
+
+}  // namespace trainyard::checkpoint

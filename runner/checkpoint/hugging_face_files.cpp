@@ -1,0 +1,62 @@
+#include "checkpoint/hugging_face_files.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "base/error.h"
+
+namespace trainyard::checkpoint {
+
+using nlohmann::json;
+
+std::vector<WeightFile> divide(std::span<const uint64_t> tensor_bytes, uint64_t max_bytes, std::string_view stem) {
+  std::vector<WeightFile> files(1);
+  for (size_t i = 0; i < tensor_bytes.size(); ++i) {
+    if (!files.back().tensors.empty() && files.back().bytes + tensor_bytes[i] > max_bytes) files.emplace_back();
+    files.back().tensors.push_back(i);
+    files.back().bytes += tensor_bytes[i];
+  }
+  for (size_t i = 0; i < files.size(); ++i)
+    files[i].name = files.size() == 1 ? fmt::format("{}.safetensors", stem)
+                                      : fmt::format("{}-{:05}-of-{:05}.safetensors", stem, i + 1, files.size());
+  return files;
+}
+
+std::string index_name(std::string_view stem) {
+  return fmt::format("{}.safetensors.index.json", stem);
+}
+
+std::string index_text(std::span<const WeightFile> files, std::span<const std::string> tensors) {
+  uint64_t total = 0;
+  json weight_map = json::object();
+  for (const WeightFile& file : files) {
+    total += file.bytes;
+    for (const size_t tensor : file.tensors) weight_map[tensors[tensor]] = file.name;
+  }
+  return json{{"metadata", {{"total_size", total}}}, {"weight_map", std::move(weight_map)}}.dump(2) + "\n";
+}
+
+std::string config_text(const json& state, const std::string& where, DType dtype) {
+  if (!state.contains("config_json") || !state["config_json"].is_string())
+    throw InputError(
+        fmt::format("{}: records no config.json of its model, so nobody could load the weights without it", where));
+  auto config = nlohmann::ordered_json::parse(state["config_json"].get<std::string>(), nullptr, false);
+  if (!config.is_object()) throw InputError(fmt::format("{}: the config.json it records is no JSON object", where));
+  config[config.contains("dtype") ? "dtype" : "torch_dtype"] = name_of(dtype);  // transformers 5 renamed it
+  return config.dump(2) + "\n";
+}
+
+std::vector<std::filesystem::path> tokenizer_files(const json& state) {
+  std::vector<std::filesystem::path> files;
+  if (!state.contains("tokenizer_files")) return files;
+  for (const json& recorded : state["tokenizer_files"]) {
+    const std::filesystem::path file = recorded.get<std::string>();
+    if (std::filesystem::is_regular_file(file))
+      files.push_back(file);
+    else
+      spdlog::warn("{}: this file of the tokenizer has gone; copy it to the weights yourself", file.string());
+  }
+  return files;
+}
+
+}  // namespace trainyard::checkpoint

@@ -1,0 +1,131 @@
+// Forms of a checkpoint as a user switches them, and what a run begins with: weights that only rank 0 has, parameters
+// that were frozen before.
+#include <catch2/catch.hpp>
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <fstream>
+#include <memory>
+
+#include "failure.h"
+#include "token_file.h"
+
+namespace trainyard::test {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::seconds;
+
+Ended done(const Words& words) {
+  Ended ended = run({words, {}, seconds(60)});
+  INFO(ended.all());
+  REQUIRE(ended.code == 0);
+  return ended;
+}
+
+/// Two ranks that nobody launched, each with a folder of its own as working directory.
+std::vector<Ended> train_in(const std::vector<fs::path>& folders, const Words& words) {
+  const int port = free_port(), world = static_cast<int>(folders.size());
+  std::vector<std::unique_ptr<Process>> processes;
+  for (int rank = 0; rank < world; ++rank)
+    processes.push_back(std::make_unique<Process>(
+        Command{Words{"env", "-C", folders[static_cast<size_t>(rank)].string()} + trainyard(words),
+                rank_environment(rank, world, port), seconds(60)}));
+  std::vector<Ended> ended;
+  for (const auto& process : processes) ended.push_back(process->wait());
+  return ended;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "cpu_ram_efficient_loading: only rank 0 needs the weights of a Hugging Face folder, and PyTorch's run follows") {
+  if (test_data().empty()) return skip("no reference data");
+  const fs::path model = test_data() / "parity/llama3-tiny";
+  const TemporaryFolder with_weights, without, metrics;
+  for (const TemporaryFolder* const folder : {&with_weights, &without}) {
+    fs::create_directory(*folder / "model");
+    fs::copy_file(model / "config.json", *folder / "model/config.json");
+  }
+  fs::copy_file(model / "model.safetensors", with_weights / "model/model.safetensors");
+  const nlohmann::json training = nlohmann::json::parse(std::ifstream(model / "golden.json")).at("training");
+  const Words words{"train",
+                    "--model.init_from",
+                    "model",
+                    "--parallel.cpu_ram_efficient_loading",
+                    "true",
+                    "--data.tokens",
+                    (model / "golden.safetensors").string(),
+                    "--training.steps",
+                    "30",
+                    "--optimizer.lr",
+                    fmt::format("{}", training.at("peak_lr").get<double>()),
+                    "--optimizer.warmup_steps",
+                    "5",
+                    "--metrics.dir",
+                    metrics.path().string(),
+                    "--checkpoint.enabled",
+                    "false",
+                    "--device.threads",
+                    "1"};
+  for (const Ended& ended : train_in({with_weights.path(), without.path()}, words)) {
+    INFO(ended.all());
+    REQUIRE(ended.code == 0);
+  }
+  const std::vector<double> losses = column(json_lines(metrics / "metrics.jsonl"), "loss");
+  REQUIRE(losses.size() == 30);
+  for (size_t step = 0; step < losses.size(); ++step)
+    CHECK(losses[step] == Approx(training.at("loss").at(step).get<double>()).epsilon(1e-5));
+}
+
+TEST_CASE("state dict: sharded on the way and full at the end; the full one is a model, and resumes elsewhere") {
+  const SmallJob job, straight;
+  const Words more{"--checkpoint.interval", "2", "--optimizer.decay", "constant"};
+  done(on_ranks(2, straight.train(6, more)));
+  done(on_ranks(2, job.train(4, more + Words{"--checkpoint.final_state_dict", "FULL_STATE_DICT"})));
+  CHECK(fs::exists(job.checkpoints() / "step-2/shard-00002-model-00001-of-00001.safetensors"));
+  const fs::path last = job.checkpoints() / "step-4";
+  for (const char* const file : {"config.json", "model.safetensors", "optimizer.safetensors"})
+    CHECK(fs::exists(last / file));
+
+  std::vector<int32_t> ids;
+  for (int i = 0; i < 64; ++i) ids.push_back(32 + i);
+  const std::string tokens = (job.folder() / "tokens.safetensors").string();
+  write_text(tokens, token_file("input_ids", {2, 32}, ids));
+  // Without the manifest it is a Hugging Face folder as any other.
+  fs::create_directory(job.folder() / "model");
+  for (const char* const file : {"config.json", "model.safetensors"})
+    fs::copy_file(last / file, job.folder() / "model" / file);
+  CHECK(done(trainyard({"evaluate", "--model", (job.folder() / "model").string(), "--tokens", tokens})).out ==
+        done(trainyard({"evaluate", "--checkpoint", last.string(), "--tokens", tokens})).out);
+
+  done(on_ranks(2, job.train(6, more + Words{"--parallel.strategy", "NO_SHARD"})));
+  REQUIRE(job.losses().size() == 6);
+  for (size_t step = 0; step < 6; ++step) CHECK(job.losses()[step] == Approx(straight.losses()[step]).epsilon(1e-5));
+}
+
+TEST_CASE("state dict: the last step's model alone is enough to evaluate, and training says what it lacks") {
+  const SmallJob job;
+  done(trainyard(job.train(3, {"--checkpoint.final_model_only", "true"})));
+  CHECK_FALSE(fs::exists(job.checkpoints() / "step-3/shard-00001-optim-00001-of-00001.safetensors"));
+  check_failure(run({trainyard(job.train(5)), {}, seconds(60)}), 2,
+                {"step-3", "without its optimizer (checkpoint.final_model_only)", "checkpoint.exclude optimizer"});
+  done(trainyard(job.train(5, {"--checkpoint.exclude", "optimizer"})));
+  CHECK(job.metrics().size() == 5);
+}
+
+TEST_CASE("freeze: what was frozen when a checkpoint was saved is trained from it on, and a line says how") {
+  const SmallJob job;
+  done(on_ranks(2, job.train(3, {"--training.freeze", "*.mlp.*"})));
+  const Ended resumed = done(on_ranks(2, job.train(6)));
+  CHECK_THAT(resumed.err,
+             Catch::Contains("step-3: holds no optimizer state of model.layers.0.mlp.") &&
+                 Catch::Contains(" and 5 more parameters, frozen when it was saved; the moments begin at zero"));
+  CHECK(job.losses().size() == 6);
+  CHECK(job.losses().back() < job.losses().at(2));
+  const Ended again = done(on_ranks(2, job.train(7)));
+  CHECK_THAT(again.err, !Catch::Contains("no optimizer state"));
+}
+
+}  // namespace trainyard::test
