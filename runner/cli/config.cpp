@@ -1,28 +1,38 @@
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <iostream>
 #include <string_view>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "cli/command.h"
 #include "config/check.h"
 #include "config/load.h"
 #include "config/print.h"
 #include "config/reference.h"
+#include "dialects/launcher.h"
+#include "dialects/load.h"
+#include "dialects/questionnaire.h"
+#include "dialects/reference.h"
+#include "rendezvous/place.h"
 
 namespace trainyard::cli {
 namespace {
+namespace fs = std::filesystem;
 
 constexpr std::string_view kHelp = R"(trainyard config: check, show and document the configuration of a run
 
-usage: trainyard config check  [--config FILE] [--section.key VALUE]...   judge it without starting anything
+usage: trainyard config [ask] [FILE]                                     ask what `accelerate config` asks, write it there
+       trainyard config check  [--config FILE] [--section.key VALUE]...   judge it without starting anything
        trainyard config print  [--config FILE] [--section.key VALUE]...   show every value and where it came from
        trainyard config schema                                           a JSON Schema for editors
-       trainyard config docs                                             docs/configuration.md
+       trainyard config docs [configuration|coming-from-pytorch]         these pages of docs/
 )";
 
 config::Loaded load_all(const Arguments& arguments) {
-  config::Loaded loaded = config::load(arguments);
-  config::refuse(loaded.rest);
+  config::Loaded loaded = dialects::load(arguments);
+  dialects::refuse(loaded.rest);
   return loaded;
 }
 
@@ -38,22 +48,41 @@ int show(std::string_view text) {
   return 0;
 }
 
+/// Where Accelerate would put it, unless another file is named.
+int interview(const Arguments& rest) {
+  if (rest.size() > 1) config::refuse({rest.begin() + 1, rest.end()});
+  const fs::path file = rest.empty() ? dialects::default_accelerate_path(rendezvous::process_environment()) : rest[0];
+  const std::string yaml = dialects::ask(std::cin, std::cout);
+  std::error_code error;
+  if (file.has_parent_path()) fs::create_directories(file.parent_path(), error);
+  if (error) throw InputError(fmt::format("cannot make {}: {}", file.parent_path().string(), error.message()));
+  try {
+    write_file_atomically(file, yaml);
+  } catch (const fs::filesystem_error& failure) {
+    throw InputError(fmt::format("cannot write {}: {}", file.string(), failure.code().message()));
+  }
+  fmt::print("written to {}; start with: trainyard launch {} train …\n", file.string(),
+             rest.empty() ? "--accelerate" : "--config_file " + file.string());
+  return 0;
+}
+
 }  // namespace
 
 int run_config(const Arguments& arguments) {
-  if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
-    show(kHelp);
-    return arguments.empty() ? static_cast<int>(ExitCode::Input) : 0;
-  }
+  if (arguments.empty()) return interview({});
+  if (arguments[0] == "--help" || arguments[0] == "-h") return show(kHelp);
   const std::string& action = arguments[0];
   const Arguments rest(arguments.begin() + 1, arguments.end());
+  if (action == "ask") return interview(rest);
   if (action == "check") return check(rest);
   if (action == "print") return show(config::print_config(load_all(rest)));
+  if (action == "docs" && rest == Arguments{"coming-from-pytorch"}) return show(dialects::documentation());
+  if (action == "docs" && rest == Arguments{"configuration"}) return show(config::documentation());
   if (action == "schema" || action == "docs") {
     config::refuse(rest);
     return show(action == "schema" ? config::json_schema() : config::documentation());
   }
-  throw InputError(fmt::format("unknown action config {}; use check, print, schema or docs", action));
+  throw InputError(fmt::format("unknown action config {}; use ask, check, print, schema or docs", action));
 }
 
 }  // namespace trainyard::cli

@@ -1,10 +1,13 @@
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "dialects/launcher.h"
 #include "launch/agent.h"
 #include "launch/options.h"
 
@@ -17,15 +20,58 @@ void check_subcommand(const std::string& name) {
   std::vector<std::string> known;
   for (const Command& command : commands()) known.emplace_back(command.name);
   if (std::ranges::find(known, name) != known.end()) return;
+  if (name.ends_with(".py"))
+    throw InputError(
+        fmt::format("launch: {} is a Python script: write -- python {}; the trainer here is `train`, which "
+                    "takes the flags of many scripts (docs/coming-from-pytorch.md)",
+                    name, name));
   const auto near = nearest(name, known);
   throw InputError(fmt::format("launch: unknown command '{}'{}; for another program write -- {}", name,
                                near ? fmt::format(", did you mean '{}'?", *near) : "", name));
 }
 
+/// The value of Accelerate's --config_file, taken out of the launcher's own flags; --accelerate stands for the file
+/// that `accelerate config` and `trainyard config` write. "": neither is given.
+std::string take_accelerate_file(Arguments& arguments, const rendezvous::Environment& environment) {
+  const size_t end = launch::command_begin(arguments);
+  for (size_t i = 0; i < end; ++i) {
+    const auto at = arguments.begin() + static_cast<ptrdiff_t>(i);
+    const size_t equals = at->find('=');
+    const std::string name = at->substr(0, equals);
+    if (name == "--accelerate") {
+      arguments.erase(at);
+      const std::string file = dialects::default_accelerate_path(environment);
+      if (std::filesystem::exists(file)) return file;
+      throw InputError(
+          fmt::format("launch: --accelerate: there is no {}; `trainyard config` asks and writes it", file));
+    }
+    if (name != "--config_file" && name != "--config-file") continue;
+    if (equals == std::string::npos && i + 1 == end)
+      throw InputError(fmt::format("launch: {} needs a file after it", name));
+    const std::string file = equals == std::string::npos ? *(at + 1) : at->substr(equals + 1);
+    arguments.erase(at, at + (equals == std::string::npos ? 2 : 1));
+    return file;
+  }
+  return "";
+}
+
+/// What the file says to the launcher goes before the flags, which win; what it says to training is read there.
+void follow(const std::string& file, Arguments& arguments, rendezvous::Environment& environment) {
+  const dialects::LauncherAdvice advice = dialects::advice_of(file, environment);
+  for (const std::string& note : advice.notes) spdlog::warn(note);
+  environment.insert(advice.environment.begin(), advice.environment.end());
+  arguments.insert(arguments.begin(), advice.flags.begin(), advice.flags.end());
+  const auto train = std::ranges::find(arguments, "train");
+  if (train != arguments.end()) arguments.insert(train + 1, {"--config", file});
+}
+
 }  // namespace
 
-int run_launch(const Arguments& arguments) {
-  const rendezvous::Environment environment = rendezvous::process_environment();
+int run_launch(const Arguments& given) {
+  Arguments arguments = given;
+  rendezvous::Environment environment = rendezvous::process_environment();
+  const std::string file = take_accelerate_file(arguments, environment);
+  if (!file.empty()) follow(file, arguments, environment);
   const auto options = launch::parse_launch(arguments, environment);
   if (!options) return 0;  // --help
   if (options->is_trainyard) check_subcommand(options->command.front());

@@ -10,6 +10,7 @@
 #include "cli/parse.h"
 #include "config/check.h"
 #include "config/load.h"
+#include "dialects/load.h"
 #include "train/demo/demo.h"
 #include "train/plan.h"
 #include "train/setup.h"
@@ -108,10 +109,11 @@ int run_plan(const Arguments& arguments) {
   if (const auto code = parse(app, arguments)) return *code;
   std::vector<config::YamlText> first;
   if (options.demo) first.push_back({"the demonstration", std::string(train::demo::configuration())});
-  const config::Loaded loaded = config::load(app.remaining(), first);
-  config::refuse(loaded.rest);
-  config::check_for_plan(loaded);
+  const config::Loaded given = dialects::load(app.remaining(), first);
+  dialects::refuse(given.rest);
+  config::check_for_plan(given);
   const train::Placement placement = placement_of(options);
+  const config::Loaded loaded = config::for_world(given, placement.world);
   const train::Job job{loaded, train::model_config_of(loaded.config.model), placement, hardware_of(options, placement),
                        train::batch_shape_of(loaded.config.training)};
   if (options.json)

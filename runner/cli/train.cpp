@@ -1,6 +1,7 @@
 #include "cli/command.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "config/load.h"
 #include "config/print.h"
 #include "config/reference.h"
+#include "dialects/load.h"
 #include "metrics/trace.h"
 #include "train/collective_log.h"
 #include "train/demo/demo.h"
@@ -27,7 +29,9 @@ constexpr const char* kHelp =
     "Trains a decoder, sharded over the ranks that the environment describes (docs/launching.md); alone without one.\n"
     "Settings come from files and flags; flags win.\n"
     "\n"
-    "  --config FILE       YAML with the sections below; may be repeated, later files win\n"
+    "  --config FILE       YAML with the sections below; may be repeated, later files win. A file of `accelerate "
+    "config`\n"
+    "                      or torchtitan's TOML will do, and flags of theirs (docs/coming-from-pytorch.md)\n"
     "  --demo              a small decoder on Shakespeare, everything built in; other settings change it\n"
     "  --print-config      print the whole configuration, where each value came from, and stop\n"
     "  --inspect           print how the model lies on the ranks, and stop\n"
@@ -71,8 +75,8 @@ Own own_arguments(const Arguments& arguments) {
 config::Loaded load(const Own& own) {
   std::vector<config::YamlText> first;
   if (own.demo) first.push_back({"the demonstration", std::string(train::demo::configuration())});
-  config::Loaded loaded = config::load(own.settings, first);
-  config::refuse(loaded.rest);
+  config::Loaded loaded = dialects::load(own.settings, first);
+  dialects::refuse(loaded.rest);
   return loaded;
 }
 
@@ -116,6 +120,8 @@ int run_train(const Arguments& arguments) {
                                 .flight_folder = loaded.config.metrics.dir,
                                 .config_text = config::shared_text(loaded.config)};
   return run_in_world(with_name("train", arguments), session, [&](const train::World& world) {
+    if (world.is_main())
+      for (const std::string& note : loaded.notes) spdlog::warn(note);
     if (own.inspect) return train::inspect(loaded, world);
     try {
       run_profiled(loaded, world, own.profile);

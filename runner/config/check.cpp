@@ -168,6 +168,25 @@ void check_checkpoint(const Loaded& loaded) {
         is(loaded, "checkpoint.keep"), checkpoint.interval, loaded.origin("checkpoint.interval")));
 }
 
+/// Two ways to say how many micro-batches a step has are one too many.
+void check_batch(const Loaded& loaded) {
+  const Training& training = loaded.config.training;
+  if (training.global_batch_size == 0 || loaded.origin("training.accumulation_steps") == "default") return;
+  throw InputError(fmt::format("{}, and training.accumulation_steps is {} ({}); keep one",
+                               is(loaded, "training.global_batch_size"), training.accumulation_steps,
+                               loaded.origin("training.accumulation_steps")));
+}
+
+/// A folder of weights has the sizes that it has.
+void check_sizes(const Loaded& loaded) {
+  if (loaded.config.model.init_from.empty()) return;
+  for (const char* const key : {"model.hidden_size", "model.intermediate_size", "model.layers", "model.heads",
+                                "model.kv_heads", "model.vocab_size"})
+    if (std::get<int64_t>(find_key(key)->get(loaded.config)) != 0)
+      throw InputError(fmt::format("{}, but the weights of model.init_from ({}) have sizes of their own; leave it out",
+                                   is(loaded, key), loaded.origin("model.init_from")));
+}
+
 void check_line(const Loaded& loaded, const char* key) {
   try {
     metrics::LineFormat{std::get<std::string>(find_key(key)->get(loaded.config))};
@@ -189,8 +208,10 @@ void check_profile(const Loaded& loaded) {
 void check(const Loaded& loaded) {
   check_model(loaded);
   check_name_map(loaded);
+  check_sizes(loaded);
   check_data(loaded);
   check_validation(loaded);
+  check_batch(loaded);
   check_parallel(loaded);
   check_reshard(loaded);
   check_wrap(loaded);
@@ -206,6 +227,19 @@ void check_for_plan(const Loaded& loaded) {
   check_model(loaded);
   check_parallel(loaded);
   check_offered(loaded, Devices::Any);
+}
+
+Loaded for_world(Loaded loaded, int world) {
+  Training& training = loaded.config.training;
+  if (training.global_batch_size == 0) return loaded;
+  const int64_t together = training.batch_size * world;
+  if (training.global_batch_size % together != 0)
+    throw InputError(
+        fmt::format("{}, but training.batch_size {} on {} rank{} makes {} rows at once; use a multiple of {}",
+                    is(loaded, "training.global_batch_size"), training.batch_size, world, world == 1 ? "" : "s",
+                    together, together));
+  training.accumulation_steps = training.global_batch_size / together;
+  return loaded;
 }
 
 }  // namespace trainyard::config

@@ -11,4 +11,8 @@ void check(const Loaded& loaded);
 /// The same for a plan: data need not be given, and the device and its network may be ones that this build lacks.
 void check_for_plan(const Loaded& loaded);
 
+/// The same for so many ranks: training.accumulation_steps is what training.global_batch_size comes to, where that is
+/// given. Throws InputError where it does not divide.
+Loaded for_world(Loaded loaded, int world);
+
 }  // namespace trainyard::config

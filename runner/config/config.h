@@ -27,6 +27,8 @@ struct Model {
   std::string init_from;  ///< a Hugging Face folder: config.json and safetensors
   std::string name_map;   ///< how init_from's names become the model's (checkpoint/name_map.h)
   uint64_t seed = 0;      ///< of the random weights
+  // Sizes in place of the model's own; 0 = as it says.
+  int64_t hidden_size = 0, intermediate_size = 0, layers = 0, heads = 0, kv_heads = 0, vocab_size = 0;
 };
 
 struct Data {
@@ -57,6 +59,7 @@ struct Training {
   int64_t sequence_length = 512;
   int64_t accumulation_steps = 1;
   std::string freeze;                   ///< comma list of globs over parameter names
+  int64_t global_batch_size = 0;        ///< rows a step over all ranks, from which accumulation_steps follows; 0 = none
   bool sync_every_micro_batch = false;  ///< reduce-scatter at each micro-batch: less memory, more traffic
   double clip_grad_norm = 1.0;          ///< 0: no clipping
   uint64_t seed = 0;

@@ -32,24 +32,21 @@ class ArgumentReader {
  public:
   explicit ArgumentReader(const std::vector<std::string>& arguments) : arguments_(arguments) {}
 
-  void read() {
+  Arguments read() {
     while (at_ < arguments_.size()) {
       const std::string& argument = arguments_[at_++];
       const auto flag = as_flag(argument);
       if (flag && flag->name == "config")
-        files.push_back(value_of(*flag));
+        found_.files.push_back(value_of(*flag));
       else if (flag && flag->name == "device")
         set(*find_key("device.kind"), "--device", value_of(*flag));
       else if (flag && flag->name.find('.') != std::string::npos)
         read_setting(*flag);
       else
-        rest.push_back(argument);
+        found_.rest.push_back(argument);
     }
+    return std::move(found_);
   }
-
-  std::vector<std::string> files;
-  std::vector<Setting> settings;
-  std::vector<std::string> rest;
 
  private:
   void read_setting(const Flag& flag) {
@@ -97,19 +94,13 @@ class ArgumentReader {
   }
 
   void set(const Key& key, const std::string& subject, const std::string& text) {
-    settings.push_back({&key, parse_value(key.rule, text, subject), "flag"});
+    found_.settings.push_back({&key, parse_value(key.rule, text, subject), "flag"});
   }
 
   const std::vector<std::string>& arguments_;
   size_t at_ = 0;
+  Arguments found_;
 };
-
-void set_all(Loaded& loaded, const std::vector<Setting>& settings) {
-  for (const Setting& setting : settings) {
-    setting.key->set(loaded.config, setting.value);
-    loaded.origins[setting.key->full_name()] = setting.origin;
-  }
-}
 
 }  // namespace
 
@@ -124,14 +115,28 @@ std::string Loaded::subject(const std::string& key) const {
   return from == "flag" ? "--" + key : from + ": " + key;
 }
 
+Arguments read_arguments(const std::vector<std::string>& arguments) {
+  return ArgumentReader(arguments).read();
+}
+
+void set_all(Loaded& loaded, const std::vector<Setting>& settings) {
+  for (const Setting& setting : settings) {
+    setting.key->set(loaded.config, setting.value);
+    loaded.origins[setting.key->full_name()] = setting.origin;
+  }
+}
+
+YamlText read_text(const std::string& path) {
+  return {path, read_file(path, kLargestFile)};
+}
+
 Loaded load(const std::vector<std::string>& arguments, const std::vector<YamlText>& first) {
-  ArgumentReader reader(arguments);
-  reader.read();
+  Arguments read = read_arguments(arguments);
   Loaded loaded;
   for (const YamlText& source : first) set_all(loaded, read_yaml(source));
-  for (const std::string& file : reader.files) set_all(loaded, read_yaml({file, read_file(file, kLargestFile)}));
-  set_all(loaded, reader.settings);
-  loaded.rest = std::move(reader.rest);
+  for (const std::string& file : read.files) set_all(loaded, read_yaml(read_text(file)));
+  set_all(loaded, read.settings);
+  loaded.rest = std::move(read.rest);
   return loaded;
 }
 

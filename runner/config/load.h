@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "config/schema.h"
 
 // From files and flags to a Config. The environment is no source: it says where a process is, not what it trains.
 namespace trainyard::config {
@@ -14,7 +15,9 @@ namespace trainyard::config {
 struct Loaded {
   Config config;
   std::map<std::string, std::string> origins;  ///< "training.steps" → "train.yaml:14" or "flag"; absent: the default
-  std::vector<std::string> rest;  ///< arguments that set nothing, in order; the caller takes or refuses them
+  std::vector<std::string> rest;    ///< arguments that set nothing, in order; the caller takes or refuses them
+  std::vector<std::string> became;  ///< of each key in another program's spelling (dialects/), a line: what it set
+  std::vector<std::string> notes;   ///< those that were accepted and change nothing, a line each with the reason
 
   /// "train.yaml:14", "flag" or "default".
   [[nodiscard]] std::string origin(const std::string& key) const;
@@ -27,6 +30,29 @@ struct YamlText {
   std::string name;
   std::string text;
 };
+
+/// One value to be set, and from where.
+struct Setting {
+  const Key* key;
+  Value value;
+  std::string origin;
+};
+
+/// The arguments of a command by their kind, each kind in order.
+struct Arguments {
+  std::vector<std::string> files;  ///< of --config
+  std::vector<Setting> settings;   ///< of flags
+  std::vector<std::string> rest;   ///< what is neither
+};
+
+/// Throws InputError for a flag --section.key that does not exist, or whose value does not fit.
+Arguments read_arguments(const std::vector<std::string>& arguments);
+
+/// Sets them in order: the last of a key stays.
+void set_all(Loaded& loaded, const std::vector<Setting>& settings);
+
+/// The text of a configuration file. Throws InputError for one that cannot be read or is too large to be one.
+YamlText read_text(const std::string& path);
 
 /// Reads `arguments`: `--config FILE` (may be repeated: later files win), `--section.key value`, `--section.key=value`
 /// (flags win over files, the last of a kind over those before), `--section.key` and `--section.no_key` of a truth

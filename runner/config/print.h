@@ -8,7 +8,8 @@
 
 namespace trainyard::config {
 
-/// The whole configuration as YAML, each value with a comment that tells where it came from. Loads again to the same.
+/// The whole configuration as YAML, each value with a comment that tells where it came from, and
+/// what other programs' keys became. Loads again to the same.
 std::string print_config(const Loaded& loaded);
 
 /// One line "section.key = value" for each key that all ranks must agree on (schema.h: Agreement).

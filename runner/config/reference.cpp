@@ -113,6 +113,9 @@ is also a flag, `--section.key value` or `--section.key=value`, and flags win ov
 `--section.key` and `--section.no_key`. Words of enumerations may be written in upper case. A duration is a number with
 its unit: `500ms`, `30s`, `10min`, `1h`. The environment sets no key: it only tells a process its place.
 
+The files and flags of Accelerate, transformers' Trainer, torchtitan and well-known training scripts are taken as they are:
+[coming from PyTorch](coming-from-pytorch.md).
+
 - `trainyard config check --config train.yaml` checks a file without starting anything.
 - `trainyard config print --config train.yaml`, or `--print-config` of `train`, shows every value and where it came from.
 - `trainyard config schema > trainyard.schema.json` writes a JSON Schema for editors; the first line of a file then names

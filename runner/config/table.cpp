@@ -34,6 +34,13 @@ void add_model(std::vector<Key>& table) {
   key("name_map", &Model::name_map, kAny,
       "A YAML file that says how the names of init_from's tensors become the model's: rename, split, transpose.");
   key("seed", &Model::seed, kAny, "Seed of the random weights.");
+  key("hidden_size", &Model::hidden_size, between(0, kTokens),
+      "With preset or config: this size in place of the model's own; 0: as it says. So with those that follow.");
+  key("intermediate_size", &Model::intermediate_size, between(0, kTokens), "Width of the feed-forward layers.");
+  key("layers", &Model::layers, between(0, kRows), "Blocks.");
+  key("heads", &Model::heads, between(0, kRows), "Attention heads.");
+  key("kv_heads", &Model::kv_heads, between(0, kRows), "Heads of keys and values.");
+  key("vocab_size", &Model::vocab_size, between(0, kTokens), "Rows of the embedding.");
 }
 
 void add_data(std::vector<Key>& table) {
@@ -78,6 +85,9 @@ void add_training(std::vector<Key>& table) {
   key("freeze", &Training::freeze, kAny,
       "Parameters that are not trained: patterns such as `model.embed_tokens.*`, with commas between; * matches dots "
       "too.");
+  key("global_batch_size", &Training::global_batch_size, between(0, kMany),
+      "Rows an optimizer step over all ranks: accumulation_steps then follows from batch_size and the ranks. 0: the "
+      "product of the three.");
   key("sync_every_micro_batch", &Training::sync_every_micro_batch, kAny,
       "Reduce gradients after each micro-batch instead of once a step: less memory, more traffic, the same result.");
   key("clip_grad_norm", &Training::clip_grad_norm, at_least(0),
@@ -207,9 +217,11 @@ void add_people(std::vector<Key>& table) {
       Agreement::PerRank;
   metrics("interval", &Metrics::interval, between(1, kMany), "Steps between printed lines.");
   metrics("line", &Metrics::line, kAny,
-          "Pattern of the printed line, such as `{step} {loss:.3f}`; empty: the standard line. Names: step, loss, "
+          "Pattern of the printed line, such as `{step} {loss:.3f}`; empty: the standard line; hyperpod, torchtitan "
+          "or t5: the line of those programs. Names: step, loss, "
           "grad_norm, lr, tokens, tokens_per_second, samples_per_second, mfu, memory, memory_bytes, time, "
-          "validation_loss, data_wait_ms, compute_ms, communication_wait_ms, optimizer_ms, checkpoint_ms, slow_rank.")
+          "validation_loss, data_wait_ms, compute_ms, communication_wait_ms, optimizer_ms, checkpoint_ms, slow_rank, "
+          "epoch, strategy, tps and tflops (a rank's).")
       .agreement = Agreement::PerRank;
   metrics("validation_line", &Metrics::validation_line, kAny,
           "Pattern of the line after a validation, of the same names; empty: "

@@ -1,15 +1,13 @@
 #include "config/yaml.h"
 
 #include <fmt/format.h>
-#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <map>
-#include <optional>
-#include <sstream>
 
 #include "base/error.h"
+#include "config/yaml_document.h"
 
 namespace trainyard::config {
 namespace {
@@ -19,37 +17,12 @@ int line_of(const YAML::Node& node) {
   return node.Mark().line + 1;
 }
 
-/// Remembers where a document begins and nothing else.
-class DocumentStart : public YAML::EventHandler {
- public:
-  int line = 0;
-
-  void OnDocumentStart(const YAML::Mark& mark) override { line = mark.line; }
-  void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
-  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
-  void OnSequenceEnd() override {}
-  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
-  void OnMapEnd() override {}
-};
-
-/// YAML::LoadAll would tell, but it never ends on text such as `!t,a`, of which the parser takes nothing.
-std::optional<int> line_of_second_document(const std::string& text) {
-  std::istringstream stream(text);
-  YAML::Parser parser(stream);
-  DocumentStart first, second;
-  if (!parser.HandleNextDocument(first) || !parser.HandleNextDocument(second)) return std::nullopt;
-  return second.line;
-}
-
 class Reader {
  public:
   explicit Reader(const YamlText& source) : source_(source) {}
 
   std::vector<Setting> read() {
-    const YAML::Node root = parse();
+    const YAML::Node root = parse_yaml(source_);
     if (root.IsNull()) return {};
     if (!root.IsMap()) fail(root, "a configuration is a mapping of sections, such as training:");
     for (const auto& entry : root) read_section(entry.first, entry.second);
@@ -57,23 +30,6 @@ class Reader {
   }
 
  private:
-  [[nodiscard]] YAML::Node parse() const {
-    // yaml-cpp takes EOT (0x04) for its own mark of the end, and would read half of such a file without a word.
-    if (const auto at = first_unreadable(source_.text)) {
-      const auto line = std::count(source_.text.begin(), source_.text.begin() + static_cast<ptrdiff_t>(*at), '\n');
-      fail(static_cast<int>(line),
-           fmt::format("byte 0x{:02x} is no UTF-8 text", static_cast<unsigned char>(source_.text[*at])));
-    }
-    try {
-      if (const auto line = line_of_second_document(source_.text))
-        fail(*line, "a second document begins here; one file holds one");
-      return YAML::Load(source_.text);
-    } catch (const YAML::Exception& error) {
-      throw InputError(fmt::format("{}:{}:{}: malformed YAML: {}", source_.name, error.mark.line + 1,
-                                   error.mark.column + 1, shown(error.msg)));
-    }
-  }
-
   void read_section(const YAML::Node& name_node, const YAML::Node& body) {
     const std::string section = name(name_node);
     const auto known = std::ranges::find(sections(), section, &SectionHelp::name);
@@ -140,9 +96,6 @@ class Reader {
                            hint.empty() ? "trainyard train --help lists all" : hint));
   }
 
-  [[noreturn]] void fail(int line, const std::string& what) const {
-    throw InputError(fmt::format("{}:{}: {}", source_.name, line + 1, what));
-  }
   [[nodiscard]] std::string where(const YAML::Node& node) const {
     return fmt::format("{}:{}", source_.name, line_of(node));
   }

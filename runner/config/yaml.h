@@ -3,16 +3,8 @@
 #include <vector>
 
 #include "config/load.h"
-#include "config/schema.h"
 
 namespace trainyard::config {
-
-/// One value to be set, and from where.
-struct Setting {
-  const Key* key;
-  Value value;
-  std::string origin;
-};
 
 /// The settings in `source`, in file order, each of its key's type and range. Throws InputError, one line that begins
 /// with file and line, for malformed YAML, unknown or repeated names and values that do not fit.

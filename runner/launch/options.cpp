@@ -26,6 +26,8 @@ struct Flags {
   std::string nnodes, processes, node_rank, master_addr, master_port, endpoint, backend, id, conf, max_restarts,
       log_dir;
   std::string grace = "30s";
+  std::string config_file, ignored;
+  bool is_module = false, accelerate = false;
   bool standalone = false, no_python = false;
 };
 
@@ -37,6 +39,7 @@ std::string spellings(const std::string& name) {
 }
 
 void declare(CLI::App& app, Flags& flags) {
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);  // as torchrun's
   app.add_option(spellings("nnodes"), flags.nnodes, "nodes of the world: N, or min:max for an elastic one");
   app.add_option(spellings("nproc-per-node"), flags.processes,
                  "ranks a node: auto (the GPUs, else 1), cpu (the cores), gpu, or N");
@@ -53,21 +56,16 @@ void declare(CLI::App& app, Flags& flags) {
   app.add_option(spellings("max-restarts"), flags.max_restarts,
                  "when a rank fails, start all ranks again, so many times");
   app.add_flag(spellings("no-python"), flags.no_python, "accepted; commands are programs here");
+  app.add_flag("-m,--module", flags.is_module, "torchtitan.train stands for train; other modules: -- python -m NAME");
+  // These two are here for the help: cli/launch.cpp puts what the file says in their place.
+  app.add_flag("--accelerate", flags.accelerate, "as --config-file with the file that `accelerate config` writes");
+  app.add_option(spellings("config-file"), flags.config_file,
+                 "of `accelerate config`: machines and ranks for what no flag says, and --config for train");
+  for (const char* const name : {"local-ranks-filter", "role", "tee", "redirects", "monitor-interval", "start-method"})
+    app.add_option(spellings(name), flags.ignored, "accepted: every rank's output comes in lines of its own");
   app.add_option("--grace", flags.grace, "after SIGTERM the ranks have so long to save before they are killed")
       ->capture_default_str();
   app.add_option(spellings("log-dir"), flags.log_dir, "also write each rank's output to DIR/rank-N.out and .err");
-}
-
-/// Where the flags end and the command begins.
-size_t command_begin(const std::vector<std::string>& arguments) {
-  constexpr std::array<std::string_view, 5> kAlone{"--standalone", "--no-python", "--no_python", "--help", "-h"};
-  size_t at = 0;
-  while (at < arguments.size() && arguments[at].starts_with('-') && arguments[at] != "--") {
-    const bool takes_next =
-        arguments[at].find('=') == std::string::npos && std::ranges::find(kAlone, arguments[at]) == kAlone.end();
-    at += takes_next ? 2 : 1;
-  }
-  return std::min(at, arguments.size());
 }
 
 std::chrono::milliseconds duration_of(const std::string& flag, const std::string& text) {
@@ -188,11 +186,28 @@ std::optional<Flags> parse_flags(std::vector<std::string> arguments) {
   } catch (const CLI::ParseError& error) {
     throw InputError(fmt::format("launch: {}; trainyard launch --help lists the flags", error.what()));
   }
+  // torchtitan's run_train.sh asks for any free port of its own host so.
+  if (flags.endpoint.ends_with(":0") && (flags.nnodes.empty() || flags.nnodes == "1")) {
+    flags.endpoint.clear();
+    flags.standalone = true;
+  }
   check(flags);
   return flags;
 }
 
 }  // namespace
+
+size_t command_begin(const std::vector<std::string>& arguments) {
+  constexpr std::array<std::string_view, 8> kAlone{"--standalone", "--no-python", "--no_python", "--accelerate",
+                                                   "--module",     "-m",          "--help",      "-h"};
+  size_t at = 0;
+  while (at < arguments.size() && arguments[at].starts_with('-') && arguments[at] != "--") {
+    const bool takes_next =
+        arguments[at].find('=') == std::string::npos && std::ranges::find(kAlone, arguments[at]) == kAlone.end();
+    at += takes_next ? 2 : 1;
+  }
+  return std::min(at, arguments.size());
+}
 
 LaunchOptions options_of(const Place& place, std::vector<std::string> command, const Environment& environment,
                          std::chrono::milliseconds timeout) {
@@ -218,6 +233,13 @@ std::optional<LaunchOptions> parse_launch(const std::vector<std::string>& argume
   if (command.empty())
     throw InputError(
         "launch: no command to run; for example: trainyard launch --nproc-per-node 2 train --config x.yaml");
+
+  if (flags->is_module) {
+    if (command.front() != "torchtitan.train")
+      throw InputError(fmt::format("launch: -m {}: a Python module is another program; write -- python -m {}",
+                                   command.front(), command.front()));
+    command.front() = "train";
+  }
 
   const Environment merged = with_flags(environment, *flags);
   LaunchOptions options;

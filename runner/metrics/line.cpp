@@ -1,6 +1,7 @@
 #include "metrics/line.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -18,6 +19,18 @@ const std::string_view kStandardLine =
 const std::string_view kValidationLine = "Batch {step} Validation loss: {validation_loss}";
 
 namespace {
+
+struct NamedLine {
+  std::string_view name, pattern;
+};
+constexpr NamedLine kNamedLines[] = {
+    {"hyperpod", "Batch {step} Loss: {loss}, Speed: {samples_per_second:.2f} samples/sec, lr: {lr:.6f}"},
+    {"torchtitan",
+     "step: {step:2}  loss: {loss:8.5f}  grad_norm: {grad_norm:7.4f}  memory: {memory:5.2f}GiB  tps: {tps}  tflops: "
+     "{tflops}  mfu: {mfu}"},
+    {"t5", "Epoch {epoch} | Step {step} | Loss: {loss:.4f} | Strategy: {strategy}"},
+};
+
 using Number = std::variant<std::monostate, int64_t, double>;
 
 struct Field {
@@ -66,6 +79,12 @@ const Field kFields[] = {
      [](const StepRecord& r) { return fmt::format("{:.1f}", r.checkpoint_ms); }},
     {"slow_rank", [](const StepRecord& r) { return r.slow_rank ? Number(int64_t{*r.slow_rank}) : Number(); },
      [](const StepRecord& r) { return r.slow_rank ? fmt::format("{}", *r.slow_rank) : "none"; }},
+    {"epoch", [](const StepRecord& r) { return Number(r.epoch); },
+     [](const StepRecord& r) { return fmt::format("{}", r.epoch); }},
+    {"tps", [](const StepRecord& r) { return Number(r.tokens_per_second / r.ranks); },
+     [](const StepRecord& r) { return with_thousands(static_cast<int64_t>(r.tokens_per_second / r.ranks + 0.5)); }},
+    {"tflops", [](const StepRecord& r) { return Number(r.flops_per_second / r.ranks / 1e12); },
+     [](const StepRecord& r) { return fmt::format("{:.2f}", r.flops_per_second / r.ranks / 1e12); }},
     {"time", [](const StepRecord& r) { return Number(r.time); },
      [](const StepRecord& r) { return fmt::format("{:.3f}", r.time); }},
     {"validation_loss", [](const StepRecord& r) { return r.validation_loss ? Number(*r.validation_loss) : Number(); },
@@ -104,11 +123,28 @@ void check_printable(std::string_view pattern) {
     throw InputError("a control character, such as a line feed, cannot be part of the line");
 }
 
+/// A misspelt name would be a line that says the same at each step.
+void check_meaning(std::string_view pattern) {
+  if (pattern.empty() || pattern.find_first_of("{}") != std::string_view::npos) return;
+  std::vector<std::string> names;
+  for (const NamedLine& line : kNamedLines) names.emplace_back(line.name);
+  if (std::ranges::find(names, pattern) != names.end()) return;
+  const auto near = nearest(pattern, names);
+  throw InputError(fmt::format("'{}' has no {{name}} in it and is none of {}{}", pattern, fmt::join(names, ", "),
+                               near ? fmt::format("; did you mean {}?", *near) : ""));
+}
+
 }  // namespace
 
-LineFormat::LineFormat(std::string_view pattern) {
+std::string_view line_of(std::string_view text) {
+  const auto* const named = std::ranges::find(kNamedLines, text, &NamedLine::name);
+  return named == std::end(kNamedLines) ? text : named->pattern;
+}
+
+LineFormat::LineFormat(std::string_view pattern, std::string_view strategy) : strategy_(strategy) {
   check_printable(pattern);
-  std::string_view rest = pattern.empty() ? kStandardLine : pattern;
+  check_meaning(pattern);
+  std::string_view rest = pattern.empty() ? kStandardLine : line_of(pattern);
   std::string literal;
   while (!rest.empty()) {
     const bool doubled = rest.starts_with("{{") || rest.starts_with("}}");
@@ -127,7 +163,8 @@ LineFormat::LineFormat(std::string_view pattern) {
   parts_.push_back({std::move(literal), {}, false});
 }
 
-LineFormat::Part LineFormat::field(std::string_view inside) {
+LineFormat::Part LineFormat::field(std::string_view inside) const {
+  if (inside == "strategy") return {strategy_, {}, false};
   const size_t colon = inside.find(':');
   const std::string name(inside.substr(0, colon));
   const Field& known = find_field(name);

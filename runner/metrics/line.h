@@ -14,15 +14,20 @@ extern const std::string_view kStandardLine;
 /// Of the line after a validation: Batch 100 Validation loss: 5.12345
 extern const std::string_view kValidationLine;
 
+/// The lines of other programs, by name: "hyperpod" prints `Batch 90 Loss: 7.24291, Speed: 9.41 samples/sec, lr:
+/// 0.000010`, "torchtitan" and "t5" theirs. `text` itself where it is no such name.
+std::string_view line_of(std::string_view text);
+
 /// A pattern of the printed line, understood once and used every interval. `{loss}` is written as in the standard line,
 /// `{loss:.3f}` by the format specification of fmt; `{{` and `}}` are braces. Names: the keys of metrics.jsonl, and
 /// `memory`, which is memory_bytes in GiB. `{mfu:.2f}` is the fraction, `{mfu}` a percentage; both n/a without a peak,
 /// as `{validation_loss}` is in a step without a validation.
 class LineFormat {
  public:
-  /// An empty pattern stands for the standard one. Throws InputError for an unknown name (and names the nearest), a
-  /// specification that does not fit, a brace without its partner, or a control character.
-  explicit LineFormat(std::string_view pattern);
+  /// An empty pattern stands for the standard one, a name for line_of(); {strategy} is replaced here. Throws InputError
+  /// for an unknown name (and names the nearest), a specification that does not fit, a brace without its partner, or a
+  /// control character.
+  explicit LineFormat(std::string_view pattern, std::string_view strategy = "");
 
   [[nodiscard]] std::string format(const StepRecord& record) const;
 
@@ -32,8 +37,9 @@ class LineFormat {
     std::string spec;  ///< "{:.3f}"; empty: as in the standard line
     bool is_field = false;
   };
-  static Part field(std::string_view inside);
+  [[nodiscard]] Part field(std::string_view inside) const;
 
+  std::string strategy_;
   std::vector<Part> parts_;
 };
 

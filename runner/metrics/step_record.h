@@ -28,11 +28,15 @@ struct StepRecord {
   std::optional<int> slow_rank;           ///< the one that the others wait for, where one stands out
   std::optional<double> validation_loss;  ///< after this step, where one was due
   double time = 0;                        ///< seconds since 1970, at the end of the step
+  // For the line alone.
+  int64_t epoch = 0;            ///< 0 = the first
+  int ranks = 1;                ///< of the job
+  double flops_per_second = 0;  ///< of all ranks together
 };
 
-/// One line of metrics.jsonl without its line feed: a JSON object with the fields above as keys, in this order, numbers
-/// with all the digits that bring back the same double. mfu is null where there is none; slow_rank and validation_loss
-/// are left out.
+/// One line of metrics.jsonl without its line feed: a JSON object with the fields above up to time as keys, in this
+/// order, numbers with all the digits that bring back the same double. mfu is null where there is none; slow_rank and
+/// validation_loss are left out.
 std::string to_json_line(const StepRecord& record);
 
 /// The numbers of such a line but step and time, those that are there, by name.

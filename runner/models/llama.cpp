@@ -23,9 +23,9 @@ ModelConfig llama2_of(const DecoderSize& size) {
       {.family = "llama", .vocab_size = 32000, .max_positions = 4096, .rms_norm_eps = 1e-5, .rope_theta = 1e4}, size);
 }
 
-ModelConfig llama3_of(const DecoderSize& size, double rope_factor) {
+ModelConfig llama3_of(const DecoderSize& size, double rope_factor, int64_t vocab = 128256) {
   return with_size({.family = "llama",
-                    .vocab_size = 128256,
+                    .vocab_size = vocab,
                     .max_positions = rope_factor == 1 ? 8192 : 131072,
                     .rms_norm_eps = 1e-5,
                     .rope_theta = 5e5,
@@ -47,7 +47,9 @@ const Family& llama() {
                                          {"llama3.1-70b", llama3_of({8192, 28672, 80, 64, 8, 128, false}, 8)},
                                          {"llama3.1-405b", llama3_of({16384, 53248, 126, 128, 8, 128, false}, 8)},
                                          {"llama3.2-1b", llama3_of({2048, 8192, 16, 32, 8, 64, true}, 32)},
-                                         {"llama3.2-3b", llama3_of({3072, 8192, 28, 24, 8, 128, true}, 32)}},
+                                         {"llama3.2-3b", llama3_of({3072, 8192, 28, 24, 8, 128, true}, 32)},
+                                         // torchtitan's debugmodel, for its test tokenizer.
+                                         {"llama3-debug", llama3_of({256, 768, 6, 16, 16, 16, false}, 8, 2048)}},
                              .read = read_llama,
                              .write = write_llama,
                              .build = build_decoder<RotaryAttention>};

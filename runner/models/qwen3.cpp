@@ -75,7 +75,9 @@ const Family& qwen3() {
                                          // Small ones for a laptop: byte-level (256 bytes and an end mark, padded to
                                          // 512), or with a small tokenizer.
                                          {"qwen3-tiny", qwen3_of({128, 384, 4, 4, 2, 32, true}, 512, 1024)},
-                                         {"qwen3-30m", qwen3_of({512, 1536, 8, 8, 4, 64, true}, 8192, 2048)}},
+                                         {"qwen3-30m", qwen3_of({512, 1536, 8, 8, 4, 64, true}, 8192, 2048)},
+                                         // torchtitan's debugmodel, for its test tokenizer.
+                                         {"qwen3-debug", qwen3_of({256, 3072, 8, 16, 8, 128, true}, 2048, 4096)}},
                              .read = read_qwen3,
                              .write = write_qwen3,
                              .build = build_decoder<Qwen3Attention>};

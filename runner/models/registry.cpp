@@ -24,11 +24,11 @@ std::span<const Family* const> families() {
 
 namespace {
 
-/// Case and hyphens aside: "Llama-3.1-8B" is llama3.1-8b.
+/// Case and marks aside: "Llama-3.1-8B" and "llama3_1_8b" are llama3.1-8b.
 std::string plain(const std::string& name) {
   std::string plain;
   for (const char c : name)
-    if (c != '-') plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (c != '-' && c != '_' && c != '.') plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return plain;
 }
 

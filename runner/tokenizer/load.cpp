@@ -61,7 +61,7 @@ std::unique_ptr<Tokenizer> load_folder(const fs::path& folder) {
 std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path) {
   if (path == "bytes") return byte_tokenizer();
   if (!fs::exists(path))
-    throw InputError(fmt::format("{}: no such tokenizer; give a file, a folder, or 'bytes'", path.string()));
+    throw InputError(fmt::format("{}: no such tokenizer; give a file, a folder, or 'bytes': nothing is downloaded", path.string()));
   return fs::is_directory(path) ? load_folder(path) : load_file(path);
 }
 

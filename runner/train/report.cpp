@@ -24,8 +24,10 @@ std::optional<std::filesystem::path> tensorboard_folder(const config::Metrics& s
 Report::Report(const config::Metrics& settings, Workload workload, const Progress& resumed, const World& world)
     : settings_(settings),
       workload_(workload),
-      line_(settings.line),
-      validation_line_(settings.validation_line.empty() ? metrics::kValidationLine : settings.validation_line),
+      ranks_(world.comm.world()),
+      line_(settings.line, workload_.strategy),
+      validation_line_(settings.validation_line.empty() ? metrics::kValidationLine : settings.validation_line,
+                       workload_.strategy),
       file_(settings.dir, resumed.step),
       display_(stdout, metrics::ProgressDisplay::mode_of(stdout)),
       meter_(std::chrono::steady_clock::now()) {
@@ -62,7 +64,10 @@ void Report::step(const StepResult& result, int64_t tokens_so_far) {
       .checkpoint_ms = result.times.checkpoint,
       .slow_rank = result.slow ? std::optional(result.slow->rank) : std::nullopt,
       .validation_loss = result.validation_loss,
-      .time = seconds_since_1970()};
+      .time = seconds_since_1970(),
+      .epoch = workload_.steps_per_epoch > 0 ? (result.step - 1) / workload_.steps_per_epoch : 0,
+      .ranks = ranks_,
+      .flops_per_second = workload_.flops_per_row * rates.samples_per_second};
   file_.append(record);
   if (tensorboard_) tensorboard_->append(record);
   if (endpoint_) endpoint_->step(record);
@@ -74,6 +79,7 @@ void Report::step(const StepResult& result, int64_t tokens_so_far) {
     const metrics::Rates mean = meter_.since_last_line();
     record.tokens_per_second = mean.tokens_per_second;
     record.samples_per_second = mean.samples_per_second;
+    record.flops_per_second = workload_.flops_per_row * mean.samples_per_second;
     record.mfu = metrics::mfu(workload_.flops_per_row, mean.samples_per_second, workload_.peak_flops);
     display_.line(line_.format(record));
     if (const std::string news = slow_.at_line(); !news.empty()) {

@@ -23,6 +23,8 @@ struct Workload {
   int64_t total_steps = 0;
   int64_t sequences_per_step = 0;
   double flops_per_row = 0;
+  int64_t steps_per_epoch = 0;       ///< 0: the data has no epochs
+  std::string strategy;              ///< as PyTorch spells it: FULL_SHARD
   std::optional<double> peak_flops;  ///< of all ranks together; none: MFU is not given
 };
 
@@ -46,6 +48,7 @@ class Report {
  private:
   config::Metrics settings_;
   Workload workload_;
+  int ranks_;
   metrics::LineFormat line_, validation_line_;
   metrics::MetricsFile file_;
   metrics::ProgressDisplay display_;

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <array>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -13,7 +14,9 @@
 #include "checkpoint/folder_group.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/volume.h"
+#include "config/check.h"
 #include "config/print.h"
+#include "config/schema.h"
 #include "metrics/mfu.h"
 #include "metrics/table.h"
 #include "ops/threads.h"
@@ -39,6 +42,19 @@ namespace fs = std::filesystem;
 using std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kFarewell{10};
+
+/// 0 where the data is a list of batches.
+int64_t steps_per_epoch(const data::Loader& loader) {
+  if (loader.steps_available()) return 0;
+  return (loader.sequences_per_epoch() + loader.sequences_per_step() - 1) / loader.sequences_per_step();
+}
+
+/// As PyTorch spells it: FULL_SHARD.
+std::string strategy_word(const config::Config& config) {
+  std::string word = config::format_value(config::find_key("parallel.strategy")->get(config));
+  for (char& c : word) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return word;
+}
 
 /// A run under way on one rank: the parts in the order in which they are made.
 class Run {
@@ -226,11 +242,15 @@ void Run::warn_of_volume() {
 Outcome Run::train() {
   if (world_.is_main()) {
     const double peak = hardware_.float_flops * world_.comm.world();
-    report_.emplace(
-        config_.metrics,
-        Workload{total_steps_, loader_->sequences_per_step(),
-                 models::flops_per_row(model_config_, {loader_->sequence_length(), loader_->source_length()}), peak},
-        progress_, world_);
+    report_.emplace(config_.metrics,
+                    Workload{.total_steps = total_steps_,
+                             .sequences_per_step = loader_->sequences_per_step(),
+                             .flops_per_row = models::flops_per_row(
+                                 model_config_, {loader_->sequence_length(), loader_->source_length()}),
+                             .steps_per_epoch = steps_per_epoch(*loader_),
+                             .strategy = strategy_word(config_),
+                             .peak_flops = peak},
+                    progress_, world_);
     report_->say(fmt::format("mfu: {}; the peak is {:.0f} GFLOP/s, measured in float32 on {} threads a rank",
                              metrics::kMfuFormula, peak / 1e9, ops::threads()));
   }
@@ -317,7 +337,8 @@ void Run::say(const std::string& line) {
 void run(const config::Loaded& loaded, const World& world) {
   const MeshSize mesh = mesh_of(loaded, world);
   ops::set_threads(threads_of(loaded.config.device, world.local_world));
-  Run(loaded, world, mesh).go();
+  const config::Loaded ready = config::for_world(loaded, world.comm.world());
+  Run(ready, world, mesh).go();
 }
 
 void inspect(const config::Loaded& loaded, const World& world) {

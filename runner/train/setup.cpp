@@ -29,6 +29,26 @@ models::ModelConfig read_model_config(const fs::path& path) {
   return models::parse_config(read_file(path, kLargestConfigBytes), path);
 }
 
+/// Sizes that the configuration gives go before the model's own. A head as wide as hidden_size / heads stays so.
+models::ModelConfig with_sizes(models::ModelConfig config, const config::Model& model) {
+  const models::ModelConfig before = config;
+  bool is_changed = false;
+  const auto set = [&is_changed](int64_t& size, int64_t given) {
+    is_changed |= given > 0;
+    size = given > 0 ? given : size;
+  };
+  set(config.hidden_size, model.hidden_size);
+  set(config.intermediate_size, model.intermediate_size);
+  set(config.layers, model.layers);
+  set(config.heads, model.heads);
+  set(config.kv_heads, model.kv_heads);
+  set(config.vocab_size, model.vocab_size);
+  if (!is_changed) return before;
+  if (before.head_dim * before.heads == before.hidden_size) config.head_dim = config.hidden_size / config.heads;
+  // Read back, so that sizes that do not fit each other are refused as they are in a file.
+  return models::parse_config(models::to_hugging_face(config), "the model with the sizes of the configuration");
+}
+
 data::TokenArray corpus_of(const config::Data& settings, const tokenizer::Tokenizer& tokenizer) {
   if (settings.path == kEmbedded)
     return data::tokenise_text(demo::corpus(), tokenizer, settings.append_eos, "the embedded corpus");
@@ -54,8 +74,8 @@ DType dtype_of(config::Precision precision) {
 }
 
 models::ModelConfig model_config_of(const config::Model& model) {
-  if (!model.preset.empty()) return models::preset(model.preset);
-  if (model.init_from.empty()) return read_model_config(model.config);
+  if (!model.preset.empty()) return with_sizes(models::preset(model.preset), model);
+  if (model.init_from.empty()) return with_sizes(read_model_config(model.config), model);
   const fs::path beside = checkpoint::config_path_of(model.init_from);
   const std::string recorded = checkpoint::config_json_of(model.init_from);
   return recorded.empty() ? read_model_config(beside) : models::parse_config(recorded, beside);

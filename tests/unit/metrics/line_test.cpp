@@ -34,6 +34,15 @@ TEST_CASE("the standard line is what docs/interfaces.md promises", "[metrics]") 
         "step: 10  loss: 8.12345  grad_norm: 1.2345  lr: 3.0e-04  tokens/s: 1,234  mfu: 12.3%  memory: 0.52GiB");
 }
 
+TEST_CASE("the lines of other programs have names", "[metrics]") {
+  StepRecord r = record();
+  r.epoch = 2, r.ranks = 2, r.flops_per_second = 3e12;
+  CHECK(LineFormat("hyperpod").format(r) == "Batch 10 Loss: 8.12345, Speed: 9.41 samples/sec, lr: 0.000300");
+  CHECK(LineFormat("torchtitan").format(r) ==
+        "step: 10  loss:  8.12345  grad_norm:  1.2345  memory:  0.52GiB  tps: 617  tflops: 1.50  mfu: 12.3%");
+  CHECK(LineFormat("t5", "FULL_SHARD").format(r) == "Epoch 2 | Step 10 | Loss: 8.1235 | Strategy: FULL_SHARD");
+}
+
 TEST_CASE("without a peak there is no MFU to print, in either form", "[metrics]") {
   StepRecord without = record();
   without.mfu.reset();
@@ -50,7 +59,7 @@ TEST_CASE("a pattern of one's own takes names, specifications and doubled braces
                Row{"Batch {step} Loss: {loss:.5f}, lr: {lr:.6f}", "Batch 10 Loss: 8.12345, lr: 0.000300"},
                Row{"{{{step}}}", "{10}"}, Row{"{step:>5}|{mfu:.4f}|{tokens}", "   10|0.1234|1,234,567"},
                Row{"{memory:.1f} {memory_bytes}", "0.5 558345748"}, Row{"{samples_per_second} {time}", "9.4 1.500"},
-               Row{"{tokens_per_second:.2e}", "1.23e+03"}, Row{"nothing", "nothing"}, Row{"é{step}", "é10"});
+               Row{"{tokens_per_second:.2e}", "1.23e+03"}, Row{"é{step}", "é10"});
   CHECK(LineFormat(row.pattern).format(record()) == row.line);
 }
 
@@ -63,6 +72,8 @@ TEST_CASE("a pattern that cannot be printed is refused before training starts", 
   CHECK_THAT(error_of("{step:.3s}"), Catch::Contains("{step:.3s} cannot be formatted: "));
   CHECK_THAT(error_of("{loss:1000000000}"), Catch::Contains("cannot be formatted: too wide"));
   CHECK_THAT(error_of("{loss:{step}}"), Catch::Contains("cannot be formatted: too wide, or a brace inside"));
+  CHECK(error_of("torchtitn") ==
+        "'torchtitn' has no {name} in it and is none of hyperpod, torchtitan, t5; did you mean torchtitan?");
   CHECK(error_of("a\nb") == "a control character, such as a line feed, cannot be part of the line");
 }
 

@@ -45,12 +45,12 @@ TEST_CASE("preset: every size of the table, in any spelling", "[models]") {
   const auto [name, parameters] = GENERATE(table<const char*, int64_t>(
       {{"qwen3-0.6b", 596049920},       {"Qwen3-1.7B", 1720574976},      {"qwen3-4b", 4022468096},
        {"qwen3-8b", 8190735360},        {"qwen3-14b", 14768307200},      {"qwen3-32b", 32762123264},
-       {"Llama-3.2-1B", 1235814400},    {"llama3.2-3b", 3212749824},     {"llama3-8b", 8030261248},
-       {"Llama-3.1-8B", 8030261248},    {"llama3.1-70b", 70553706496},   {"llama3.1-405b", 405853388800},
-       {"llama2-7b", 6738415616},       {"llama2-13b", 13015864320},     {"llama2-70b", 68976648192},
-       {"qwen2.5-0.5b", 494032768},     {"Qwen2.5-1.5B", 1543714304},    {"qwen2.5-7b", 7615616512},
-       {"Mistral-7B-v0.1", 7241732096}, {"mistral-7b-v0.3", 7248023552}, {"qwen3-tiny", 853376},
-       {"qwen3-30m", 29369856}}));
+       {"Llama-3.2-1B", 1235814400},    {"llama3.2-3b", 3212749824},     {"llama3-debug", 6163712},
+       {"qwen3-debug", 31987968},       {"llama3-8b", 8030261248},       {"Llama-3.1-8B", 8030261248},
+       {"llama3.1-70b", 70553706496},   {"llama3.1-405b", 405853388800}, {"llama2-7b", 6738415616},
+       {"llama2-13b", 13015864320},     {"llama2-70b", 68976648192},     {"qwen2.5-0.5b", 494032768},
+       {"Qwen2.5-1.5B", 1543714304},    {"qwen2.5-7b", 7615616512},      {"Mistral-7B-v0.1", 7241732096},
+       {"mistral-7b-v0.3", 7248023552}, {"qwen3-tiny", 853376},          {"qwen3-30m", 29369856}}));
   CAPTURE(name);
   const ModelConfig config = preset(name);
   CHECK(parameter_count(config) == parameters);

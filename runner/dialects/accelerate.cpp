@@ -1,0 +1,202 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "dialects/tables.h"
+
+namespace trainyard::dialects {
+namespace {
+
+constexpr std::string_view kNoTpu = "there is no backend for TPU and XLA here; leave it out or set it to false";
+
+/// --nproc-per-node: num_processes counts the ranks of all machines.
+std::string ranks_a_node(const Entry& entry, const Document& document) {
+  const auto processes = parse_int(entry.value), machines = parse_int(value_of(document, "num_machines", "1"));
+  if (!processes || !machines || *machines < 1 || *processes == 0 || *processes < -1)
+    throw InputError(fmt::format("{}: num_processes is {}; it must be the number of ranks on all machines",
+                                 entry.origin, config::shown(entry.value)));
+  if (*processes == -1) return "";
+  if (*processes % *machines != 0)
+    throw InputError(fmt::format("{}: num_processes is {}, which does not divide among num_machines {} ({})",
+                                 entry.origin, *processes, *machines, find(document, "num_machines")->origin));
+  return fmt::format("{}", *processes / *machines);
+}
+
+std::string devices(const Entry& entry, const Document&) {
+  return entry.value == "all" ? "" : entry.value;
+}
+
+/// The class of a block of any model means the blocks of the one that is trained. Other classes are passed on: which of
+/// them a model has, it knows itself.
+std::string block_classes(const Entry& entry, const Document&) {
+  constexpr std::array<std::string_view, 12> kBlocks{"LlamaDecoderLayer",   "Qwen2DecoderLayer", "Qwen3DecoderLayer",
+                                                     "MistralDecoderLayer", "T5Block",           "BertLayer",
+                                                     "GPT2Block",           "GPTJBlock",         "GPTNeoXLayer",
+                                                     "GemmaDecoderLayer",   "PhiDecoderLayer",   "TransformerBlock"};
+  std::string list = entry.value;
+  if (list.starts_with('[') && list.ends_with(']')) list = list.substr(1, list.size() - 2);
+  const auto is_block = [&](const std::string& name) {
+    return std::ranges::find(kBlocks, trim(name)) != kBlocks.end();
+  };
+  return std::ranges::all_of(split(list, ','), is_block) ? "" : list;
+}
+
+bool wraps_by_size(const Document& document) {
+  std::string policy = value_of(document, "fsdp_wrap_policy", "SIZE_BASED_WRAP");
+  policy = value_of(document, "fsdp_auto_wrap_policy", policy);
+  return policy == "SIZE_BASED_WRAP";
+}
+
+/// Written beside other policies too, where it means nothing; 0 is transformers' word for no such policy.
+std::string least_parameters(const Entry& entry, const Document& document) {
+  return wraps_by_size(document) && entry.value != "0" ? entry.value : "";
+}
+std::string policy_by_size(const Entry& entry, const Document& document) {
+  return wraps_by_size(document) && entry.value != "0" ? "size_based_wrap" : "";
+}
+
+const std::vector<Word> kAccelerateStrategies{
+    {"FULL_SHARD", "full_shard"},     {"1", "full_shard"},      {"SHARD_GRAD_OP", "shard_grad_op"},
+    {"2", "shard_grad_op"},           {"NO_SHARD", "no_shard"}, {"3", "no_shard"},
+    {"HYBRID_SHARD", "hybrid_shard"}, {"4", "hybrid_shard"},    {"HYBRID_SHARD_ZERO2", "hybrid_shard_zero2"},
+    {"5", "hybrid_shard_zero2"}};
+
+const std::vector<Row>& fsdp() {
+  static const std::vector<Row> rows{
+      only("fsdp_version", {"1", "2"}, "1 and 2 are known, and mean the same engine here"),
+      maps("fsdp_sharding_strategy", "parallel.strategy", kAccelerateStrategies),
+      maps("fsdp_reshard_after_forward", "parallel.strategy",
+           {{"true", "full_shard"},
+            {"false", "shard_grad_op"},
+            {"FULL_SHARD", "full_shard"},
+            {"SHARD_GRAD_OP", "shard_grad_op"},
+            {"NO_SHARD", "no_shard"},
+            {"HYBRID_SHARD", "hybrid_shard"},
+            {"HYBRID_SHARD_ZERO2", "hybrid_shard_zero2"}}),
+      takes("fsdp_offload_params", "parallel.offload"),
+      takes("fsdp_auto_wrap_policy", "parallel.wrap"),
+      takes("fsdp_wrap_policy", "parallel.wrap"),
+      follows("fsdp_min_num_params", "parallel.min_num_params", least_parameters, "counts with SIZE_BASED_WRAP alone"),
+      follows("fsdp_min_num_params", "parallel.wrap", policy_by_size, "`size_based_wrap`, where no policy is named"),
+      follows("fsdp_min_num_param", "parallel.min_num_params", least_parameters, "counts with SIZE_BASED_WRAP alone"),
+      follows("fsdp_min_num_param", "parallel.wrap", policy_by_size, "`size_based_wrap`, where no policy is named"),
+      follows("fsdp_transformer_layer_cls_to_wrap", "parallel.transformer_layer_cls_to_wrap", block_classes,
+              "the block of any known model means those of the one that is trained"),
+      takes("fsdp_backward_prefetch", "parallel.backward_prefetch"),
+      takes("fsdp_backward_prefetch_policy", "parallel.backward_prefetch"),
+      maps("fsdp_forward_prefetch", "parallel.forward_prefetch", {{"true", "1"}, {"false", "-1"}}),
+      takes("fsdp_limit_all_gathers", "parallel.limit_all_gathers"),
+      maps("fsdp_state_dict_type", "checkpoint.state_dict",
+           {{"SHARDED_STATE_DICT", "sharded"}, {"FULL_STATE_DICT", "full"}}),
+      only("fsdp_ignored_modules", {""}, "every module is sharded; leave it out"),
+      no_op("fsdp_use_orig_params", "parameters keep their names and shapes in any case"),
+      takes("fsdp_cpu_ram_efficient_loading", "parallel.cpu_ram_efficient_loading"),
+      takes("fsdp_sync_module_states", "parallel.sync_module_states"),
+      maps("fsdp_activation_checkpointing", "activation_checkpointing.mode", {{"true", "full"}, {"false", "none"}}),
+      only("xla", {"false"}, kNoTpu),
+      only("xla_fsdp_v2", {"false"}, kNoTpu),
+      only("xla_fsdp_settings", {"{}"}, kNoTpu),
+      refused("xla_fsdp_settings.*", kNoTpu),
+      maps("xla_fsdp_grad_ckpt", "activation_checkpointing.mode", {{"true", "full"}, {"false", ""}}),
+  };
+  return rows;
+}
+
+std::vector<Row> with_fsdp(std::vector<Row> rows) {
+  rows.insert(rows.end(), fsdp().begin(), fsdp().end());
+  return rows;
+}
+
+const std::vector<Row>& all() {
+  static const std::vector<Row> rows = with_fsdp({
+      only("compute_environment", {"LOCAL_MACHINE"},
+           "only LOCAL_MACHINE: on a cluster the operator starts the ranks (docs/operator.md)"),
+      Row{.theirs = "distributed_type",
+          .ours = "parallel.strategy",
+          .words = {{"FSDP", ""}, {"NO", "no_shard"}, {"MULTI_CPU", "no_shard"}, {"MULTI_GPU", "no_shard"}},
+          .why = "FSDP, MULTI_GPU, MULTI_CPU and NO are offered here; DeepSpeed's stage 3 is FSDP with FULL_SHARD, its "
+                 "stage 2 SHARD_GRAD_OP"},
+      maps("mixed_precision", "parallel.param_dtype", {{"no", "fp32"}, {"bf16", "bf16"}, {"fp16", "fp16"}}),
+      only("downcast_bf16", {"false"}, kNoTpu),
+      maps("use_cpu", "device.kind", {{"true", "cpu"}, {"false", ""}}),
+      takes("num_machines", "--nnodes"),
+      follows("num_processes", "--nproc-per-node", ranks_a_node, "theirs counts all machines'"),
+      takes("machine_rank", "--node-rank"),
+      takes("main_process_ip", "--master-addr"),
+      takes("main_process_port", "--master-port"),
+      takes("rdzv_backend", "--rdzv-backend"),
+      only("same_network", {"true", "false"}, ""),
+      follows("gpu_ids", "CUDA_VISIBLE_DEVICES", devices, "`all`: nothing to set"),
+      only("debug", {"true", "false"}, ""),
+      no_op("main_training_function", "the training loop is built in", {"main"}),
+      only("enable_cpu_affinity", {"true", "false"}, ""),
+      no_op("dynamo_backend", "kernels are fused and compiled already", {"no"}),
+      no_op("dynamo_config.*", "kernels are fused and compiled already"),
+      takes("parallelism_config_dp_replicate_size", "parallel.replicate"),
+      takes("parallelism_config_dp_shard_size", "parallel.shard"),
+      only("parallelism_config_tp_size", {"1"}, "tensor parallelism is not offered; use 1"),
+      only("parallelism_config_cp_size", {"1"}, "context parallelism is not offered; use 1"),
+      only("parallelism_config_sp_size", {"1"}, "sequence parallelism is not offered; use 1"),
+      only("parallelism_config_cp_comm_strategy", {"allgather", "alltoall"}, ""),
+      only("tpu_env", {"[]"}, kNoTpu),
+      only("tpu_vm", {"[]"}, kNoTpu),
+      only("tpu_name", {""}, kNoTpu),
+      only("tpu_zone", {""}, kNoTpu),
+      only("tpu_use_cluster", {"false"}, kNoTpu),
+      only("tpu_use_sudo", {"false"}, kNoTpu),
+      only("commands", {"[]"}, kNoTpu),
+      only("command_file", {""}, kNoTpu),
+      refused("deepspeed_config.*", "DeepSpeed is not offered; its stage 3 is FSDP with FULL_SHARD"),
+      refused("megatron_lm_config.*", "Megatron-LM is not offered; use FSDP"),
+      refused("fp8_config.*", "training in 8 bits is not offered; use mixed_precision bf16"),
+      refused("mpirun_config.*", "mpirun is started by yourself: docs/launching.md"),
+  });
+  return rows;
+}
+
+/// Accelerate refuses it too: all ranks but the first would begin with weights of their own.
+void check_loading(const Document& document) {
+  const Entry* const load = find(document, "fsdp_cpu_ram_efficient_loading");
+  const Entry* const sync = find(document, "fsdp_sync_module_states");
+  if (load && sync && truth_of(load->value) == true && truth_of(sync->value) == false)
+    throw InputError(
+        fmt::format("{}: fsdp_sync_module_states false contradicts fsdp_cpu_ram_efficient_loading true ({})",
+                    sync->origin, load->origin));
+}
+
+}  // namespace
+
+std::span<const Row> fsdp_rows() {
+  return fsdp();
+}
+
+const Dialect& accelerate() {
+  static const Dialect dialect{"accelerate",
+                               "The YAML of `accelerate config`; the keys of `fsdp_config` are [below](#fsdp_).", all(),
+                               check_loading};
+  return dialect;
+}
+
+bool is_accelerate(const config::YamlText& source) {
+  return has_key(source, "distributed_type") || has_key(source, "compute_environment");
+}
+
+Document read_accelerate(const config::YamlText& source) {
+  Document document = read_yaml(source);
+  for (Entry& entry : document) {
+    for (const std::string_view section : {"fsdp_config.", "parallelism_config."})
+      if (entry.key.starts_with(section)) entry.key.erase(0, section.size());
+  }
+  // A section without keys: nothing is asked of it.
+  std::erase_if(document, [](const Entry& entry) {
+    return (entry.key == "fsdp_config" || entry.key == "parallelism_config") &&
+           (entry.value == "{}" || entry.value == "null");
+  });
+  return document;
+}
+
+}  // namespace trainyard::dialects

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/load.h"
+#include "dialects/document.h"
+
+// What another program calls an option, and what it is here: one table a program, a row a key.
+namespace trainyard::dialects {
+
+/// One of their values and ours for it. "true" and "false" stand for all that YAML, TOML and flags write for them.
+struct Word {
+  std::string_view theirs;
+  std::string_view ours;
+};
+
+/// Our value for `entry`, where it depends on other keys; "" where there is nothing to set. Throws InputError.
+using Compute = std::string (*)(const Entry& entry, const Document& document);
+
+/// What becomes of a key: `ours` is a key of the schema, a flag of `launch` (--nnodes) or a variable of its ranks
+/// (CAPITALS); "" where there is nothing to set. A key that becomes two of ours has two rows.
+/// `theirs` may end in * (all that begin so) or begin with *. (a name in any section); exact rows go first.
+struct Row {
+  std::string_view theirs;
+  std::string_view ours{};
+  std::vector<Word> words{};      ///< the values that are taken; empty: any
+  Compute compute = nullptr;      ///< in place of words
+  std::string_view why{};         ///< nothing to set: the reason; with words: why no others
+  std::string_view remark{};      ///< for the page alone
+  std::string_view by_default{};  ///< what they take where the key is absent, and we would not
+  std::string_view bare{};        ///< what the flag alone means; "" where it needs a value
+  bool is_refused = false;        ///< whatever its value, for the reason in `why`
+  bool is_noted = false;          ///< sets nothing, whatever its value; a run says why, but for `words`
+};
+
+// The kinds of rows, so that a table reads as what becomes of each key.
+
+/// Their value is ours.
+Row takes(std::string_view theirs, std::string_view ours, std::string_view by_default = {});
+/// Their words are ours by this list.
+Row maps(std::string_view theirs, std::string_view ours, std::vector<Word> words, std::string_view by_default = {});
+/// Ours follows from theirs and from other keys; `remark` tells a reader how.
+Row follows(std::string_view theirs, std::string_view ours, Compute compute, std::string_view remark,
+            std::string_view by_default = {});
+/// Any value is taken; where somebody might expect more of it, `why` is what a run says once. `quiet` are values by
+/// which nobody expects anything.
+Row no_op(std::string_view theirs, std::string_view why, std::vector<std::string_view> quiet = {});
+/// Only these values are taken, which ask for nothing; `why` tells what others would have asked for.
+Row only(std::string_view theirs, std::vector<std::string_view> values, std::string_view why);
+/// No value is taken.
+Row refused(std::string_view theirs, std::string_view why);
+/// A word of the command line that needs no value after it.
+Row alone(Row row, std::string_view bare);
+
+struct Dialect {
+  std::string_view name;  ///< "torchtitan"
+  std::string_view from;  ///< what its keys stand in, for docs
+  std::span<const Row> rows;
+  void (*check)(const Document& document) = nullptr;  ///< contradictions that no row sees; throws InputError
+  /// Keys of which one must be given for the rows' defaults to hold; empty: they always do.
+  std::span<const std::string_view> defaults_with{};
+};
+
+/// A flag of `launch`, or a variable of its ranks.
+struct LauncherInput {
+  std::string name, value;
+  Entry entry;  ///< what it came from
+};
+
+struct Translation {
+  std::vector<config::Setting> settings;
+  std::vector<config::Setting> defaults;  ///< what everything that is given anywhere goes before
+  std::vector<LauncherInput> launcher;
+  std::vector<std::string> became;  ///< as Loaded::became
+  std::vector<std::string> notes;   ///< as Loaded::notes
+};
+
+/// Throws InputError, with file and line: unknown keys first, then what is refused (all of it named), then two keys
+/// that set one of ours to different values.
+Translation translate(const Dialect& dialect, const Document& document);
+
+/// Whether `given` is the word of a table: in any case, truth values in all that is written for them.
+bool is_same_word(std::string_view table, std::string_view given);
+/// true for true, yes, on and 1; false for false, no, off and 0, in any case; none for anything else.
+std::optional<bool> truth_of(std::string_view text);
+
+}  // namespace trainyard::dialects

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+// What a file of `accelerate config` says to the launcher: who starts how many ranks where.
+namespace trainyard::dialects {
+
+using Environment = std::map<std::string, std::string, std::less<>>;
+
+struct LauncherAdvice {
+  std::vector<std::string> flags;  ///< of `trainyard launch`, to stand before those that were given
+  Environment environment;         ///< for the ranks
+  std::vector<std::string> notes;  ///< what the environment says otherwise, and so is not done
+};
+
+/// Reads `path`. What the environment says, as the operator's does in a pod, wins over the file; flags that stand later
+/// win over both. Throws InputError for a file that is none of Accelerate's.
+LauncherAdvice advice_of(const std::string& path, const Environment& environment);
+
+/// Where `accelerate config` writes: below HF_HOME, XDG_CACHE_HOME or HOME, as these are set.
+std::string default_accelerate_path(const Environment& environment);
+
+}  // namespace trainyard::dialects

@@ -1,0 +1,215 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "config/value.h"
+#include "dialects/tables.h"
+
+namespace trainyard::dialects {
+namespace {
+
+constexpr std::string_view kOneLoader = "batches are cut from a mapped file and never waited for";
+constexpr std::string_view kNoDropout = "the decoders here have no dropout, as the published ones";
+
+double number_of(const Entry& entry) {
+  const config::Rule rule{.type = 0.0, .limits = {.min = 0}, .choices = {}};
+  return std::get<double>(config::parse_value(rule, entry.value, entry.origin));
+}
+
+double number(const Document& document, std::string_view key, double otherwise) {
+  const Entry* const entry = find(document, key);
+  return entry ? number_of(*entry) : otherwise;
+}
+
+/// A fraction of the steps.
+std::string warmup_steps(const Entry& entry, const Document& document) {
+  const double steps =
+      find(document, "max_steps") ? number(document, "max_steps", 0) : number(document, "max_training_steps", 0);
+  if (steps == 0 && entry.is_default) return "";
+  if (steps == 0)
+    throw InputError(
+        fmt::format("{} is a fraction of --max_steps; give that too, or --optimizer.warmup_steps", entry.origin));
+  return fmt::format("{}", std::llrint(number_of(entry) * steps));
+}
+
+/// As a part of the peak, which is 1e-4 there where nothing is said.
+std::string min_lr_ratio(const Entry& entry, const Document& document) {
+  const double peak = number(document, "lr", 1e-4), least = number_of(entry);
+  if (peak < least && !entry.is_default)
+    throw InputError(fmt::format("{} {} is above --lr, which is {}", entry.origin, entry.value, peak));
+  return fmt::format("{}", peak == 0 ? 0 : std::min(least / peak, 1.0));
+}
+
+std::string betas_of_flags(const Entry&, const Document& document) {
+  return fmt::format("[{}, {}]", number(document, "beta1", 0.9), number(document, "beta2", 0.95));
+}
+
+/// The folder that is written to is resumed from in any case.
+std::string resume(const Entry& entry, const Document& document) {
+  for (const std::string_view key : {"checkpoint_dir", "output_dir", "save_path"})
+    if (value_of(document, key, "") == entry.value) return "auto";
+  return entry.value;
+}
+
+/// A kind of model stands for a size of it; other words are models by name.
+std::string preset(const Entry& entry, const Document&) {
+  constexpr std::array<Word, 4> kKinds{{{"qwen3", "qwen3-0.6b"},
+                                        {"llama_v3", "llama3.1-8b"},
+                                        {"llama_v2", "llama2-7b"},
+                                        {"mistral", "mistral-7b-v0.1"}}};
+  const auto* const kind = std::ranges::find(kKinds, entry.value, &Word::theirs);
+  return kind == kKinds.end() ? entry.value : std::string(kind->ours);
+}
+
+const std::vector<Word> kScriptStrategies{{"FULL_SHARD", "full_shard"},
+                                          {"SHARD_GRAD_OP", "shard_grad_op"},
+                                          {"NO_SHARD", "no_shard"},
+                                          {"HYBRID_SHARD", "hybrid_shard"},
+                                          {"HYBRID_SHARD_ZERO2", "hybrid_shard_zero2"},
+                                          {"_HYBRID_SHARD_ZERO2", "hybrid_shard_zero2"},
+                                          {"full", "full_shard"},
+                                          {"hybrid", "hybrid_shard"}};
+const std::vector<Word> kCheckpointing{{"true", "full"}, {"false", "none"}};
+
+/// A truth value that needs no word after it.
+Row truth(std::string_view theirs, std::string_view ours, std::vector<Word> words, std::string_view by_default = {}) {
+  return alone(maps(theirs, ours, std::move(words), by_default), "true");
+}
+
+/// Flags that only the HyperPod example has: who gives one means its defaults by what is left out.
+constexpr std::array kHyperpod = std::to_array<std::string_view>(
+    {"train_batch_size", "val_batch_size", "max_training_steps", "logging_freq", "checkpoint_freq", "validation_freq",
+     "max_context_width", "hidden_width", "num_key_value_heads", "model_type", "lr_decay_style"});
+
+/// awsome-distributed-training's FSDP example, by which HyperPod's guides train; the defaults are the guide's.
+std::vector<Row> hyperpod() {
+  return {
+      takes("train_batch_size", "training.batch_size", "1"),
+      takes("max_steps", "training.steps", "100"),
+      takes("max_training_steps", "training.steps"),
+      takes("epochs", "training.epochs"),
+      takes("seed", "training.seed"),
+      takes("seed", "model.seed"),
+      no_op("same_seed", ""),
+      truth("bf16", "parallel.param_dtype", {{"true", "bf16"}, {"false", ""}}, "true"),
+      takes("grad_clip", "training.clip_grad_norm", "1.0"),
+      takes("weight_decay", "optimizer.weight_decay", "0.2"),
+      follows("beta1", "optimizer.betas", betas_of_flags, "with `beta2`"),
+      follows("beta2", "optimizer.betas", betas_of_flags, "with `beta1`"),
+      truth("activation_checkpointing", "activation_checkpointing.mode", kCheckpointing),
+      alone(takes("offload_activations", "activation_checkpointing.offload"), "true"),
+      no_op("activation_loading_horizon", ""),
+      takes("logging_freq", "metrics.interval", "10"),
+      takes("tensorboard_dir", "metrics.tensorboard"),
+      follows(
+          "model_type", "model.preset", preset,
+          "`qwen3`, `llama_v3`, `llama_v2` and `mistral` are the smallest of HyperPod's; else a [model](models.md)"),
+      takes("max_context_width", "training.sequence_length"),
+      takes("vocab_size", "model.vocab_size"),
+      takes("hidden_width", "model.hidden_size"),
+      takes("intermediate_size", "model.intermediate_size"),
+      takes("num_layers", "model.layers"),
+      takes("num_heads", "model.heads"),
+      takes("num_key_value_heads", "model.kv_heads"),
+      no_op("resid_pdrop", kNoDropout, {"0", "0.0"}),
+      no_op("embd_pdrop", kNoDropout, {"0", "0.0"}),
+      no_op("attn_pdrop", kNoDropout, {"0", "0.0"}),
+      no_op("summary_first_pdrop", kNoDropout, {"0", "0.0"}),
+      no_op("initializer_range", "the model's config.json says it"),
+      no_op("rotary_pct", "the model's config.json says it"),
+      no_op("rotary_emb_base", "the model's config.json says it"),
+      maps("sharding_strategy", "parallel.strategy", kScriptStrategies),
+      alone(takes("cpu_offload", "parallel.offload"), "true"),
+      alone(takes("limit_all_gathers", "parallel.limit_all_gathers"), "true"),
+      takes("freeze", "training.freeze"),
+      takes("lr", "optimizer.lr", "1e-4"),
+      maps("lr_decay_style", "optimizer.decay", {{"cosine", "cosine"}, {"linear", "linear"}, {"constant", "constant"}},
+           "cosine"),
+      no_op("lr_decay_iters", "the schedule ends with the last step"),
+      follows("min_lr", "optimizer.min_lr_ratio", min_lr_ratio, "divided by `lr`", "1e-5"),
+      follows("warmup", "optimizer.warmup_steps", warmup_steps, "a fraction of `max_steps`", "0.0032"),
+      only("plateau", {"0", "0.0"}, "write --optimizer.stable_steps N"),
+      takes("dataset", "data.path"),
+      no_op("dataset_config_name", ""),
+      alone(no_op("local_dataset", ""), "true"),
+      no_op("train_split", ""),
+      no_op("val_split", "write --validation.path FILE"),
+      takes("validation_freq", "validation.interval"),
+      takes("validation_batches", "validation.steps"),
+      takes("val_batch_size", "validation.batch_size"),
+      takes("tokenizer", "data.tokenizer"),
+      follows("resume_from_checkpoint", "checkpoint.resume", resume, "`auto` for the folder that is written to"),
+      takes("checkpoint_dir", "checkpoint.dir"),
+      takes("checkpoint_freq", "checkpoint.interval", "50"),
+  };
+}
+
+/// PyTorch's FSDP2 tutorial, and the T5 example of FSDP on Kubernetes.
+std::vector<Row> tutorials() {
+  return {
+      truth("explicit_prefetching", "parallel.prefetch", {{"true", "2"}, {"false", "1"}}),
+      alone(maps("mixed_precision", "parallel.param_dtype",
+                 {{"true", "bf16"}, {"no", "fp32"}, {"bf16", "bf16"}, {"fp16", "fp16"}}),
+            "true"),
+      alone(no_op("dcp_api", "checkpoints are sharded, in the safetensors layout that DCP reads, in any case"), "true"),
+      maps("precision", "parallel.param_dtype", {{"fp32", "fp32"}, {"bf16", "bf16"}, {"fp16", "fp16"}}),
+      alone(takes("use_offload", "parallel.offload"), "true"),
+      truth("use_checkpointing", "activation_checkpointing.mode", kCheckpointing),
+      truth("use_prefetch", "parallel.prefetch", {{"true", "1"}, {"false", "0"}}),
+      takes("batch_size", "training.batch_size"),
+      takes("grad_acc_steps", "training.accumulation_steps"),
+      takes("save_path", "checkpoint.dir"),
+      no_op("num_workers", kOneLoader),
+      no_op("prefetch_factor", kOneLoader),
+      alone(no_op("pin_memory", kOneLoader), "true"),
+  };
+}
+
+/// What transformers' Trainer calls the rest of a run.
+std::vector<Row> trainer_arguments() {
+  return {
+      takes("per_device_train_batch_size", "training.batch_size"),
+      takes("gradient_accumulation_steps", "training.accumulation_steps"),
+      takes("num_train_epochs", "training.epochs"),
+      takes("learning_rate", "optimizer.lr"),
+      takes("max_grad_norm", "training.clip_grad_norm"),
+      takes("adam_epsilon", "optimizer.eps"),
+      takes("warmup_steps", "optimizer.warmup_steps"),
+      maps(
+          "lr_scheduler_type", "optimizer.decay",
+          {{"cosine", "cosine"}, {"linear", "linear"}, {"constant_with_warmup", "constant"}, {"constant", "constant"}}),
+      truth("gradient_checkpointing", "activation_checkpointing.mode", kCheckpointing),
+      truth("fp16", "parallel.param_dtype", {{"true", "fp16"}, {"false", ""}}),
+      takes("logging_steps", "metrics.interval"),
+      takes("logging_dir", "metrics.tensorboard"),
+      takes("eval_steps", "validation.interval"),
+      takes("per_device_eval_batch_size", "validation.batch_size"),
+      takes("output_dir", "checkpoint.dir"),
+      takes("save_steps", "checkpoint.interval"),
+      takes("save_total_limit", "checkpoint.keep"),
+      truth("use_cpu", "device.kind", {{"true", "cpu"}, {"false", ""}}),
+  };
+}
+
+std::vector<Row> script_rows() {
+  std::vector<Row> rows = hyperpod();
+  for (const auto& part : {tutorials(), trainer_arguments()}) rows.insert(rows.end(), part.begin(), part.end());
+  rows.insert(rows.end(), fsdp_rows().begin(), fsdp_rows().end());
+  return rows;
+}
+
+}  // namespace
+
+const Dialect& scripts() {
+  static const std::vector<Row> rows = script_rows();
+  static const Dialect dialect{
+      "training scripts", "Flags, with - or _ in their names: of the HyperPod example, the tutorials, the Trainer.",
+      rows, nullptr, kHyperpod};
+  return dialect;
+}
+
+}  // namespace trainyard::dialects

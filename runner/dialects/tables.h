@@ -1,0 +1,30 @@
+#pragma once
+
+#include <span>
+
+#include "dialects/dialect.h"
+
+// The dialects, each in the file of its name.
+namespace trainyard::dialects {
+
+/// The YAML that `accelerate config` writes, with fsdp_version 1 or 2.
+const Dialect& accelerate();
+/// Its file as a document: fsdp_config's keys stand without the section's name.
+Document read_accelerate(const config::YamlText& source);
+/// Whether a file is one, by its keys.
+bool is_accelerate(const config::YamlText& source);
+/// The rows of fsdp_config alone, which other dialects share.
+std::span<const Row> fsdp_rows();
+
+/// transformers' Trainer: --fsdp "full_shard auto_wrap offload" and --fsdp_config x.json.
+const Dialect& trainer();
+Document read_trainer_words(const std::string& words);
+Document read_trainer_config(const config::YamlText& source);
+
+/// torchtitan's TOML as of v0.2.2, older names of its keys, and --section.key flags by these names.
+const Dialect& torchtitan();
+
+/// Flags of training scripts: the HyperPod FSDP example, the FSDP2 tutorial, the T5 example, Accelerate's --fsdp_*.
+const Dialect& scripts();
+
+}  // namespace trainyard::dialects

@@ -1,0 +1,478 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "config/value.h"
+#include "dialects/tables.h"
+
+namespace trainyard::dialects {
+namespace {
+
+constexpr std::string_view kNoTensor = "tensor parallelism is not offered; use 1, and more ranks in data_parallel_*";
+constexpr std::string_view kNoPipeline = "pipeline parallelism is not offered; use 1";
+constexpr std::string_view kNoContext = "context parallelism is not offered; use 1";
+constexpr std::string_view kNoExperts = "models with experts are not offered; use 1";
+constexpr std::string_view kPython = "Python modules are not loaded here; leave it out";
+constexpr std::string_view kNoFloat8 = "training in 8 bits is not offered; leave it out";
+constexpr std::string_view kNoFloat8Yet = "it is for training in 8 bits, which model.converters asks for";
+constexpr std::string_view kWandb =
+    "no service is contacted; `wandb sync` takes the event files of metrics.tensorboard";
+constexpr std::string_view kCompiled = "kernels are fused and compiled already";
+
+/// torchtitan's flavors of a family, and our presets for them.
+struct Flavor {
+  std::string_view name, flavor, preset;
+};
+constexpr std::array kFlavors = std::to_array<Flavor>({
+    {"llama3", "debugmodel", "llama3-debug"},
+    {"llama3", "8B", "llama3.1-8b"},
+    {"llama3", "70B", "llama3.1-70b"},
+    {"llama3", "405B", "llama3.1-405b"},
+    {"llama3.1", "8B", "llama3.1-8b"},
+    {"llama3.1", "70B", "llama3.1-70b"},
+    {"llama3.1", "405B", "llama3.1-405b"},
+    {"llama3_2", "1B", "llama3.2-1b"},
+    {"llama3_2", "3B", "llama3.2-3b"},
+    {"llama3.2", "1B", "llama3.2-1b"},
+    {"llama3.2", "3B", "llama3.2-3b"},
+    {"llama2", "7B", "llama2-7b"},
+    {"llama2", "13B", "llama2-13b"},
+    {"llama2", "70B", "llama2-70b"},
+    {"qwen3", "debugmodel", "qwen3-debug"},
+    {"qwen3", "0.6B", "qwen3-0.6b"},
+    {"qwen3", "1.7B", "qwen3-1.7b"},
+    {"qwen3", "4B", "qwen3-4b"},
+    {"qwen3", "8B", "qwen3-8b"},
+    {"qwen3", "14B", "qwen3-14b"},
+    {"qwen3", "32B", "qwen3-32b"},
+});
+
+bool is_on(const Document& document, std::string_view key, bool otherwise) {
+  return truth_of(value_of(document, key, otherwise ? "true" : "false")).value_or(otherwise);
+}
+
+bool loads_hugging_face(const Document& document) {
+  return is_on(document, "checkpoint.initial_load_in_hf", false);
+}
+
+std::string model_of(const Entry& entry, const Document& document) {
+  if (loads_hugging_face(document)) return "";
+  const std::string name = value_of(document, "model.name", "llama3");
+  std::vector<std::string> known;
+  for (const Flavor& each : kFlavors) {
+    if (each.name == name && is_same_word(each.flavor, entry.value)) return std::string(each.preset);
+    known.push_back(fmt::format("{} {}", each.name, each.flavor));
+  }
+  throw InputError(fmt::format("{}: model.name {} with model.flavor {} is no model here; known are {}", entry.origin,
+                               config::shown(name), config::shown(entry.value), fmt::join(known, ", ")));
+}
+
+int64_t whole(const Document& document, std::string_view key, int64_t otherwise) {
+  const Entry* const entry = find(document, key);
+  if (!entry) return otherwise;
+  const auto number = parse_int(entry->value);
+  constexpr int64_t kMost = 1'000'000'000'000;
+  if (!number || *number < -1 || *number > kMost)
+    throw InputError(fmt::format("{}: {} is '{}'; it must be a whole number", entry->origin, entry->key,
+                                 config::shown(entry->value)));
+  return *number;
+}
+
+int64_t steps_of(const Document& document) {
+  return find(document, "training.steps") ? whole(document, "training.steps", 0)
+                                          : whole(document, "training.max_steps", 10000);
+}
+
+int64_t warmup_of(const Document& document) {
+  return std::min(whole(document, "lr_scheduler.warmup_steps", 200), steps_of(document));
+}
+
+/// A warm-up longer than the run is the run, as there.
+std::string warmup(const Entry&, const Document& document) {
+  return fmt::format("{}", warmup_of(document));
+}
+
+/// The peak lasts until the last decay_ratio of the steps. torchtitan's stable phase counts a step more and its decay
+/// one less far, which comes to the same factors.
+std::string stable_steps(const Entry& entry, const Document& document) {
+  const auto ratio = config::parse_value({.type = 0.0, .limits = {.min = 0, .max = 1}, .choices = {}}, entry.value,
+                                         fmt::format("{}: {}", entry.origin, entry.key));
+  const int64_t steps = steps_of(document), warm = warmup_of(document);
+  const int64_t decay = std::llrint(static_cast<double>(steps) * std::get<double>(ratio));
+  return fmt::format("{}", std::max<int64_t>(steps - warm - decay, 0));
+}
+
+std::string total_steps(const Entry& entry, const Document& document) {
+  if (whole(document, "lr_scheduler.total_steps", 0) == steps_of(document)) return "";
+  throw InputError(
+      fmt::format("{}: lr_scheduler.total_steps is {}, but the schedule ends with training.steps, which is "
+                  "{}; leave it out, or stop early with SIGTERM",
+                  entry.origin, config::shown(entry.value), steps_of(document)));
+}
+
+std::string betas(const Entry&, const Document& document) {
+  return fmt::format("[{}, {}]", value_of(document, "optimizer.beta1", "0.9"),
+                     value_of(document, "optimizer.beta2", "0.95"));
+}
+
+/// Below dump_folder, as there.
+std::string checkpoint_folder(const Entry& entry, const Document& document) {
+  const std::string dump = value_of(document, "job.dump_folder", "./outputs");
+  return entry.value.starts_with('/') || dump.empty() ? entry.value : fmt::format("{}/{}", dump, entry.value);
+}
+
+std::string load_step(const Entry& entry, const Document& document) {
+  if (whole(document, "checkpoint.load_step", -1) == -1) return "";
+  const Entry folder{"checkpoint.folder", value_of(document, "checkpoint.folder", "checkpoint"), entry.origin};
+  return fmt::format("{}/step-{}", checkpoint_folder(folder, document), entry.value);
+}
+
+/// Another run's checkpoint, or a folder of Hugging Face's, which says what model it is.
+std::string initial_checkpoint(const Entry& entry, const Document& document) {
+  return loads_hugging_face(document) ? "" : entry.value;
+}
+std::string initial_weights(const Entry& entry, const Document& document) {
+  if (!loads_hugging_face(document)) return "";
+  return entry.key == "checkpoint.initial_load_path"
+             ? entry.value
+             : value_of(document, "checkpoint.initial_load_path",
+                        value_of(document, "model.hf_assets_path", "./tests/assets/tokenizer"));
+}
+
+/// Theirs takes the model alone unless it is told otherwise.
+std::string initial_exclusion(const Entry&, const Document& document) {
+  const bool is_alone = is_on(document, "checkpoint.initial_load_model_only", true);
+  const bool has_path = find(document, "checkpoint.initial_load_path");
+  return is_alone && has_path && !loads_hugging_face(document) ? "optimizer,data,progress" : "";
+}
+
+/// Their parts of a checkpoint by ours.
+std::string exclusion(const Entry& entry, const Document&) {
+  constexpr std::array<Word, 4> kParts{
+      {{"optimizer", "optimizer"}, {"dataloader", "data"}, {"lr_scheduler", "progress"}, {"train_state", "progress"}}};
+  std::string list = entry.value, ours;
+  if (list.starts_with('[') && list.ends_with(']')) list = list.substr(1, list.size() - 2);
+  if (trim(list).empty()) return "";
+  for (const std::string& part : split(list, ',')) {
+    const auto* const known = std::ranges::find(kParts, trim(part), &Word::theirs);
+    if (known == kParts.end())
+      throw InputError(fmt::format("{}: {} names '{}'; use optimizer, lr_scheduler, dataloader, train_state",
+                                   entry.origin, entry.key, config::shown(trim(part))));
+    if (ours.find(known->ours) == std::string::npos) ours += (ours.empty() ? "" : ",") + std::string(known->ours);
+  }
+  return ours;
+}
+
+/// 0 keeps all.
+std::string keep(const Entry& entry, const Document&) {
+  return entry.value == "0" ? "1000000" : entry.value;
+}
+
+/// A path of one's own; else what the name stands for there, in a checkout of torchtitan.
+std::string data_path(const Entry& entry, const Document& document) {
+  if (const Entry* const path = find(document, "training.dataset_path")) return path->value;
+  return entry.value == "c4_test" ? "tests/assets/c4_test" : entry.value;
+}
+
+std::string checkpointing_mode(const Entry& entry, const Document& document) {
+  if (entry.value == "none" || entry.value == "full") return entry.value;
+  if (entry.value != "selective")
+    throw InputError(fmt::format("{}: {} is '{}'; use none, selective or full", entry.origin, entry.key,
+                                 config::shown(entry.value)));
+  const std::string option = value_of(document, "activation_checkpoint.selective_ac_option", "2");
+  return option == "op" ? "selective" : "every_n";
+}
+
+std::string every_n(const Entry& entry, const Document& document) {
+  const bool counts = value_of(document, "activation_checkpoint.mode", "selective") == "selective";
+  return counts && entry.value != "op" ? entry.value : "";
+}
+
+/// never keeps the parameters from forward to backward; default and always free them after forward.
+std::string strategy(const Entry& entry, const Document& document) {
+  const int64_t replicas = whole(document, "parallelism.data_parallel_replicate_degree", 1);
+  const int64_t shards = whole(document, "parallelism.data_parallel_shard_degree", -1);
+  constexpr std::array<std::string_view, 3> kKnown{"default", "always", "never"};
+  if (std::ranges::find(kKnown, entry.value) == kKnown.end())
+    throw InputError(fmt::format("{}: {} is '{}'; use default, always or never", entry.origin, entry.key,
+                                 config::shown(entry.value)));
+  if (shards == 1) return "no_shard";
+  const std::string_view zero3 = replicas > 1 ? "hybrid_shard" : "full_shard";
+  const std::string_view zero2 = replicas > 1 ? "hybrid_shard_zero2" : "shard_grad_op";
+  return std::string(entry.value == "never" ? zero2 : zero3);
+}
+
+std::string degree(const Entry& entry, const Document& document) {
+  const bool is_ddp = whole(document, "parallelism.data_parallel_shard_degree", -1) == 1;
+  return is_ddp ? "" : entry.value;
+}
+
+std::string global_batch(const Entry& entry, const Document&) {
+  return entry.value == "-1" ? "0" : entry.value;
+}
+
+std::string seconds(const Entry& entry, const Document&) {
+  return entry.value + "s";
+}
+
+bool profiles(const Document& document) {
+  return is_on(document, "profiling.enable_profiling", false);
+}
+
+std::string profile_interval(const Entry&, const Document& document) {
+  return profiles(document) ? value_of(document, "profiling.profile_freq", "10") : "";
+}
+
+std::string profile_steps(const Entry& entry, const Document& document) {
+  return profiles(document) ? entry.value : "";
+}
+
+std::string tensorboard(const Entry&, const Document& document) {
+  if (!is_on(document, "metrics.enable_tensorboard", false)) return "";
+  return fmt::format("{}/{}", value_of(document, "job.dump_folder", "./outputs"),
+                     value_of(document, "metrics.save_tb_folder", "tb"));
+}
+
+bool validates(const Document& document) {
+  return is_on(document, "validation.enable", false);
+}
+
+/// A path of one's own goes before the name of a data set.
+std::string validation_path(const Entry& entry, const Document& document) {
+  const bool is_named = entry.key == "validation.dataset" && find(document, "validation.dataset_path");
+  return validates(document) && !is_named ? entry.value : "";
+}
+
+std::string validation_number(const Entry& entry, const Document& document) {
+  if (!validates(document)) return "";
+  return entry.value == "-1" ? "0" : entry.value;
+}
+
+std::string validation_length(const Entry& entry, const Document& document) {
+  const std::string length = value_of(document, "training.seq_len", "2048");
+  if (!validates(document) || entry.value == length) return "";
+  throw InputError(
+      fmt::format("{}: validation.seq_len is {}, but training.seq_len is {}; held-out rows are as long as those "
+                  "that are trained on: use that, or leave it out",
+                  entry.origin, config::shown(entry.value), config::shown(length)));
+}
+
+std::vector<Row> about_the_run() {
+  return {
+      no_op("job.config_file", ""),
+      takes("job.dump_folder", "metrics.dir", "./outputs"),
+      no_op("job.description", ""),
+      only("job.print_config", {"true", "false"}, ""),
+      no_op("job.save_config_file", "every checkpoint holds the configuration"),
+      only("job.custom_config_module", {""}, kPython),
+      only("job.use_for_integration_test", {"true", "false"}, ""),
+      follows("profiling.enable_profiling", "metrics.profile_interval", profile_interval, "`profiling.profile_freq`"),
+      follows("profiling.profile_freq", "metrics.profile_interval", profile_interval, "where profiling is enabled"),
+      follows("profiling.profiler_active", "metrics.profile_steps", profile_steps, "where profiling is enabled"),
+      no_op("profiling.enable_memory_snapshot", "the log lines say what each step holds", {"false"}),
+      no_op("profiling.*", ""),
+      takes("metrics.log_freq", "metrics.interval", "10"),
+      follows("metrics.enable_tensorboard", "metrics.tensorboard", tensorboard,
+              "`metrics.save_tb_folder` below `job.dump_folder`"),
+      only("metrics.disable_color_printing", {"true", "false"}, ""),
+      no_op("metrics.save_tb_folder", ""),
+      only("metrics.save_for_all_ranks", {"false"}, "rank 0 writes the metrics of all; use false"),
+      no_op("metrics.enable_wandb", kWandb, {"false"}),
+      only("memory_estimation.enable", {"false"}, "`trainyard plan` estimates memory; use false"),
+      only("memory_estimation.disable_fake_mode", {"true", "false"}, ""),
+      only("experimental.custom_import", {""}, kPython),
+      only("experimental.custom_args_module", {""}, kPython),
+      takes("debug.seed", "training.seed"),
+      takes("debug.seed", "model.seed"),
+      takes("debug.deterministic", "training.deterministic"),
+      only("debug.deterministic_warn_only", {"false"}, "nothing here is only warned of; use false"),
+      only("debug.moe_force_load_balance", {"false"}, "models with experts are not offered; use false"),
+  };
+}
+
+std::vector<Row> about_the_model() {
+  return {
+      only("model.name", {"llama2", "llama3", "llama3.1", "llama3.2", "llama3_2", "qwen3"},
+           "the families here are llama3 and qwen3 (and llama2, llama3.2, which torchtitan lacks)"),
+      follows("model.flavor", "model.preset", model_of, "with `model.name`; none where weights are loaded",
+              "debugmodel"),
+      takes("model.hf_assets_path", "data.tokenizer", "./tests/assets/tokenizer"),
+      takes("model.tokenizer_path", "data.tokenizer"),
+      only("model.converters", {"[]", ""}, kNoFloat8),
+      only("model.print_after_conversion", {"false", "true"}, ""),
+      only("optimizer.name", {"AdamW"}, "AdamW is what is offered"),
+      takes("optimizer.lr", "optimizer.lr", "8e-4"),
+      follows("optimizer.beta1", "optimizer.betas", betas, "with `optimizer.beta2`"),
+      follows("optimizer.beta2", "optimizer.betas", betas, "with `optimizer.beta1`"),
+      takes("optimizer.eps", "optimizer.eps", "1e-8"),
+      takes("optimizer.weight_decay", "optimizer.weight_decay", "0.1"),
+      only("optimizer.implementation", {"for-loop", "foreach", "fused"}, "for-loop, foreach and fused are known"),
+      only("optimizer.early_step_in_backward", {"false"}, "the optimizer steps after backward; use false"),
+      follows("lr_scheduler.warmup_steps", "optimizer.warmup_steps", warmup, "at most the steps", "200"),
+      follows("lr_scheduler.total_steps", "", total_steps, "only that of `training.steps`"),
+      follows("lr_scheduler.decay_ratio", "optimizer.stable_steps", stable_steps,
+              "what warm-up and decay leave of the steps"),
+      takes("lr_scheduler.decay_type", "optimizer.decay", "linear"),
+      takes("lr_scheduler.min_lr_factor", "optimizer.min_lr_ratio", "0.0"),
+      maps("activation_checkpoint.early_stop", "", {{"true", ""}, {"false", ""}}),
+      follows("activation_checkpoint.mode", "activation_checkpointing.mode", checkpointing_mode,
+              "`selective` is `every_n`, with selective_ac_option `op` our `selective`", "selective"),
+      follows("activation_checkpoint.selective_ac_option", "activation_checkpointing.n", every_n,
+              "where it is a number", "2"),
+      no_op("activation_checkpoint.*", "recomputation is exact, and chooses by the op"),
+      no_op("compile.enable", kCompiled, {"false"}),
+      no_op("compile.*", ""),
+      no_op("quantize.*", kNoFloat8Yet, {"false", "[]", "[output]", "[output, router.gate]"}),
+  };
+}
+
+std::vector<Row> about_the_data() {
+  return {
+      follows("training.dataset", "data.path", data_path, "where no `training.dataset_path` is named"),
+      takes("training.dataset_path", "data.path"),
+      takes("training.local_batch_size", "training.batch_size", "8"),
+      follows("training.global_batch_size", "training.global_batch_size", global_batch, "-1: none"),
+      takes("training.seq_len", "training.sequence_length", "2048"),
+      takes("training.max_norm", "training.clip_grad_norm", "1.0"),
+      takes("training.steps", "training.steps", "10000"),
+      takes("training.enable_cpu_offload", "parallel.offload"),
+      only("training.dtype", {"float32"}, "weights and optimizer state are float32; mixed_precision_param is bfloat16"),
+      takes("training.mixed_precision_param", "parallel.param_dtype", "bfloat16"),
+      takes("training.mixed_precision_reduce", "parallel.reduce_dtype", "float32"),
+      no_op("training.gc_freq", ""),
+      only("training.gc_debug", {"true", "false"}, ""),
+      no_op("training.dataloader.*", "batches are cut from a mapped file and never waited for", {"0", "false"}),
+      only("validation.enable", {"true", "false"}, ""),
+      follows("validation.dataset", "validation.path", validation_path, "where validation is enabled"),
+      follows("validation.dataset_path", "validation.path", validation_path, "where validation is enabled"),
+      follows("validation.freq", "validation.interval", validation_number, "where validation is enabled", "10"),
+      follows("validation.steps", "validation.steps", validation_number, "where validation is enabled; -1: all"),
+      follows("validation.local_batch_size", "validation.batch_size", validation_number, "where validation is enabled",
+              "8"),
+      follows("validation.seq_len", "", validation_length, "only that of training"),
+      no_op("validation.dataloader.*", ""),
+  };
+}
+
+std::vector<Row> about_the_ranks() {
+  return {
+      follows("parallelism.data_parallel_replicate_degree", "parallel.replicate", degree,
+              "with shards of 1: `no_shard`"),
+      follows("parallelism.data_parallel_shard_degree", "parallel.shard", degree, "1: `no_shard`"),
+      follows("parallelism.fsdp_reshard_after_forward", "parallel.strategy", strategy,
+              "`default` and `always`: `full_shard`; `never`: `shard_grad_op`; hybrid where replicas are more than 1",
+              "default"),
+      only("parallelism.tensor_parallel_degree", {"1"}, kNoTensor),
+      only("parallelism.disable_loss_parallel", {"true", "false"}, ""),
+      only("parallelism.enable_async_tensor_parallel", {"false"}, kNoTensor),
+      only("parallelism.pipeline_parallel_degree", {"1"}, kNoPipeline),
+      only("parallelism.module_fqns_per_model_part", {"[]"}, kNoPipeline),
+      no_op("parallelism.pipeline_parallel_*", ""),
+      only("parallelism.context_parallel_degree", {"1"}, kNoContext),
+      no_op("parallelism.context_parallel_load_balancer", ""),
+      no_op("parallelism.context_parallel_rotate_method", ""),
+      only("parallelism.expert_parallel_degree", {"1"}, kNoExperts),
+      only("parallelism.expert_tensor_parallel_degree", {"1"}, kNoExperts),
+      no_op("parallelism.expert_parallel_comm_backend", ""),
+      follows("comm.init_timeout_seconds", "rendezvous.timeout", seconds, ""),
+      follows("comm.train_timeout_seconds", "comm.timeout", seconds, ""),
+      no_op("comm.trace_buf_size", "the last 256 collectives of each rank are kept in any case"),
+      no_op("comm.save_traces_folder", "flight records are in metrics.dir"),
+      no_op("comm.save_traces_file_prefix", ""),
+      only("comm.mode", {"default"}, "`trainyard plan` tells what a run would take without starting it"),
+      only("fault_tolerance.enable", {"false"}, "a lost rank is the operator's affair here; use false"),
+      no_op("fault_tolerance.*", "a lost rank is the operator's affair here"),
+  };
+}
+
+std::vector<Row> about_checkpoints() {
+  return {
+      takes("checkpoint.enable", "checkpoint.enabled", "false"),
+      follows("checkpoint.folder", "checkpoint.dir", checkpoint_folder, "below `job.dump_folder`", "checkpoint"),
+      takes("checkpoint.interval", "checkpoint.interval", "500"),
+      follows("checkpoint.initial_load_path", "checkpoint.resume", initial_checkpoint, "another run's checkpoint"),
+      follows("checkpoint.initial_load_path", "model.init_from", initial_weights, "with `initial_load_in_hf`"),
+      follows("checkpoint.initial_load_path", "checkpoint.exclude", initial_exclusion,
+              "`optimizer,data,progress` unless `initial_load_model_only` is false"),
+      only("checkpoint.initial_load_model_only", {"true", "false"}, ""),
+      follows("checkpoint.initial_load_in_hf", "model.init_from", initial_weights,
+              "`initial_load_path`, else `model.hf_assets_path`; its config.json is the model"),
+      only("checkpoint.initial_load_in_hf_quantized", {"false"}, "quantized weights are not read"),
+      takes("checkpoint.last_save_model_only", "checkpoint.final_model_only", "true"),
+      maps("checkpoint.last_save_in_hf", "checkpoint.final_state_dict", {{"true", "full"}, {"false", "same"}}),
+      no_op("checkpoint.export_dtype", "`trainyard checkpoint export --dtype` converts", {"float32"}),
+      maps("checkpoint.async_mode", "checkpoint.async",
+           {{"disabled", "false"}, {"async", "true"}, {"async_with_pinned_mem", "true"}}, "disabled"),
+      follows("checkpoint.keep_latest_k", "checkpoint.keep", keep, "0: all", "10"),
+      follows("checkpoint.load_step", "checkpoint.resume", load_step, "`step-N` in the folder; -1: the latest"),
+      follows("checkpoint.exclude_from_loading", "checkpoint.exclude", exclusion, "by our names of the parts"),
+      only("checkpoint.enable_first_step_checkpoint", {"false"},
+           "not offered; use false, and interval 1 to try a disk"),
+      only("checkpoint.create_seed_checkpoint", {"false"},
+           "weights depend on model.seed alone, on any number of ranks"),
+      only("checkpoint.load_only", {"false"}, "use checkpoint.enable false with --checkpoint.resume PATH"),
+      no_op("checkpoint.enable_ft_dataloader_checkpoints", "the position in the data is saved in any case"),
+  };
+}
+
+/// Names from before v0.2.2, and some that guides use though they never existed; whatever section they stand in.
+std::vector<Row> older_names() {
+  return {
+      takes("*.batch_size", "training.batch_size"),
+      takes("*.micro_batch_size", "training.batch_size"),
+      takes("*.max_steps", "training.steps"),
+      takes("*.sequence_length", "training.sequence_length"),
+      takes("*.warmup_steps", "optimizer.warmup_steps"),
+      takes("*.tokenizer_path", "data.tokenizer"),
+      takes("*.enable_checkpoint", "checkpoint.enabled"),
+      takes("*.checkpoint_interval", "checkpoint.interval"),
+      takes("*.checkpoint_folder", "checkpoint.dir"),
+      takes("*.resume_from_checkpoint", "checkpoint.resume"),
+      takes("*.async_save", "checkpoint.async"),
+      takes("*.data_parallel_degree", "parallel.shard"),
+      takes("*.data_parallel_replicate_degree", "parallel.replicate"),
+      takes("*.data_parallel_shard_degree", "parallel.shard"),
+      maps("*.async_mode", "checkpoint.async",
+           {{"disabled", "false"}, {"async", "true"}, {"async_with_pinned_mem", "true"}}),
+      only("*.tensor_parallel_degree", {"1"}, kNoTensor),
+      only("*.enable_async_tensor_parallel", {"false"}, kNoTensor),
+      only("*.pipeline_parallel_degree", {"1"}, kNoPipeline),
+      only("*.context_parallel_degree", {"1"}, kNoContext),
+      only("*.norm_type", {"rmsnorm", "fused_rmsnorm", "compiled_rmsnorm"}, "models here have RMSNorm"),
+      maps("*.activation_checkpoint", "activation_checkpointing.mode",
+           {{"none", "none"}, {"full", "full"}, {"selective", "selective"}}),
+      only("*.enable_float8", {"false"}, kNoFloat8),
+      only("*.enable_float8_linear", {"false"}, kNoFloat8),
+      no_op("*.compile", kCompiled, {"false"}),
+      no_op("*.compile_mode", kCompiled),
+      no_op("*.enable_wandb", kWandb, {"false"}),
+      no_op("*.wandb_project", kWandb),
+      no_op("*.wandb_entity", kWandb),
+  };
+}
+
+std::vector<Row> torchtitan_rows() {
+  std::vector<Row> rows;
+  for (const auto& part :
+       {about_the_run(), about_the_model(), about_the_data(), about_the_ranks(), about_checkpoints(), older_names()})
+    rows.insert(rows.end(), part.begin(), part.end());
+  return rows;
+}
+
+}  // namespace
+
+const Dialect& torchtitan() {
+  static const std::vector<Row> rows = torchtitan_rows();
+  static const Dialect dialect{
+      "torchtitan", "Its TOML as of v0.2.2, then older names of its keys and such as guides have, in whatever section.",
+      rows};
+  return dialect;
+}
+
+}  // namespace trainyard::dialects

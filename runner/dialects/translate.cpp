@@ -1,0 +1,210 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <optional>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "dialects/dialect.h"
+
+namespace trainyard::dialects {
+namespace {
+using config::shown;
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return result;
+}
+
+bool covers(const Row& row, std::string_view key) {
+  if (row.theirs.ends_with("*")) return key.starts_with(row.theirs.substr(0, row.theirs.size() - 1));
+  if (row.theirs.starts_with("*.")) return key == row.theirs.substr(2) || key.ends_with(row.theirs.substr(1));
+  return key == row.theirs;
+}
+
+bool is_pattern(const Row& row) {
+  return row.theirs.ends_with("*") || row.theirs.starts_with("*.");
+}
+
+/// A flag of the launcher or a variable for its ranks, which the schema knows nothing of.
+bool is_launchers(std::string_view ours) {
+  return ours.starts_with("--") || std::isupper(static_cast<unsigned char>(ours.front()));
+}
+
+class Translator {
+ public:
+  Translator(const Dialect& dialect, const Document& document) : dialect_(dialect), document_(document) {}
+
+  Translation run() {
+    for (const Entry& entry : document_)
+      if (rows_of(entry.key).empty()) check_known(entry);
+    for (const Entry& entry : document_)
+      for (const Row* const row : rows_of(entry.key)) apply(*row, entry);
+    if (has_defaults())
+      for (const Row& row : dialect_.rows) apply_default(row);
+    refuse();
+    if (dialect_.check) dialect_.check(document_);
+    return std::move(translation_);
+  }
+
+ private:
+  [[nodiscard]] std::vector<const Row*> rows_of(std::string_view key) const {
+    std::vector<const Row*> exact, by_pattern;
+    for (const Row& row : dialect_.rows)
+      if (covers(row, key)) (is_pattern(row) ? by_pattern : exact).push_back(&row);
+    return exact.empty() ? by_pattern : exact;
+  }
+
+  static bool is_listed(const Row& row, const std::string& value) {
+    return std::ranges::any_of(row.words, [&](const Word& word) { return is_same_word(word.theirs, value); });
+  }
+
+  /// A section without keys is no key.
+  void check_known(const Entry& entry) const {
+    const std::string prefix = entry.key + ".";
+    const auto is_inside = [&](const Row& row) { return row.theirs.starts_with(prefix); };
+    const bool is_section = std::ranges::any_of(dialect_.rows, is_inside);
+    if (is_section && (entry.value == "{}" || entry.value == "null")) return;
+    if (is_section) throw InputError(fmt::format("{}: {} holds no keys", entry.origin, shown(entry.key)));
+    std::vector<std::string> known;
+    for (const Row& row : dialect_.rows) known.emplace_back(row.theirs);
+    const auto near = nearest(entry.key, known);
+    throw InputError(fmt::format(
+        "{}: unknown key {} of {}; {}", entry.origin, shown(entry.key), dialect_.name,
+        near ? fmt::format("did you mean {}?", *near) : "docs/coming-from-pytorch.md lists those that are known"));
+  }
+
+  void apply(const Row& row, const Entry& entry) {
+    if (entry.value == "null") return;
+    const auto ours = ours_of(row, entry);
+    if (!ours) return;
+    if (row.ours.empty() || ours->empty()) return nothing(row, entry);
+    set(row, entry, *ours);
+  }
+
+  void apply_default(const Row& row) {
+    if (row.by_default.empty() || is_given(row.theirs) || by_ours_.contains(std::string(row.ours))) return;
+    apply(row,
+          {std::string(row.theirs), std::string(row.by_default), fmt::format("default of {}", dialect_.name), true});
+  }
+
+  /// Whether what the document leaves out is as that program has it.
+  [[nodiscard]] bool has_defaults() const {
+    const auto gives = [this](std::string_view key) { return find(document_, key) != nullptr; };
+    return dialect_.defaults_with.empty() || std::ranges::any_of(dialect_.defaults_with, gives);
+  }
+
+  [[nodiscard]] bool is_given(std::string_view key) const {
+    const Entry* const entry = find(document_, key);
+    return entry && entry->value != "null";
+  }
+
+  /// Our value for theirs; none where it is refused.
+  std::optional<std::string> ours_of(const Row& row, const Entry& entry) {
+    if (row.compute) return row.compute(entry, document_);
+    if (row.is_noted) return "";
+    if (row.words.empty() && !row.is_refused) return entry.value;
+    for (const Word& word : row.words)
+      if (is_same_word(word.theirs, entry.value)) return std::string(word.ours);
+    refusals_.push_back(row.why.empty()
+                            ? wrong_word(row, entry)
+                            : fmt::format("{}: {} is {}: {}", entry.origin, entry.key, shown(entry.value), row.why));
+    refused_keys_.push_back(entry.key);
+    return std::nullopt;
+  }
+
+  static std::string wrong_word(const Row& row, const Entry& entry) {
+    std::vector<std::string> known;
+    for (const Word& word : row.words) known.emplace_back(word.theirs);
+    const auto near = nearest(entry.value, known);
+    return fmt::format("{}: {} is '{}'; use {}{}", entry.origin, entry.key, shown(entry.value), fmt::join(known, ", "),
+                       near ? fmt::format(" (did you mean {}?)", *near) : "");
+  }
+
+  /// The reason is for those who ask for something: not where a value that means nothing is spelt out.
+  void nothing(const Row& row, const Entry& entry) {
+    const bool is_told = !row.why.empty() && !is_listed(row, entry.value);
+    translation_.became.push_back(fmt::format("{}: {} → nothing{}{} ({})", entry.key, shown(entry.value),
+                                              is_told ? ": " : " to set", is_told ? row.why : "", entry.origin));
+    if (is_told)
+      translation_.notes.push_back(
+          fmt::format("{}: {} {} changes nothing: {}", entry.origin, entry.key, shown(entry.value), row.why));
+  }
+
+  void set(const Row& row, const Entry& entry, const std::string& ours) {
+    std::string meaning = ours;
+    if (is_launchers(row.ours)) {
+      refuse_contradiction(row, entry, meaning);
+      translation_.launcher.push_back({std::string(row.ours), ours, entry});
+    } else {
+      const config::Setting setting = setting_of(*config::find_key(row.ours), entry, ours);
+      meaning = config::format_value(setting.value);
+      refuse_contradiction(row, entry, meaning);
+      (entry.is_default ? translation_.defaults : translation_.settings).push_back(setting);
+    }
+    translation_.became.push_back(
+        fmt::format("{}: {} → {} {} ({})", entry.key, shown(entry.value), row.ours, shown(meaning), entry.origin));
+  }
+
+  static config::Setting setting_of(const config::Key& key, const Entry& entry, const std::string& ours) {
+    const bool is_truth = std::holds_alternative<bool>(key.rule.type);
+    const auto truth = is_truth ? truth_of(ours) : std::nullopt;
+    const std::string subject = fmt::format("{}: {} ({})", entry.origin, entry.key, key.full_name());
+    return {&key, config::parse_value(key.rule, truth ? (*truth ? "true" : "false") : ours, subject),
+            entry.origin.starts_with("--") ? entry.origin : fmt::format("{} ({})", entry.origin, entry.key)};
+  }
+
+  void refuse_contradiction(const Row& row, const Entry& entry, const std::string& meaning) {
+    const auto [before, added] = by_ours_.emplace(std::string(row.ours), Meaning{entry, meaning});
+    if (added || before->second.value == meaning) return;
+    const Entry& first = before->second.entry;
+    throw InputError(fmt::format("{}: {} {} contradicts {} {} ({}): {} would be {} and {}; keep one", entry.origin,
+                                 entry.key, shown(entry.value), first.key, shown(first.value), first.origin, row.ours,
+                                 shown(before->second.value), shown(meaning)));
+  }
+
+  /// All that is refused is in one line: who mends a file wants to know it at once.
+  void refuse() const {
+    if (refusals_.empty()) return;
+    if (refusals_.size() == 1) throw InputError(refusals_.front());
+    throw InputError(fmt::format("{}; refused besides: {}", refusals_.front(),
+                                 fmt::join(refused_keys_.begin() + 1, refused_keys_.end(), ", ")));
+  }
+
+  struct Meaning {
+    Entry entry;
+    std::string value;
+  };
+
+  const Dialect& dialect_;
+  const Document& document_;
+  Translation translation_;
+  std::map<std::string, Meaning> by_ours_;
+  std::vector<std::string> refusals_, refused_keys_;
+};
+
+}  // namespace
+
+bool is_same_word(std::string_view table, std::string_view given) {
+  if (lower(table) == lower(given)) return true;
+  return (table == "true" || table == "false") && truth_of(given) == (table == "true");
+}
+
+std::optional<bool> truth_of(std::string_view text) {
+  const std::string word = lower(text);
+  for (const char* const yes : {"true", "yes", "on", "1"})
+    if (word == yes) return true;
+  for (const char* const no : {"false", "no", "off", "0"})
+    if (word == no) return false;
+  return std::nullopt;
+}
+
+Translation translate(const Dialect& dialect, const Document& document) {
+  return Translator(dialect, document).run();
+}
+
+}  // namespace trainyard::dialects

@@ -1,0 +1,36 @@
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "dialects/tables.h"
+
+// Any file of another program is translated or refused as input, in one line. The first byte says which program's.
+namespace {
+using namespace trainyard;
+
+dialects::Translation translated(uint8_t which, const config::YamlText& source) {
+  switch (which % 4) {
+    case 0:
+      return dialects::translate(dialects::accelerate(), dialects::read_accelerate(source));
+    case 1:
+      return dialects::translate(dialects::trainer(), dialects::read_trainer_config(source));
+    case 2:
+      return dialects::translate(dialects::trainer(), dialects::read_trainer_words(source.text));
+    default:
+      return dialects::translate(dialects::torchtitan(), dialects::read_toml(source));
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  try {
+    static_cast<void>(translated(data[0], {"fuzz", std::string(reinterpret_cast<const char*>(data + 1), size - 1)}));
+  } catch (const InputError& error) {
+    if (std::string_view(error.what()).find('\n') != std::string_view::npos) std::abort();
+  }
+  return 0;
+}

@@ -1,0 +1,165 @@
+#include "dialects/load.h"
+
+#include <catch2/catch.hpp>
+
+#include "unit/dialects/support.h"
+
+namespace trainyard::dialects {
+namespace {
+using config::Config;
+using config::Precision;
+using config::Strategy;
+
+TEST_CASE("load: the Trainer's --fsdp and its json make one configuration", "[dialects]") {
+  Files files;
+  const std::string json = files.add("x.json", R"({
+	"transformer_layer_cls_to_wrap": ["LlamaDecoderLayer"],
+	"backward_prefetch": "backward_post",
+	"fsdp_activation_checkpointing": true,
+	"xla": false
+})");
+  const config::Loaded loaded = load({"--fsdp", "shard_grad_op auto_wrap", "--fsdp_config", json});
+  CHECK(loaded.config.parallel.strategy == Strategy::ShardGradOp);
+  CHECK(loaded.config.activation_checkpointing.mode == config::CheckpointingMode::Full);
+  CHECK(loaded.config.parallel.backward_prefetch == config::BackwardPrefetch::Post);
+  CHECK(files.relative(loaded.became.at(3)) ==
+        "fsdp_backward_prefetch: backward_post → parallel.backward_prefetch backward_post (x.json:3)");
+  CHECK(load({"--fsdp=full shard"}).config.parallel.strategy == Strategy::FullShard);  // as a page has it
+}
+
+TEST_CASE("load: what contradicts in the Trainer's words is refused", "[dialects]") {
+  CHECK(config::error_of([] {
+          load({"--fsdp", "full_shard no_shard"});
+        }) ==
+        "--fsdp: no_shard true contradicts full_shard true (--fsdp): parallel.strategy would be full_shard and "
+        "no_shard; keep one");
+  CHECK(config::error_of([] {
+          load({"--fsdp", "ful_shard"});
+        }) == "--fsdp: unknown key ful_shard of Trainer; did you mean full_shard?");
+  CHECK(config::error_of([] {
+          load({"--fsdp", "full_shard", "--parallel.strategy", "no_shard"});
+        }) == "--fsdp contradicts --parallel.strategy: parallel.strategy would be full_shard and no_shard; keep one");
+  Files files;
+  const std::string json = files.add("x.json", "{\"xla\": true, \"xla_fsdp_grad_ckpt\": true}");
+  CHECK(files.relative(config::error_of([&] {
+    load({"--fsdp_config", json});
+  })) == "x.json:1: xla is true: there is no backend for TPU and XLA here; leave it out or set it to false");
+}
+
+TEST_CASE("load: the flags of the HyperPod example", "[dialects]") {
+  const Config config = load({"--max_context_width=8192",
+                              "--num_key_value_heads=8",
+                              "--intermediate_size=3072",
+                              "--hidden_width=1024",
+                              "--num_layers=28",
+                              "--num_heads=16",
+                              "--model_type=qwen3",
+                              "--checkpoint_freq=50",
+                              "--max_steps=100",
+                              "--epochs=1",
+                              "--logging_freq=10",
+                              "--train_batch_size=1",
+                              "--checkpoint_dir=./checkpoints",
+                              "--resume_from_checkpoint=./checkpoints",
+                              "--sharding_strategy=hybrid",
+                              "--bf16",
+                              "1",
+                              "--warmup",
+                              "0.05",
+                              "--min_lr",
+                              "1e-5",
+                              "--lr",
+                              "2e-4",
+                              "--beta2",
+                              "0.99",
+                              "--activation_checkpointing=0",
+                              "--cpu_offload",
+                              "1",
+                              "--limit_all_gathers=0"})
+                            .config;
+  CHECK(config.training.sequence_length == 8192);
+  CHECK(config.model.preset == "qwen3-0.6b");
+  CHECK(config.model.kv_heads == 8);
+  CHECK(config.model.layers == 28);
+  CHECK(config.training.steps == 100);
+  CHECK(config.metrics.interval == 10);
+  CHECK(config.checkpoint.interval == 50);
+  CHECK(config.checkpoint.resume == "auto");
+  CHECK(config.parallel.strategy == Strategy::HybridShard);
+  CHECK(config.parallel.param_dtype == Precision::BFloat16);
+  CHECK(config.optimizer.warmup_steps == 5);
+  CHECK(config.optimizer.min_lr_ratio == Approx(0.05));
+  CHECK(config.optimizer.betas == std::vector<double>{0.9, 0.99});
+  CHECK(config.activation_checkpointing.mode == config::CheckpointingMode::None);
+  CHECK(config.parallel.offload);
+  CHECK_FALSE(config.parallel.limit_all_gathers);
+}
+
+TEST_CASE("load: what the flags of the HyperPod example leave out is as its guide has it", "[dialects]") {
+  const config::Loaded loaded = load({"--model_type=llama3_2_1b", "--max_steps=1000"});
+  CHECK(loaded.config.model.preset == "llama3_2_1b");
+  CHECK(loaded.config.training.steps == 1000);
+  CHECK(loaded.config.training.batch_size == 1);
+  CHECK(loaded.config.optimizer.lr == 1e-4);
+  CHECK(loaded.config.optimizer.min_lr_ratio == Approx(0.1));
+  CHECK(loaded.config.optimizer.warmup_steps == 3);
+  CHECK(loaded.config.checkpoint.interval == 50);
+  CHECK(loaded.config.metrics.interval == 10);
+  CHECK(loaded.config.parallel.param_dtype == Precision::BFloat16);
+  CHECK(load({"--logging_freq=5"}).config.training.steps == 100);
+  CHECK(load({"--max_steps", "7"}).config.optimizer.lr == Config{}.optimizer.lr);  // the Trainer has that flag too
+}
+
+TEST_CASE("load: another program's defaults are weaker than all that is given", "[dialects]") {
+  Files files;
+  const std::string ours = files.add("ours.yaml", "optimizer: {lr: 5e-4}\ntraining: {batch_size: 3}\n");
+  CHECK(load({"--config", ours, "--logging_freq", "5"}).config.optimizer.lr == 5e-4);
+  const std::string toml = files.add("x.toml", "[training]\nlocal_batch_size = 4\n");
+  const Config config = load({"--config", ours, "--config", toml}).config;
+  CHECK(config.optimizer.lr == 5e-4);
+  CHECK(config.training.batch_size == 4);
+  CHECK(load({"--config", toml, "--config", ours, "--training.local_batch_size=5"}).config.training.batch_size == 5);
+}
+
+TEST_CASE("load: the flags of the tutorials, with and without a value, with - or _", "[dialects]") {
+  const Config tutorial = load({"--explicit-prefetching", "--mixed-precision", "--dcp-api"}).config;
+  CHECK(tutorial.parallel.prefetch == 2);
+  CHECK(tutorial.parallel.param_dtype == Precision::BFloat16);
+  const Config t5 = load({"--sharding_strategy", "SHARD_GRAD_OP", "--precision", "bf16", "--use_checkpointing",
+                          "--use-prefetch", "false", "--grad_acc_steps", "4", "--save_path", "saved", "--batch_size=4"})
+                        .config;
+  CHECK(t5.parallel.strategy == Strategy::ShardGradOp);
+  CHECK(t5.activation_checkpointing.mode == config::CheckpointingMode::Full);
+  CHECK(t5.parallel.prefetch == 0);
+  CHECK(t5.training.accumulation_steps == 4);
+  CHECK(t5.checkpoint.dir == "saved");
+  CHECK(load({"--mixed_precision=no"}).config.parallel.param_dtype == Precision::Float32);
+}
+
+TEST_CASE("load: flags of scripts are checked as ours are", "[dialects]") {
+  CHECK(config::error_of([] {
+          load({"--grad_acc_steps", "0"});
+        }) ==
+        "--grad_acc_steps: grad_acc_steps (training.accumulation_steps) is '0'; it must be a whole number, at least 1 "
+        "and at most 1048576");
+  CHECK(config::error_of([] { load({"--save_path"}); }) == "--save_path needs a value after it");
+  CHECK(config::error_of([] {
+          load({"--warmup", "0.1"});
+        }) == "--warmup is a fraction of --max_steps; give that too, or --optimizer.warmup_steps");
+  CHECK(config::error_of([] {
+          load({"--lr", "1e-3", "--optimizer.lr", "1e-4"});
+        }) == "--lr contradicts --optimizer.lr: optimizer.lr would be 0.001 and 0.0001; keep one");
+  CHECK(config::error_of([] {
+          load({"--max_steps", "3", "--max_training_steps", "4"});
+        }) ==
+        "--max_training_steps: max_training_steps 4 contradicts max_steps 3 (--max_steps): training.steps would be 3 "
+        "and 4; keep one");
+  CHECK(load({"--lr", "1e-3", "--lr", "1e-4"}).config.optimizer.lr == 1e-4);  // the last of a kind, as with ours
+  CHECK(config::error_of([] { refuse({"--max_stepz=3"}); }) ==
+        "unknown argument --max_stepz=3; did you mean --max_steps?");
+  CHECK(config::error_of([] { refuse({"--nothing"}); }) == "unknown argument --nothing; --help lists all");
+  CHECK(load({"--nothing", "of", "ours"}).rest == std::vector<std::string>{"--nothing", "of", "ours"});
+}
+
+}  // namespace
+}  // namespace trainyard::dialects
