@@ -27,6 +27,12 @@ bool is_weight(const Weights& weights, const std::string& name) {
   return !weights.shape(name).empty() && (stored.starts_with("F") || stored.starts_with("BF"));
 }
 
+/// As it is stored; a double becomes a float, which is what is computed with.
+DType kept_dtype(const Weights& weights, const std::string& name) {
+  const auto stored = dtype_of_safetensors(weights.stored_dtype(name));
+  return stored && is_computed(*stored) ? *stored : DType::Float32;
+}
+
 std::vector<RowSource> sources_of(const Weights& weights, std::optional<DType> wanted) {
   std::vector<RowSource> sources;
   for (const std::string& name : weights.names()) {
@@ -35,7 +41,7 @@ std::vector<RowSource> sources_of(const Weights& weights, std::optional<DType> w
                    weights.stored_dtype(name), to_string(weights.shape(name)));
       continue;
     }
-    const DType dtype = wanted.value_or(dtype_of_safetensors(weights.stored_dtype(name)).value_or(DType::Float32));
+    const DType dtype = wanted.value_or(kept_dtype(weights, name));
     sources.push_back({name, dtype, weights.shape(name), [&weights, name, dtype](int64_t begin, int64_t count) {
                          return converted(weights.read_rows(name, begin, count), dtype);
                        }});

@@ -86,16 +86,23 @@ std::unique_ptr<Weights> open_folder(const fs::path& folder) {
       torch.empty() ? "a .pt, .pth or .bin file" : "a single .pt, .pth or .bin file; name the one you mean"));
 }
 
-}  // namespace
-
-std::unique_ptr<Weights> open_weights(const fs::path& given) {
-  const fs::path path = as_spelled(given);
+std::unique_ptr<Weights> open_existing(const fs::path& path) {
   if (fs::is_directory(path)) return open_folder(path);
   if (!fs::exists(path)) throw InputError(fmt::format("{}: no such file or folder", path.string()));
   if (path.extension() == ".safetensors") return std::make_unique<HuggingFaceWeights>(path);
   if (is_torch_name(path)) return std::make_unique<TorchWeights>(std::vector{path});
   throw InputError(
       fmt::format("{}: weights are read from .safetensors, .pt, .pth and .bin files, and from folders", path.string()));
+}
+
+}  // namespace
+
+std::unique_ptr<Weights> open_weights(const fs::path& given) {
+  try {
+    return open_existing(as_spelled(given));
+  } catch (const fs::filesystem_error& error) {  // a folder that may not be looked into
+    throw InputError(error.what());
+  }
 }
 
 fs::path config_path_of(const fs::path& given) {

@@ -63,7 +63,7 @@ Tensor read_stored(const FileSource& source, const SafetensorsEntry& entry, cons
 Tensor read_converted(const FileSource& source, const SafetensorsEntry& entry, const Range& range) {
   const auto dtype = entry.dtype();
   if (!dtype || !is_floating(*dtype))
-    throw InputError(fmt::format("{}: tensor '{}': {} where floating point was expected (F32, BF16 or F16)",
+    throw InputError(fmt::format("{}: tensor '{}': {} where floating point was expected",
                                  source.path().string(), entry.name, entry.stored_dtype));
   const size_t element = size_of(*dtype);
   Tensor tensor = Tensor::empty(range.shape, DType::Float32);

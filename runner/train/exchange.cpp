@@ -1,6 +1,10 @@
 #include "train/exchange.h"
 
 #include <algorithm>
+#include <array>
+#include <string>
+
+#include "base/error.h"
 
 namespace trainyard::train {
 
@@ -35,6 +39,24 @@ std::vector<double> Answers::column(size_t index) const {
   std::vector<double> column;
   for (size_t at = index; at < values_.size(); at += count_) column.push_back(values_[at]);
   return column;
+}
+
+void on_rank_0(comm::Communicator& world, const std::function<void()>& act) {
+  std::string error;
+  if (world.rank() == 0) try {
+      act();
+    } catch (const InputError& failure) {
+      error = failure.what();
+    }
+  Tensor length = Tensor::from<int64_t>(std::array{static_cast<int64_t>(error.size())}, {1});
+  world.broadcast(length, 0, "agree").wait();
+  error.resize(static_cast<size_t>(length.values<int64_t>()[0]));
+  if (error.empty()) return;
+  Tensor text = Tensor::empty({static_cast<int64_t>(error.size())}, DType::UInt8);
+  const auto bytes = text.values<uint8_t>();
+  if (world.rank() == 0) std::ranges::copy(error, bytes.begin());
+  world.broadcast(text, 0, "agree").wait();
+  throw InputError(std::string(bytes.begin(), bytes.end()));
 }
 
 }  // namespace trainyard::train

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -24,5 +25,9 @@ class Answers {
   size_t count_;
   std::vector<double> values_;
 };
+
+/// Rank 0 does what only it can; where that throws InputError every rank throws it, in the same words, instead of
+/// waiting for rank 0. Collective.
+void on_rank_0(comm::Communicator& world, const std::function<void()>& act);
 
 }  // namespace trainyard::train

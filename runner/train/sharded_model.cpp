@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "checkpoint/weights.h"
 #include "nn/init.h"
+#include "train/exchange.h"
 
 namespace trainyard::train {
 
@@ -80,6 +81,14 @@ void refuse_more_layers(const checkpoint::Weights& weights, size_t layers) {
   }
 }
 
+void require_fit(const checkpoint::Weights& weights, const autograd::Parameter& parameter) {
+  const std::string& name = parameter.name();
+  if (weights.shape(name) != parameter.shape())
+    throw InputError(fmt::format("{}: {} is {}, but config.json makes it {}", weights.path_of(name).string(), name,
+                                 to_string(weights.shape(name)), to_string(parameter.shape())));
+  static_cast<void>(weights.read_rows(name, 0, 0));  // throws for a type that is no floating point
+}
+
 std::unique_ptr<checkpoint::Weights> open_weights_of(const ShardedModel& sharded, const std::filesystem::path& path,
                                                      const std::filesystem::path& name_map) {
   auto weights = checkpoint::open_weights(path);
@@ -91,18 +100,15 @@ std::unique_ptr<checkpoint::Weights> open_weights_of(const ShardedModel& sharded
 
 void fill_from_weights(const ShardedModel& sharded, const std::filesystem::path& path, FilledBy by,
                        const std::filesystem::path& name_map) {
-  std::unique_ptr<checkpoint::Weights> opened;
-  if (by == FilledBy::EachRank || sharded.mesh->world().rank() == 0) {
-    opened = open_weights_of(sharded, path, name_map);
-    refuse_more_layers(*opened, sharded.model->blocks().size());
-  }
+  std::unique_ptr<checkpoint::Weights> weights;
+  const auto open = [&] {
+    weights = open_weights_of(sharded, path, name_map);
+    refuse_more_layers(*weights, sharded.model->blocks().size());
+    for (const autograd::Parameter* const parameter : sharded.model->parameters()) require_fit(*weights, *parameter);
+  };
+  by == FilledBy::Rank0 ? on_rank_0(sharded.mesh->world(), open) : open();
   const auto read = [&](const autograd::Parameter& parameter, shard::Rows rows, std::span<float> out) {
-    const checkpoint::Weights& weights = *opened;
-    if (weights.shape(parameter.name()) != parameter.shape())
-      throw InputError(fmt::format("{}: {} is {}, but config.json makes it {}",
-                                   weights.path_of(parameter.name()).string(), parameter.name(),
-                                   to_string(weights.shape(parameter.name())), to_string(parameter.shape())));
-    const Tensor values = weights.read_rows(parameter.name(), rows.begin, rows.count);
+    const Tensor values = weights->read_rows(parameter.name(), rows.begin, rows.count);
     std::ranges::copy(values.values<float>(), out.begin());
   };
   fill(*sharded.engine, read, by);

@@ -209,23 +209,21 @@ TEST_CASE("convert: Hugging Face to PyTorch's distributed form and back, bit for
 TEST_CASE("convert: what torch.save would write keeps every type, and masks and counters are left out",
           "[checkpoint]") {
   const TemporaryFolder folder;
-  const std::vector<SafetensorsWriter::Declared> declared{{"w", DType::BFloat16, {3, 2}},
-                                                          {"h", DType::Float16, {2}},
-                                                          {"none", DType::Float32, {0, 4}},
-                                                          {"f", DType::Float32, {2, 1, 2}},
-                                                          {"mask", DType::Int32, {2}}};
+  const std::vector<SafetensorsWriter::Declared> declared{
+      {"w", DType::BFloat16, {3, 2}},   {"h", DType::Float16, {2}}, {"none", DType::Float32, {0, 4}},
+      {"f", DType::Float32, {2, 1, 2}}, {"d", DType::Float64, {2}}, {"mask", DType::Int32, {2}}};
   SafetensorsWriter writer(folder / "model.safetensors", declared);
   for (const auto& each : declared)
-    writer.append(each.dtype == DType::Int32 ? Tensor::zeros(each.shape, DType::Int32)
-                                             : converted(counting(each.shape, -1.5F), each.dtype));
+    writer.append(is_computed(each.dtype) ? converted(counting(each.shape, -1.5F), each.dtype)
+                                          : Tensor::zeros(each.shape, each.dtype));
   writer.finish();
   const Exported exported = write_torch(*open_weights(folder.path()), {}, {.output = folder / "pt"});
-  CHECK(exported.tensors == 4);
+  CHECK(exported.tensors == 5);
   const auto before = open_weights(folder.path()), after = open_weights(folder / "pt");
-  CHECK(after->names() == std::vector<std::string>{"f", "h", "none", "w"});
+  CHECK(after->names() == std::vector<std::string>{"d", "f", "h", "none", "w"});
   for (const std::string& name : after->names()) {
     CAPTURE(name);
-    CHECK(after->stored_dtype(name) == before->stored_dtype(name));
+    CHECK(after->stored_dtype(name) == (name == "d" ? "F32" : before->stored_dtype(name)));
     CHECK(after->shape(name) == before->shape(name));
     CHECK(read(*after, name, 0, after->shape(name)[0]) == read(*before, name, 0, before->shape(name)[0]));
   }
