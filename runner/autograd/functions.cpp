@@ -9,8 +9,11 @@
 #include "ops/bias.h"
 #include "ops/embedding.h"
 #include "ops/matmul.h"
+#include "ops/multiply.h"
+#include "ops/relative_bias.h"
 #include "ops/rms_norm.h"
 #include "ops/rope.h"
+#include "ops/scale.h"
 #include "ops/swiglu.h"
 
 namespace trainyard::autograd {
@@ -62,6 +65,75 @@ Variable add(const Variable& a, const Variable& b) {
       db->add(gradient);
     });
   }
+  return y;
+}
+
+Variable multiply(const Variable& a, const Variable& b) {
+  require_one_tape("multiply", {&a, &b});
+  Tensor product = empty_like(a.value());
+  ops::multiply(a.value(), b.value(), product);
+  const Variable y(std::move(product), a.tape());
+  if (a.tape()) {
+    a.tape()->record(y, [a = a.value(), b = b.value(), da = a.gradient(), db = b.gradient()](const Tensor& gradient) {
+      Tensor a_gradient = empty_like(a), b_gradient = empty_like(b);
+      ops::multiply(gradient, b, a_gradient);
+      ops::multiply(gradient, a, b_gradient);
+      da->add(std::move(a_gradient));
+      db->add(std::move(b_gradient));
+    });
+  }
+  return y;
+}
+
+Variable scale(const Variable& x, float factor) {
+  const auto scaled = [factor](const Tensor& from) {
+    Tensor to = empty_like(from);
+    copy(from, to);
+    ops::scale(to, factor);
+    return to;
+  };
+  const Variable y(scaled(x.value()), x.tape());
+  if (x.tape()) x.tape()->record(y, [scaled, dx = x.gradient()](const Tensor& gradient) { dx->add(scaled(gradient)); });
+  return y;
+}
+
+Variable activation(ops::Activation f, const Variable& x) {
+  Tensor out = empty_like(x.value());
+  ops::activation(f, x.value(), out);
+  const Variable y(std::move(out), x.tape());
+  if (x.tape()) {
+    x.tape()->record(y, [f, value = x.value(), dx = x.gradient()](const Tensor& gradient) {
+      Tensor input_gradient = empty_like(value);
+      ops::activation_backward(f, gradient, value, input_gradient);
+      dx->add(std::move(input_gradient));
+    });
+  }
+  return y;
+}
+
+Variable dropout(const Variable& x, const ops::Dropout& dropout) {
+  if (dropout.rate == 0) return x;
+  Tensor out = empty_like(x.value());
+  ops::dropout(x.value(), dropout, out);
+  const Variable y(std::move(out), x.tape());
+  if (x.tape()) {
+    x.tape()->record(y, [dropout, dx = x.gradient()](const Tensor& gradient) {
+      Tensor input_gradient = empty_like(gradient);
+      ops::dropout(gradient, dropout, input_gradient);
+      dx->add(std::move(input_gradient));
+    });
+  }
+  return y;
+}
+
+Variable relative_bias(const Tensor& buckets, Parameter& table, Tape* tape) {
+  Tensor bias = Tensor::empty({table.shape()[1], buckets.count()}, DType::Float32, table.value().device());
+  ops::relative_bias(buckets, table.value(), bias);
+  const Variable y(std::move(bias), tape);
+  if (tape && !table.is_frozen())
+    tape->record(y, [buckets, &table](const Tensor& gradient) {
+      ops::relative_bias_backward(gradient, buckets, table.gradient());
+    });
   return y;
 }
 
@@ -132,8 +204,11 @@ Variable rope(const Variable& x, const Tensor& positions, const ops::RopeTables&
 }
 
 Variable attention(const Variable& q, const Variable& k, const Variable& v, const ops::AttentionShape& shape,
-                   const ops::AttentionOptions& options) {
+                   const ops::AttentionOptions& given, const Variable& bias) {
   require_one_tape("attention", {&q, &k, &v});
+  ops::AttentionOptions options = given;
+  options.bias = bias.value();
+  if (options.bias.defined()) require_one_tape("attention", {&q, &bias});
   const auto outputs = kept([&] {
     Tensor mixed = empty_like(q.value());
     Tensor log_sum = Tensor::empty({shape.batch, shape.heads, shape.q_tokens}, DType::Float32, q.value().device());
@@ -144,12 +219,14 @@ Variable attention(const Variable& q, const Variable& k, const Variable& v, cons
   const Variable y(mixed, q.tape());
   if (q.tape()) {
     q.tape()->record(y, [q = q.value(), k = k.value(), v = v.value(), mixed, log_sum, shape, options, dq = q.gradient(),
-                         dk = k.gradient(), dv = v.gradient()](const Tensor& gradient) {
-      const ops::AttentionGradients gradients{empty_like(q), empty_like(k), empty_like(v)};
+                         dk = k.gradient(), dv = v.gradient(), dbias = bias.gradient()](const Tensor& gradient) {
+      const ops::AttentionGradients gradients{empty_like(q), empty_like(k), empty_like(v),
+                                              dbias ? empty_like(options.bias) : Tensor()};
       ops::attention_backward(gradient, {q, k, v, mixed, log_sum}, shape, options, gradients);
       dq->add(gradients.dq);
       dk->add(gradients.dk);
       dv->add(gradients.dv);
+      if (dbias) dbias->add(gradients.dbias);
     });
   }
   return y;

@@ -2,6 +2,7 @@
 
 #include "autograd/parameter.h"
 #include "autograd/tape.h"
+#include "ops/activation.h"
 #include "ops/attention.h"
 #include "ops/cross_entropy.h"
 #include "ops/rope.h"
@@ -12,6 +13,21 @@ namespace trainyard::autograd {
 /// A frozen parameter gets no gradient, and none is computed for it.
 /// Inputs of one function are on the same tape, or all on none; others throw std::invalid_argument.
 Variable add(const Variable& a, const Variable& b);
+
+/// a · b, element by element.
+Variable multiply(const Variable& a, const Variable& b);
+
+/// x · factor.
+Variable scale(const Variable& x, float factor);
+
+/// ops/activation.h.
+Variable activation(ops::Activation f, const Variable& x);
+
+/// ops/dropout.h; x itself where the rate is 0.
+Variable dropout(const Variable& x, const ops::Dropout& dropout);
+
+/// ops/relative_bias.h: [heads, span] float32 for attention(). `tape`: as nothing before it has one.
+Variable relative_bias(const Tensor& buckets, Parameter& table, Tape* tape);
 
 /// x [tokens, in] · weightᵀ, weight [out, in] → [tokens, out].
 Variable linear(const Variable& x, Parameter& weight);
@@ -31,9 +47,10 @@ Variable swiglu(const Variable& gate, const Variable& up);
 /// Rotates the heads of x [tokens, heads · head_dim] by their positions (int32 [tokens]); half-split pairs.
 Variable rope(const Variable& x, const Tensor& positions, const ops::RopeTables& tables);
 
-/// ops/attention.h. q [batch · q_tokens, heads · head_dim] → the same.
+/// ops/attention.h. q [batch · q_tokens, heads · head_dim] → the same. `bias` takes the place of options.bias; empty:
+/// none.
 Variable attention(const Variable& q, const Variable& k, const Variable& v, const ops::AttentionShape& shape,
-                   const ops::AttentionOptions& options);
+                   const ops::AttentionOptions& options, const Variable& bias = {});
 
 /// Cross-entropy of the head's logits h · headᵀ against targets, summed over the valid ones; the logits never exist
 /// whole. With a tape on h, gradients of loss_sum · gradient_scale are computed on the way: backward hands them on.

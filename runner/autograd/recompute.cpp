@@ -69,15 +69,12 @@ struct Region {
   void go_back(Tensor gradient) {
     Tape again;
     std::vector<Variable> values;
-    for (const Parked& input : inputs) values.emplace_back(input.fetch(), &again);
+    for (size_t i = 0; i < inputs.size(); ++i) values.emplace_back(inputs[i].fetch(), &again, input_gradients[i]);
     {
       const KeptScope scope(kept.get());
       body(values).gradient()->add(std::move(gradient));
     }
     again.backward();
-    for (size_t i = 0; i < values.size(); ++i)
-      if (Tensor of_input = values[i].gradient()->take(); of_input.defined())
-        input_gradients[i]->add(std::move(of_input));
   }
 };
 

@@ -30,6 +30,9 @@ class Variable {
   Variable() = default;
   explicit Variable(Tensor value, Tape* tape = nullptr)
       : value_(std::move(value)), tape_(tape), gradient_(tape ? std::make_shared<Gradient>() : nullptr) {}
+  /// On `tape`, with the gradient of the same value on another: what is recorded again adds to it where it first would.
+  Variable(Tensor value, Tape* tape, std::shared_ptr<Gradient> gradient)
+      : value_(std::move(value)), tape_(tape), gradient_(std::move(gradient)) {}
 
   [[nodiscard]] const Tensor& value() const { return value_; }
   [[nodiscard]] Tape* tape() const { return tape_; }

@@ -68,6 +68,7 @@ int64_t window_of(const ModelConfig& config, int64_t layer) {
 }
 
 double flops_per_row(const ModelConfig& c, const RowLengths& lengths) {
+  if (const Family& family = family_of(c); family.flops_per_row) return family.flops_per_row(c, lengths);
   const int64_t block =
       2 * c.hidden_size * c.head_dim * (c.heads + c.kv_heads) + 3 * c.hidden_size * c.intermediate_size;
   const int64_t matrices = c.layers * block + c.vocab_size * c.hidden_size;

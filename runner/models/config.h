@@ -12,6 +12,15 @@ struct RopeScaling {
   double factor = 1, low_freq_factor = 1, high_freq_factor = 4, original_length = 8192;
 };
 
+/// What T5 has that decoders have not. `layers` are then its encoder's.
+struct T5Config {
+  int64_t decoder_layers = 0;
+  int64_t buckets = 32, max_distance = 128;  ///< of relative positions
+  bool is_gated = false;                     ///< v1.1's feed-forward: gelu(wi_0 x) · wi_1 x instead of relu(wi x)
+  double dropout = 0.1;
+  int32_t start_token = 0, pad_token = 0;  ///< of the decoder's input
+};
+
 /// The shape of a decoder, as a Hugging Face config.json gives it.
 struct ModelConfig {
   std::string family = "llama";  ///< its name in the registry, which is config.json's model_type
@@ -23,6 +32,7 @@ struct ModelConfig {
   bool tied_head = false;
   int64_t sliding_window = 0;        ///< keys that a query sees, its own included; 0: the whole sequence
   int64_t first_windowed_layer = 0;  ///< layers before it see the whole sequence
+  T5Config t5 = {};
 };
 
 /// Reads a config.json. Throws InputError naming `path` and the field: missing, of the wrong type, out of range, or

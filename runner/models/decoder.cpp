@@ -93,28 +93,39 @@ Tensor Decoder::logits(const Batch& batch) {
   return logits.reshape({batch.input_ids.size(0), batch.input_ids.size(1), config_.vocab_size});
 }
 
-Tensor Decoder::next_logits(const std::vector<int32_t>& ids, std::vector<nn::KeyValueCache>& caches) {
-  const auto count = static_cast<int64_t>(ids.size());
-  Tensor logits;
-  run_root(nullptr, [&] {
-    const int64_t before = caches.front().length;
-    const nn::DecoderContext context{
-        1, count, counted_positions(1, count, before), {}, rope_tables(before + count), &caches};
-    const Tensor h = hidden(Tensor::from<int32_t>(ids, {1, count}), context, nullptr).value();
-    logits = Tensor::empty({1, config_.vocab_size}, h.dtype());
-    const Tensor last = h.rows(count - 1, 1);
-    run_head(nullptr, [&] { ops::matmul(last, head().value(), logits, {.b = ops::Transpose::Yes}); });
-  });
-  return logits.reshape({config_.vocab_size});
-}
+/// A prompt and what follows it, with the keys and values of each layer.
+class Decoder::Continuation : public Text {
+ public:
+  Continuation(Decoder& model, const std::vector<int32_t>& prompt, int64_t capacity) : Text(prompt), model_(model) {
+    const Shape shape{capacity, model.config_.kv_heads * model.config_.head_dim};
+    const DType dtype = model.embed_tokens_.weight().value().dtype();
+    for (int64_t layer = 0; layer < model.config_.layers; ++layer)
+      caches_.push_back({Tensor::empty(shape, dtype), Tensor::empty(shape, dtype)});
+  }
 
-std::vector<nn::KeyValueCache> Decoder::new_caches(int64_t capacity) const {
-  std::vector<nn::KeyValueCache> caches;
-  const Shape shape{capacity, config_.kv_heads * config_.head_dim};
-  const DType dtype = embed_tokens_.weight().value().dtype();
-  for (int64_t layer = 0; layer < config_.layers; ++layer)
-    caches.push_back({Tensor::empty(shape, dtype), Tensor::empty(shape, dtype)});
-  return caches;
+  Tensor next(const std::vector<int32_t>& ids) override {
+    const auto count = static_cast<int64_t>(ids.size());
+    const int64_t vocab = model_.config_.vocab_size;
+    Tensor logits;
+    model_.run_root(nullptr, [&] {
+      const int64_t before = caches_.front().length;
+      const nn::DecoderContext context{
+          1, count, counted_positions(1, count, before), {}, model_.rope_tables(before + count), &caches_};
+      const Tensor h = model_.hidden(Tensor::from<int32_t>(ids, {1, count}), context, nullptr).value();
+      logits = Tensor::empty({1, vocab}, h.dtype());
+      const Tensor last = h.rows(count - 1, 1);
+      model_.run_head(nullptr, [&] { ops::matmul(last, model_.head().value(), logits, {.b = ops::Transpose::Yes}); });
+    });
+    return logits.reshape({vocab});
+  }
+
+ private:
+  Decoder& model_;
+  std::vector<nn::KeyValueCache> caches_;
+};
+
+std::unique_ptr<Text> Decoder::begin(const std::vector<int32_t>& prompt, int64_t new_tokens) {
+  return std::make_unique<Continuation>(*this, prompt, static_cast<int64_t>(prompt.size()) + new_tokens);
 }
 
 std::vector<nn::Module*> Decoder::blocks() {

@@ -83,12 +83,13 @@ class Decoder : public LanguageModel {
 
   ops::LossSums loss(const Batch& batch, const Pass& pass) override;
   Tensor logits(const Batch& batch) override;
-  Tensor next_logits(const std::vector<int32_t>& ids, std::vector<nn::KeyValueCache>& caches) override;
-  [[nodiscard]] std::vector<nn::KeyValueCache> new_caches(int64_t capacity) const override;
+  std::unique_ptr<Text> begin(const std::vector<int32_t>& prompt, int64_t new_tokens) override;
   [[nodiscard]] std::vector<nn::Module*> blocks() override;
   [[nodiscard]] const ModelConfig& config() const override { return config_; }
 
  private:
+  class Continuation;
+
   nn::Variable hidden(const Tensor& input_ids, const nn::DecoderContext& context, nn::Tape* tape);
   nn::DecoderContext context_of(const Batch& batch);
   const ops::RopeTables& rope_tables(int64_t positions);

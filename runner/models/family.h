@@ -27,6 +27,8 @@ struct Family {
   /// config.json's fields in the published spelling, but for model_type and architectures.
   nlohmann::json (*write)(const ModelConfig& config);
   std::unique_ptr<Model> (*build)(const ModelConfig& config);
+  /// flops_per_row where it is not a decoder's.
+  double (*flops_per_row)(const ModelConfig& config, const RowLengths& lengths) = nullptr;
 };
 
 std::span<const Family* const> families();

@@ -8,17 +8,21 @@
 namespace trainyard::nn {
 namespace {
 
-/// Appends rows to the first `length` rows of `held` and returns all of them.
-Tensor appended(Tensor& held, int64_t length, const Tensor& rows) {
+void append_rows(Tensor& held, int64_t length, const Tensor& rows) {
   if (length + rows.size(0) > held.size(0))
     throw std::invalid_argument(
         fmt::format("key-value cache: {} tokens after {} in a cache of {}", rows.size(0), length, held.size(0)));
   Tensor place = held.rows(length, rows.size(0));
   copy(rows, place);
-  return held.rows(0, length + rows.size(0));
 }
 
 }  // namespace
+
+void KeyValueCache::append(const Tensor& new_keys, const Tensor& new_values) {
+  append_rows(keys, length, new_keys);
+  append_rows(values, length, new_values);
+  length += new_keys.size(0);
+}
 
 Variable rotate(const Variable& x, const DecoderContext& context) {
   return autograd::rope(x, context.positions, context.rope);
@@ -33,11 +37,10 @@ Variable causal_attention(const Variable& q, const Variable& k, const Variable& 
   if (!context.caches) return autograd::attention(q, k, v, shape, options);
 
   KeyValueCache& cache = context.caches->at(static_cast<size_t>(layer));
-  const Variable keys(appended(cache.keys, cache.length, k.value())),
-      values(appended(cache.values, cache.length, v.value()));
   options.q_offset = cache.length;
-  cache.length += context.tokens;
+  cache.append(k.value(), v.value());
   shape.kv_tokens = cache.length;
+  const Variable keys(cache.keys.rows(0, cache.length)), values(cache.values.rows(0, cache.length));
   return autograd::attention(q, keys, values, shape, options);
 }
 

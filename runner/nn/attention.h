@@ -17,6 +17,9 @@ struct Heads {
 struct KeyValueCache {
   Tensor keys, values;
   int64_t length = 0;  ///< tokens held
+
+  /// Rows that join those held. Throws std::invalid_argument where there is no room for them.
+  void append(const Tensor& new_keys, const Tensor& new_values);
 };
 
 /// What every block of a decoder needs beside its input. Cheap to copy.

@@ -20,13 +20,6 @@ struct SplitMix64 {
   double uniform() { return (static_cast<double>(next() >> 11U) + 1.0) * 0x1.0p-53; }
 };
 
-/// FNV-1a: the same on every machine, which std::hash does not promise.
-uint64_t hash_of(const std::string& name) {
-  uint64_t hash = 0xcbf29ce484222325ULL;
-  for (const char c : name) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3ULL;
-  return hash;
-}
-
 SplitMix64 stream_of(uint64_t seed, uint64_t name_hash, int64_t row) {
   SplitMix64 mixer{seed};
   mixer.state = mixer.next() ^ name_hash;
@@ -45,6 +38,13 @@ void fill_normal(SplitMix64 random, float deviation, std::span<float> row) {
 }
 
 }  // namespace
+
+// FNV-1a: std::hash does not promise to be the same everywhere.
+uint64_t hash_of(const std::string& name) {
+  uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char c : name) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3ULL;
+  return hash;
+}
 
 void initial_rows(const autograd::Parameter& parameter, uint64_t seed, int64_t row_begin, int64_t rows,
                   std::span<float> out) {

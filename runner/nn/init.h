@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "autograd/parameter.h"
 
@@ -12,5 +13,8 @@ namespace trainyard::nn {
 /// computes just its rows, and the model is the same whatever the number of ranks.
 void initial_rows(const autograd::Parameter& parameter, uint64_t seed, int64_t row_begin, int64_t rows,
                   std::span<float> out);
+
+/// A number for a name, the same on every machine.
+uint64_t hash_of(const std::string& name);
 
 }  // namespace trainyard::nn

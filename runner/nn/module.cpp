@@ -24,14 +24,17 @@ Parameter& Module::add_parameter(const std::string& suffix, Shape shape, Init in
 
 Variable Module::run(std::vector<Variable> inputs, std::function<Variable(std::span<const Variable>)> body) const {
   Variable y;
-  run_root(inputs.at(0).tape(), [&] {
-    y = recompute_ ? autograd::checkpoint(std::move(inputs), std::move(body), retention_) : body(inputs);
-  });
+  run_root(inputs.at(0).tape(), [&] { y = recomputed(std::move(inputs), std::move(body)); });
   return y;
 }
 
 Variable Module::run(const Variable& x, std::function<Variable(const Variable&)> body) const {
   return run(std::vector{x}, [body = std::move(body)](std::span<const Variable> inputs) { return body(inputs[0]); });
+}
+
+Variable Module::recomputed(std::vector<Variable> inputs,
+                            std::function<Variable(std::span<const Variable>)> body) const {
+  return recompute_ ? autograd::checkpoint(std::move(inputs), std::move(body), retention_) : body(inputs);
 }
 
 void Module::run_root(Tape* tape, const std::function<void()>& body) const {

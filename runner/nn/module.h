@@ -78,6 +78,8 @@ class Module {
   /// `body` uses of values on the tape is all among `inputs`.
   Variable run(std::vector<Variable> inputs, std::function<Variable(std::span<const Variable>)> body) const;
   Variable run(const Variable& x, std::function<Variable(const Variable&)> body) const;
+  /// body(inputs), recomputed on the way back if set so: for a module that does more than that between its hooks.
+  Variable recomputed(std::vector<Variable> inputs, std::function<Variable(std::span<const Variable>)> body) const;
 
  private:
   std::string name_;

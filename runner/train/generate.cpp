@@ -49,6 +49,12 @@ void check_prompt(const models::LanguageModel& model, std::span<const int32_t> p
       throw InputError(
           fmt::format("the prompt has token id {}, but the model's vocabulary ends at {}: is this its tokenizer?", id,
                       config.vocab_size - 1));
+  if (!model.continues_prompt()) {
+    if (static_cast<int64_t>(prompt.size()) > config.max_positions)
+      throw InputError(
+          fmt::format("the source has {} tokens, but the model takes {}", prompt.size(), config.max_positions));
+    return;
+  }
   const int64_t wanted = static_cast<int64_t>(prompt.size()) + max_new_tokens;
   if (wanted > config.max_positions)
     throw InputError(fmt::format("{} tokens of prompt and {} new ones are more than the model's {} positions",
@@ -75,14 +81,13 @@ int32_t draw(const Tensor& logits, double temperature, double top_p, std::mt1993
 std::vector<int32_t> generate(models::LanguageModel& model, std::span<const int32_t> prompt, const Sampling& sampling,
                               const std::function<void(int32_t)>& on_token) {
   check_prompt(model, prompt, sampling.max_new_tokens);
-  auto caches = model.new_caches(static_cast<int64_t>(prompt.size()) + sampling.max_new_tokens);
+  const auto text = model.begin({prompt.begin(), prompt.end()}, sampling.max_new_tokens);
   const int64_t vocab = model.config().vocab_size;
   const int64_t choices = sampling.vocab_size == 0 ? vocab : std::min(vocab, sampling.vocab_size);
   std::mt19937_64 random(sampling.seed);
-  std::vector<int32_t> next(prompt.begin(), prompt.end()), made;
+  std::vector<int32_t> next = text->opening(), made;
   while (static_cast<int64_t>(made.size()) < sampling.max_new_tokens) {
-    const int32_t token =
-        draw(model.next_logits(next, caches).rows(0, choices), sampling.temperature, sampling.top_p, random);
+    const int32_t token = draw(text->next(next).rows(0, choices), sampling.temperature, sampling.top_p, random);
     if (token == sampling.stop) break;
     made.push_back(token);
     if (on_token) on_token(token);

@@ -4,6 +4,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -70,15 +71,17 @@ void fill_random(shard::Engine& engine, uint64_t seed, FilledBy by) {
 namespace {
 
 /// Part of a model would train without a word. What no layer is (a stored copy of a tied head) may be left over.
-void refuse_more_layers(const checkpoint::Weights& weights, size_t layers) {
-  constexpr std::string_view kLayers = "model.layers.";
-  for (const std::string& name : weights.names()) {
-    if (!name.starts_with(kLayers)) continue;
-    const auto layer = parse_int(name.substr(kLayers.size(), name.find('.', kLayers.size()) - kLayers.size()));
-    if (layer && *layer >= static_cast<int64_t>(layers))
-      throw InputError(fmt::format("{}: holds {}, but config.json has num_hidden_layers {}",
-                                   weights.path_of(name).string(), name, layers));
-  }
+void refuse_more_blocks(const checkpoint::Weights& weights, models::Model& model) {
+  std::map<std::string, int64_t> counts;  // of a stack's blocks, by what its names begin with: "model.layers."
+  for (const nn::Module* const block : model.blocks()) ++counts[block->name().substr(0, block->name().rfind('.') + 1)];
+  for (const std::string& name : weights.names())
+    for (const auto& [stack, count] : counts) {
+      if (!name.starts_with(stack)) continue;
+      const auto number = parse_int(name.substr(stack.size(), name.find('.', stack.size()) - stack.size()));
+      if (number && *number >= count)
+        throw InputError(fmt::format("{}: holds {}, but the last of these that config.json makes is {}{}",
+                                     weights.path_of(name).string(), name, stack, count - 1));
+    }
 }
 
 void require_fit(const checkpoint::Weights& weights, const autograd::Parameter& parameter) {
@@ -103,7 +106,7 @@ void fill_from_weights(const ShardedModel& sharded, const std::filesystem::path&
   std::unique_ptr<checkpoint::Weights> weights;
   const auto open = [&] {
     weights = open_weights_of(sharded, path, name_map);
-    refuse_more_layers(*weights, sharded.model->blocks().size());
+    refuse_more_blocks(*weights, *sharded.model);
     for (const autograd::Parameter* const parameter : sharded.model->parameters()) require_fit(*weights, *parameter);
   };
   by == FilledBy::Rank0 ? on_rank_0(sharded.mesh->world(), open) : open();

@@ -90,7 +90,7 @@ std::vector<BadWeights> contradictions() {
       config_says("another feed-forward", "intermediate_size", 48, {"mlp.gate_proj", "[64, 32]", "[48, 32]"}),
       config_says("more layers than weights", "num_hidden_layers", 3, {"no tensor 'model.layers.2."}),
       config_says("fewer layers than weights", "num_hidden_layers", 1,
-                  {"holds model.layers.1.", "num_hidden_layers 1"}),
+                  {"holds model.layers.1.", "config.json makes is model.layers.0"}),
       header_is("a tensor is missing", [](Header& header) { header.erase("model.norm.weight"); }, {}),
       header_is("whole numbers", [](Header& header) { header["model.norm.weight"]["dtype"] = "I32"; },
                 {"model.norm.weight", "I32", "floating point"}),

@@ -23,7 +23,7 @@ std::unique_ptr<models::Model> model_of(const ParityCase& parity) {
 }  // namespace
 
 TEST_CASE("models: logits, loss and every gradient agree with PyTorch", "[parity]") {
-  const auto name = GENERATE(from_range(decoder_cases()));
+  const auto name = GENERATE(from_range(all_cases()));
   if (case_folder(name).empty()) return skip("no reference data");
   CAPTURE(name);
   const ParityCase parity = load_case(name);
@@ -52,14 +52,18 @@ TEST_CASE("models: logits, loss and every gradient agree with PyTorch", "[parity
   }
 }
 
-TEST_CASE("models: recomputed blocks give the same bits", "[parity]") {
-  if (test_data().empty()) return skip("no reference data");
-  const ParityCase parity = load_case("qwen3-tiny");
+TEST_CASE("models: recomputed blocks give the same bits, whatever they keep and wherever", "[parity]") {
+  using Keep = autograd::Retention::Keep;
+  const autograd::Retention retention{GENERATE(Keep::Inputs, Keep::Products), GENERATE(false, true)};
+  const auto name = GENERATE(as<std::string>(), "qwen3-tiny", "t5-tiny");
+  if (case_folder(name).empty()) return skip("no reference data");
+  ParityCase parity = load_case(name);
+  parity.config.t5.dropout = 0.2;  // masks too must come out again
   const auto plain = model_of(parity), recomputed = model_of(parity);
-  for (nn::Module* const block : recomputed->blocks()) block->set_recompute(true);
+  for (nn::Module* const block : recomputed->blocks()) block->set_recompute(true, retention);
   for (models::Model* const model : {plain.get(), recomputed.get()}) {
     nn::Tape tape;
-    static_cast<void>(model->loss(parity.batch(), {1.0F, &tape}));
+    static_cast<void>(model->loss(parity.batch(), {1.0F, &tape, 5}));
     tape.backward();
   }
   const auto expected = plain->parameters(), got = recomputed->parameters();
@@ -80,13 +84,97 @@ TEST_CASE("models: a text continued through the key-value cache sees the logits 
   const auto ids = batch.input_ids.values<int32_t>();
   const int64_t tokens = batch.input_ids.size(1), vocab = whole.size(2);
 
-  auto caches = model.new_caches(tokens);
-  static_cast<void>(model.next_logits({ids.begin(), ids.begin() + 7}, caches));
+  const auto text = model.begin({ids.begin(), ids.begin() + 7}, tokens - 7);
+  static_cast<void>(text->next(text->opening()));
   for (int64_t t = 7; t < tokens; ++t) {
-    const Tensor next = model.next_logits({ids[static_cast<size_t>(t)]}, caches);
+    const Tensor next = text->next({ids[static_cast<size_t>(t)]});
     const auto expected = whole.reshape({tokens, vocab}).rows(t, 1);
     CHECK(relative_l2(next.values<float>(), std::as_const(expected).values<float>()) < 1e-5);
   }
+}
+
+TEST_CASE("models: an answer made token by token sees the logits of the whole answer", "[parity]") {
+  const auto name = GENERATE(as<std::string>(), "t5-tiny", "t5-v1.1-tiny");
+  if (case_folder(name).empty()) return skip("no reference data");
+  const ParityCase parity = load_case(name);
+  const auto built = model_of(parity);
+  models::LanguageModel& model = models::language_model(*built);
+  data::Batch batch = parity.batch();
+  const auto row = [](const Tensor& all) { return all.rows(1, 1); };
+  const Tensor whole = model.logits({row(batch.input_ids), row(batch.targets), {}, 0, row(batch.input_lengths)});
+  const auto real = static_cast<size_t>(batch.input_lengths.values<int32_t>()[1]);
+  const auto source = row(batch.input_ids).values<int32_t>().first(real);
+  const Tensor targets = row(batch.targets);
+  const int64_t tokens = targets.size(1), vocab = whole.size(2);
+
+  const auto text = model.begin({source.begin(), source.end()}, tokens);
+  std::vector<int32_t> next = text->opening();
+  for (int64_t t = 0; t < tokens; ++t) {
+    const Tensor logits = text->next(next);
+    const auto expected = whole.reshape({tokens, vocab}).rows(t, 1);
+    CHECK(relative_l2(logits.values<float>(), std::as_const(expected).values<float>()) < 1e-5);
+    const int32_t target = targets.values<int32_t>()[static_cast<size_t>(t)];
+    next = {target == data::kIgnored ? 0 : target};
+  }
+}
+
+TEST_CASE("t5: what is frozen gets no gradient, and the rest the same as without", "[parity]") {
+  if (case_folder("t5-tiny").empty()) return skip("no reference data");
+  const ParityCase parity = load_case("t5-tiny");
+  const auto whole = model_of(parity), part = model_of(parity);
+  const auto is_frozen = [](const std::string& name) {
+    return name.starts_with("shared") || name.find("relative_attention_bias") != std::string::npos;
+  };
+  for (nn::Parameter* const parameter : part->parameters())
+    if (is_frozen(parameter->name())) parameter->freeze();
+  for (models::Model* const model : {whole.get(), part.get()}) {
+    nn::Tape tape;
+    static_cast<void>(model->loss(parity.batch(), {1.0F, &tape}));
+    tape.backward();
+  }
+  const auto expected = whole->parameters(), got = part->parameters();
+  for (size_t i = 0; i < expected.size(); ++i) {
+    CAPTURE(expected[i]->name());
+    const auto gradient = got[i]->gradient().values<float>();
+    if (is_frozen(expected[i]->name()))
+      CHECK(std::ranges::all_of(gradient, [](float value) { return value == 0; }));
+    else
+      CHECK(std::ranges::equal(expected[i]->gradient().values<float>(), gradient));
+  }
+}
+
+TEST_CASE("t5: a batch without rows has no loss and goes back through the whole model", "[parity]") {
+  if (case_folder("t5-tiny").empty()) return skip("no reference data");
+  const ParityCase parity = load_case("t5-tiny");
+  const auto model = model_of(parity);
+  const data::Batch all = parity.batch();
+  data::Batch none{all.input_ids.rows(0, 0), all.targets.rows(0, 0)};
+  none.input_lengths = all.input_lengths.rows(0, 0);
+  nn::Tape tape;
+  CHECK(model->loss(none, {1.0F, &tape, 3}).loss_sum == 0);
+  tape.backward();
+  for (nn::Parameter* const parameter : model->parameters())
+    CHECK(std::ranges::all_of(parameter->gradient().values<float>(), [](float value) { return value == 0; }));
+}
+
+TEST_CASE("t5: what is dropped follows from the row, not from the batch it came in", "[parity]") {
+  if (case_folder("t5-tiny").empty()) return skip("no reference data");
+  ParityCase parity = load_case("t5-tiny");
+  parity.config.t5.dropout = 0.1;
+  const auto model = model_of(parity);
+  const data::Batch batch = parity.batch();
+  const auto loss = [&](const data::Batch& rows, std::optional<uint64_t> seed) {
+    return model->loss(rows, {.dropout_seed = seed}).loss_sum;
+  };
+  double apart = 0;
+  for (int64_t row = 0; row < 2; ++row)
+    apart += loss(
+        {batch.input_ids.rows(row, 1), batch.targets.rows(row, 1), {}, 0, batch.input_lengths.rows(row, 1), {}, {row}},
+        7);
+  CHECK(apart == Approx(loss(batch, 7)).epsilon(1e-6));
+  CHECK(loss(batch, 7) == loss(batch, 7));
+  CHECK(loss(batch, 7) != loss(batch, 8));
+  CHECK(loss(batch, 7) != Approx(loss(batch, std::nullopt)).epsilon(1e-4));
 }
 
 }  // namespace trainyard::test

@@ -6,10 +6,33 @@
 #include "support/support.h"
 
 namespace trainyard::test {
+namespace {
+
+/// Real tokens of each row of a mask that is 1 for them and 0 for the padding that follows.
+Tensor lengths_of(const Tensor& mask) {
+  Tensor lengths = Tensor::zeros({mask.size(0)}, DType::Int32);
+  for (int64_t i = 0; i < mask.count(); ++i)
+    lengths.values<int32_t>()[static_cast<size_t>(i / mask.size(1))] += mask.values<int32_t>()[static_cast<size_t>(i)];
+  return lengths;
+}
+
+}  // namespace
 
 data::Batch ParityCase::batch() const {
-  return {golden.read("input_ids"), golden.read("targets"),
-          golden.has("position_ids") ? golden.read("position_ids") : Tensor()};
+  data::Batch batch{golden.read("input_ids"), golden.read("targets"),
+                    golden.has("position_ids") ? golden.read("position_ids") : Tensor()};
+  if (golden.has("attention_mask")) batch.input_lengths = lengths_of(golden.read("attention_mask"));
+  for (int64_t row = 0; row < batch.input_ids.size(0); ++row) batch.sequences.push_back(row);
+  return batch;
+}
+
+const std::vector<std::string>& all_cases() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all = decoder_cases();
+    all.insert(all.end(), {"t5-tiny", "t5-v1.1-tiny"});
+    return all;
+  }();
+  return names;
 }
 
 const std::vector<std::string>& decoder_cases() {

@@ -24,6 +24,8 @@ struct ParityCase {
 
 /// The decoders of the reference data, and those that reference/generate made.
 const std::vector<std::string>& decoder_cases();
+/// And the encoder-decoders.
+const std::vector<std::string>& all_cases();
 /// Empty where the reference data is not there: `if (case_folder(name).empty()) return skip("no reference data");`
 std::filesystem::path case_folder(const std::string& name);
 ParityCase load_case(const std::string& name);

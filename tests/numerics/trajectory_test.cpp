@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "base/error.h"
 #include "data/loaders.h"
 #include "parity_case.h"
 #include "support/ranks.h"
@@ -102,6 +103,25 @@ TEST_CASE("training: no strategy, accumulation or prefetch leaves the reference"
   const nlohmann::json training = load_case(setting.name).expected.at("training");
   check_near(seen.loss, training.at("loss"), 1e-5);
   check_near(seen.grad_norm, training.at("grad_norm"), 2e-4);
+}
+
+TEST_CASE("training: weights with more blocks than config.json has are refused, in either stack", "[parity]") {
+  const auto refusal = [](const ParityCase& parity) {
+    return run_ranks(1, [&](comm::Communicator& world) -> std::string {
+      const train::ShardedModel sharded = train::shard_model(parity.config, world, {});
+      try {
+        train::fill_from_hugging_face(sharded, parity.folder);
+      } catch (const InputError& error) {
+        return error.what();
+      }
+      return "none";
+    })[0];
+  };
+  ParityCase encoder = load_case("t5-v1.1-tiny"), decoder = load_case("t5-v1.1-tiny");
+  encoder.config.layers = 1, decoder.config.t5.decoder_layers = 1;
+  CHECK_THAT(refusal(encoder), Catch::Contains("holds encoder.block.1.") &&
+                                   Catch::EndsWith("the last of these that config.json makes is encoder.block.0"));
+  CHECK_THAT(refusal(decoder), Catch::EndsWith("the last of these that config.json makes is decoder.block.0"));
 }
 
 TEST_CASE("training: bfloat16 parameters follow PyTorch's bfloat16 run", "[parity]") {

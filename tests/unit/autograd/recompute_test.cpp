@@ -149,6 +149,21 @@ TEST_CASE("recompute: a region of several inputs gives each its gradient, and no
   CHECK_FALSE(unused.gradient()->take().defined());
 }
 
+TEST_CASE("recompute: an input that others use too gathers its gradient in the order it would have without") {
+  Matrix a({kWide, kWide}, 1), b({kWide, kWide}, 2), c({kWide, kWide}, 3);
+  const auto uses_twice = [&](const Variable& x) { return add(linear(x, a), linear(x, b)); };
+  const auto gradient_of_shared = [&](bool recomputes) {
+    Tape tape;
+    const Variable shared(random_tensor({kRows, kWide}, DType::Float32, 4), &tape);
+    const Variable first = recomputes ? checkpoint(shared, uses_twice) : uses_twice(shared);
+    const Variable y = add(first, linear(shared, c));
+    y.gradient()->add(random_tensor({kRows, kWide}, DType::Float32, 5));
+    tape.backward();
+    return shared.gradient()->take();
+  };
+  CHECK(same_bits(gradient_of_shared(true), gradient_of_shared(false)));
+}
+
 TEST_CASE("recompute: inputs on different tapes are refused") {
   Tape one, other;
   const Tensor value = random_tensor({2, 2}, DType::Float32, 1);

@@ -30,7 +30,7 @@ TEST_CASE("parse_config: published models have their published sizes", "[models]
   int seen = 0;
   for (const auto& [name, expected] : counts.items()) {
     const std::string type = expected.at("model_type");
-    if (type == "t5" || type == "qwen3_moe") continue;
+    if (type == "qwen3_moe") continue;
     CAPTURE(name);
     const auto path = test::test_data() / "configs" / (name + "_config.json");
     const ModelConfig config = parse_config(read_file(path), path);
@@ -38,19 +38,23 @@ TEST_CASE("parse_config: published models have their published sizes", "[models]
     CHECK(parameter_count(parse_config(to_hugging_face(config), "again")) == parameter_count(config));
     ++seen;
   }
-  CHECK(seen == 8);
+  CHECK(seen == 10);
 }
 
 TEST_CASE("preset: every size of the table, in any spelling", "[models]") {
   const auto [name, parameters] = GENERATE(table<const char*, int64_t>(
       {{"qwen3-0.6b", 596049920},       {"Qwen3-1.7B", 1720574976},      {"qwen3-4b", 4022468096},
        {"qwen3-8b", 8190735360},        {"qwen3-14b", 14768307200},      {"qwen3-32b", 32762123264},
-       {"Llama-3.2-1B", 1235814400},    {"llama3.2-3b", 3212749824},     {"llama3-debug", 6163712},
-       {"qwen3-debug", 31987968},       {"llama3-8b", 8030261248},       {"Llama-3.1-8B", 8030261248},
-       {"llama3.1-70b", 70553706496},   {"llama3.1-405b", 405853388800}, {"llama2-7b", 6738415616},
-       {"llama2-13b", 13015864320},     {"llama2-70b", 68976648192},     {"qwen2.5-0.5b", 494032768},
-       {"Qwen2.5-1.5B", 1543714304},    {"qwen2.5-7b", 7615616512},      {"Mistral-7B-v0.1", 7241732096},
-       {"mistral-7b-v0.3", 7248023552}, {"qwen3-tiny", 853376},          {"qwen3-30m", 29369856}}));
+       {"Llama-3.2-1B", 1235814400},    {"llama3.2-3b", 3212749824},     {"llama3-8b", 8030261248},
+       {"Llama-3.1-8B", 8030261248},    {"llama3.1-70b", 70553706496},   {"llama3.1-405b", 405853388800},
+       {"llama2-7b", 6738415616},       {"llama2-13b", 13015864320},     {"llama2-70b", 68976648192},
+       {"qwen2.5-0.5b", 494032768},     {"Qwen2.5-1.5B", 1543714304},    {"qwen2.5-7b", 7615616512},
+       {"Mistral-7B-v0.1", 7241732096}, {"mistral-7b-v0.3", 7248023552}, {"qwen3-tiny", 853376},
+       {"qwen3-30m", 29369856},         {"t5-small", 60506624},          {"t5-base", 222903552},
+       {"t5-large", 737668096},         {"t5-3b", 2851598336},           {"t5-v1.1-small", 76961152},
+       {"t5-v1.1-base", 247577856},     {"t5-v1.1-large", 783150080},    {"T5-v1.1-XL", 2849757184},
+       {"t5-v1.1-xxl", 11135332352},    {"t5-11b", 11307321344},         {"llama3-debug", 6163712},
+       {"qwen3-debug", 31987968}}));
   CAPTURE(name);
   const ModelConfig config = preset(name);
   CHECK(parameter_count(config) == parameters);
@@ -72,6 +76,9 @@ TEST_CASE("to_hugging_face: each family under its class, with the fields that it
                            "sliding_window": null, "max_window_layers": 24})"},
       {"qwen3-0.6b", R"({"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "use_sliding_window": false,
                          "attention_bias": false})"},
+      {"t5-small", R"({"model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "feed_forward_proj": "relu",
+                       "num_decoder_layers": 6, "tie_word_embeddings": true})"},
+      {"t5-v1.1-base", R"({"feed_forward_proj": "gated-gelu", "tie_word_embeddings": false})"},
   }));
   const json written = json::parse(to_hugging_face(preset(name))), wanted = json::parse(expected);
   for (const auto& [key, value] : wanted.items()) {
@@ -133,9 +140,31 @@ TEST_CASE("parse_config: absent fields have their defaults", "[models]") {
   CHECK(parse(qwen).head_dim == 128);
 }
 
+TEST_CASE("parse_config: t5 takes its decoder's depth, its tied head and its tokens from their defaults", "[models]") {
+  const json t5{{"model_type", "t5"}, {"vocab_size", 100}, {"d_model", 8},  {"d_kv", 4},
+                {"d_ff", 12},         {"num_layers", 3},   {"num_heads", 2}};
+  const ModelConfig config = parse(t5);
+  CHECK(config.t5.decoder_layers == 3);
+  CHECK(config.tied_head);
+  CHECK_FALSE(config.t5.is_gated);
+  CHECK(config.t5.dropout == 0.1);
+  CHECK(config.max_positions == 512);
+  const auto refusal = [&](const json& patch) {
+    json document = t5;
+    document.update(patch);
+    return document;
+  };
+  CHECK_THROWS_WITH(parse(refusal({{"feed_forward_proj", "gated-silu"}})),
+                    Catch::Contains("feed_forward_proj is 'gated-silu'; known are relu (v1.0) and gated-gelu (v1.1)"));
+  CHECK_THROWS_WITH(parse(refusal({{"dropout_rate", 1}})),
+                    Catch::Contains("dropout_rate is 1; a number from 0 to below"));
+  CHECK_THROWS_WITH(parse(refusal({{"relative_attention_num_buckets", 6}})), Catch::Contains("a multiple of 4"));
+  CHECK_THROWS_WITH(parse(refusal({{"decoder_start_token_id", 100}})), Catch::Contains("must be in the vocabulary"));
+}
+
 TEST_CASE("parse_config: says which field of which file is wrong", "[models]") {
   const auto [patch, message] = GENERATE(table<const char*, const char*>({
-      {R"({"model_type": "gpt2"})", "config.json: model_type is 'gpt2'; known are llama, mistral, qwen2, qwen3"},
+      {R"({"model_type": "gpt2"})", "config.json: model_type is 'gpt2'; known are llama, mistral, qwen2, qwen3, t5"},
       {R"({"hidden_size": null})", "config.json: hidden_size is missing"},
       {R"({"hidden_size": "64"})", "hidden_size is \"64\"; a whole number"},
       {R"({"vocab_size": -1})", "vocab_size is -1; a whole number from 1"},

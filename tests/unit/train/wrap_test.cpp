@@ -104,6 +104,21 @@ TEST_CASE("groups_of: transformer_based_wrap takes classes as transformers names
       "wrapped; use Embedding, Linear, LlamaDecoderLayer");
 }
 
+TEST_CASE("groups_of: t5 has the blocks of both stacks, and what they share is in the group of the whole model",
+          "[train]") {
+  models::ModelConfig config = tiny("t5");
+  config.layers = 2, config.t5.decoder_layers = 1;
+  const auto model = models::build(config);
+  const Names blocks{"encoder.block.0", "encoder.block.1", "decoder.block.0"};
+  CHECK(labels_of(groups_of(*model, model->blocks(), {})) == blocks);
+  CHECK(labels_of(groups_of(*model, model->blocks(), {.classes = {"T5Block"}})) == blocks);
+  CHECK_THROWS_WITH(groups_of(*model, model->blocks(), {.classes = {"T5Layer"}}),
+                    Catch::EndsWith("use Embedding, Linear, T5Block"));
+  for (const auto& modules :
+       groups_of(*model, model->blocks(), {.policy = Wrap::Policy::Size, .classes = {}, .min_num_params = 100}))
+    CHECK(modules.front()->name() != "shared");
+}
+
 TEST_CASE("in_buckets: neighbours are put together from the last on until a bucket is full", "[train]") {
   const auto model = models::build(tiny("llama"));
   const Groups blocks = groups_of(*model, model->blocks(), {});

@@ -1,0 +1,211 @@
+// T5 v1.0 and v1.1 (Raffel et al. 2020; Shazeer 2020), under the names of Hugging Face's T5ForConditionalGeneration.
+#include "models/t5_config.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+#include "base/error.h"
+#include "models/language_model.h"
+#include "models/t5_block.h"
+#include "ops/matmul.h"
+
+namespace trainyard::models {
+namespace {
+
+using nn::Variable;
+
+nn::Init init_of(const ModelConfig& c) {
+  return {nn::Init::Kind::Normal, static_cast<float>(c.initializer_range)};
+}
+
+/// One of the two stacks: embedded tokens through its blocks to the final norm.
+class Stack : public nn::Module {
+ public:
+  Stack(const ModelConfig& c, T5Stack kind, int64_t layers)
+      : Module(kind == T5Stack::Encoder ? "encoder" : "decoder"),
+        final_norm_(name_of("final_layer_norm"), c.hidden_size, static_cast<float>(c.rms_norm_eps)),
+        embedding_dropout_(name_of("embedding")),
+        final_dropout_(name_of("final")) {
+    for (int layer = 0; layer < layers; ++layer)
+      add_child(*blocks_.emplace_back(std::make_unique<T5Block>(c, kind, layer)));
+    add_child(final_norm_);
+  }
+
+  Variable operator()(const Variable& embedded, T5Context context) const {
+    Variable h;
+    run_root(embedded.tape(), [&] {
+      h = embedding_dropout_(embedded, context.dropout);
+      for (const auto& block : blocks_) h = (*block)(h, context);
+      h = final_dropout_(final_norm_(h), context.dropout);
+    });
+    return h;
+  }
+
+  [[nodiscard]] const std::vector<std::unique_ptr<T5Block>>& blocks() const { return blocks_; }
+
+ private:
+  std::vector<std::unique_ptr<T5Block>> blocks_;
+  nn::RmsNorm final_norm_;
+  nn::DropoutSite embedding_dropout_, final_dropout_;
+};
+
+/// Reads of a batch: input_ids and input_lengths, the source, padded at its end; targets, what the decoder must say.
+class T5 : public LanguageModel {
+ public:
+  explicit T5(const ModelConfig& config)
+      : LanguageModel(""),
+        config_(config),
+        shared_("shared", config.vocab_size, config.hidden_size, init_of(config)),
+        encoder_(config_, T5Stack::Encoder, config.layers),
+        decoder_(config_, T5Stack::Decoder, config.t5.decoder_layers) {
+    add_child(shared_), add_child(encoder_), add_child(decoder_);
+    shared_.set_shared();  // by both stacks, and by a tied head
+    if (!config.tied_head) add_child(head_.emplace("lm_head", config.hidden_size, config.vocab_size, init_of(config)));
+  }
+
+  ops::LossSums loss(const Batch& batch, const Pass& pass) override {
+    ops::LossSums sums;
+    run_root(pass.tape, [&] {
+      const Variable h = hidden(batch, pass);
+      run_head(pass.tape, [&] {
+        const Tensor targets = batch.targets.reshape({batch.targets.count()});
+        sums = autograd::linear_cross_entropy(h, head(), targets, pass.gradient_scale);
+      });
+    });
+    return sums;
+  }
+
+  Tensor logits(const Batch& batch) override {
+    Tensor logits;
+    run_root(nullptr, [&] { logits = head_product(hidden(batch, {}).value()); });
+    return logits.reshape({batch.targets.size(0), batch.targets.size(1), config_.vocab_size});
+  }
+
+  std::unique_ptr<Text> begin(const std::vector<int32_t>& prompt, int64_t new_tokens) override;
+  [[nodiscard]] bool continues_prompt() const override { return false; }
+
+  [[nodiscard]] std::vector<nn::Module*> blocks() override {
+    std::vector<nn::Module*> all;
+    for (const Stack* const stack : {&encoder_, &decoder_})
+      for (const auto& block : stack->blocks()) all.push_back(block.get());
+    return all;
+  }
+  [[nodiscard]] const ModelConfig& config() const override { return config_; }
+
+ private:
+  class Answer;
+
+  [[nodiscard]] nn::Parameter& head() const { return head_ ? head_->weight() : shared_.weight(); }
+  /// Runs `body` as the forward of the head, where it is a module of its own.
+  void run_head(nn::Tape* tape, const std::function<void()>& body) const {
+    head_ ? head_->run_root(tape, body) : body();
+  }
+
+  Tensor head_product(const Tensor& h) const {
+    Tensor logits = Tensor::empty({h.size(0), config_.vocab_size}, h.dtype(), h.device());
+    run_head(nullptr, [&] { ops::matmul(h, head().value(), logits, {.b = ops::Transpose::Yes}); });
+    return logits;
+  }
+
+  /// A tied head takes the decoder's output times hidden^-½ (the mesh-tensorflow convention of v1.0).
+  [[nodiscard]] Variable before_head(const Variable& h) const {
+    if (head_) return h;
+    return autograd::scale(h, static_cast<float>(1 / std::sqrt(static_cast<double>(config_.hidden_size))));
+  }
+
+  /// What the decoder reads: the start token, then the targets but the last, kIgnored as the pad token.
+  [[nodiscard]] Tensor shifted_right(const Tensor& targets) const {
+    const int64_t rows = targets.size(0), tokens = targets.size(1);
+    Tensor shifted = Tensor::empty({rows * tokens}, DType::Int32);
+    const auto from = targets.values<int32_t>();
+    const auto to = shifted.values<int32_t>();
+    for (size_t i = 0; i < to.size(); ++i) {
+      const bool is_first = static_cast<int64_t>(i) % tokens == 0;
+      const int32_t before = is_first ? config_.t5.start_token : from[i - 1];
+      to[i] = before == data::kIgnored ? config_.t5.pad_token : before;
+    }
+    return shifted;
+  }
+
+  [[nodiscard]] nn::DropoutContext dropout_of(const Batch& batch, const Pass& pass) const {
+    if (!pass.dropout_seed || config_.t5.dropout == 0) return {};
+    return {static_cast<float>(config_.t5.dropout), *pass.dropout_seed,
+            Tensor::from<int64_t>(batch.sequences, {static_cast<int64_t>(batch.sequences.size())})};
+  }
+
+  [[nodiscard]] Variable hidden(const Batch& batch, const Pass& pass) const {
+    if (!batch.input_ids.defined() || !batch.targets.defined() || batch.targets.shape().size() != 2)
+      throw InputError(
+          "a t5 model learns from pairs of a source and a target: data.source_field and data.target_field");
+    const nn::DropoutContext dropout = dropout_of(batch, pass);
+    T5Context context{.rows = batch.input_ids.size(0), .tokens = batch.input_ids.size(1)};
+    context.lengths = batch.input_lengths, context.dropout = dropout;
+    const Variable source = encoder_(shared_(batch.input_ids.reshape({batch.input_ids.count()}), pass.tape), context);
+    T5Context answer{.rows = batch.targets.size(0), .tokens = batch.targets.size(1)};
+    answer.dropout = dropout;
+    answer.source = source, answer.source_tokens = context.tokens, answer.source_lengths = batch.input_lengths;
+    return before_head(decoder_(shared_(shifted_right(batch.targets), pass.tape), answer));
+  }
+
+  ModelConfig config_;
+  nn::Embedding shared_;
+  Stack encoder_, decoder_;
+  std::optional<nn::Linear> head_;  // none where it is tied to the embedding
+};
+
+/// The answer to one source, token by token. Its source goes through the encoder with the first token.
+class T5::Answer : public Text {
+ public:
+  Answer(T5& model, const std::vector<int32_t>& source, int64_t capacity)
+      : Text({model.config_.t5.start_token}), model_(model) {
+    source_ids_ = Tensor::from<int32_t>(source, {static_cast<int64_t>(source.size())});
+    const Shape shape{capacity, model.config_.heads * model.config_.head_dim};
+    const DType dtype = model.shared_.weight().value().dtype();
+    for (int64_t layer = 0; layer < model.config_.t5.decoder_layers; ++layer)
+      caches_.push_back({{Tensor::empty(shape, dtype), Tensor::empty(shape, dtype)}, {}, {}});
+  }
+
+  Tensor next(const std::vector<int32_t>& ids) override {
+    Tensor logits;
+    const auto count = static_cast<int64_t>(ids.size());
+    model_.run_root(nullptr, [&] {
+      T5Context context{.rows = 1, .tokens = count};
+      if (!source_.defined())
+        source_ =
+            model_.encoder_(model_.shared_(source_ids_, nullptr), {.rows = 1, .tokens = source_ids_.count()}).value();
+      context.source = Variable(source_), context.source_tokens = source_ids_.count();
+      context.caches = &caches_;
+      const Variable h = model_.decoder_(model_.shared_(Tensor::from<int32_t>(ids, {count}), nullptr), context);
+      logits = model_.head_product(model_.before_head(Variable(h.value().rows(count - 1, 1))).value());
+    });
+    return logits.reshape({model_.config_.vocab_size});
+  }
+
+ private:
+  T5& model_;
+  Tensor source_ids_, source_;
+  std::vector<T5Cache> caches_;
+};
+
+std::unique_ptr<Text> T5::begin(const std::vector<int32_t>& prompt, int64_t new_tokens) {
+  return std::make_unique<Answer>(*this, prompt, new_tokens + 1);
+}
+
+}  // namespace
+
+const Family& t5() {
+  static const Family family{
+      .name = "t5",
+      .architecture = "T5ForConditionalGeneration",
+      .block_class = "T5Block",
+      .presets = t5_presets(),
+      .read = read_t5,
+      .write = write_t5,
+      .build = [](const ModelConfig& config) -> std::unique_ptr<Model> { return std::make_unique<T5>(config); },
+      .flops_per_row = t5_flops_per_row};
+  return family;
+}
+
+}  // namespace trainyard::models
