@@ -11,6 +11,7 @@
 #include "comm/in_process.h"
 #include "ops/threads.h"
 #include "train/generate.h"
+#include "train/pairs.h"
 #include "train/setup.h"
 #include "train/snapshot.h"
 
@@ -104,9 +105,10 @@ int run_generate(const Arguments& arguments) {
   sampling.vocab_size = tokenizer->vocab_size();
   sampling.stop = tokenizer->eos_id();
 
-  fmt::print("{}", prompt);
+  models::LanguageModel& language_model = models::language_model(*loaded.sharded.model);
+  if (language_model.continues_prompt()) fmt::print("{}", prompt);
   TextStream stream(*tokenizer);
-  static_cast<void>(train::generate(models::language_model(*loaded.sharded.model), tokenizer->encode(prompt), sampling,
+  static_cast<void>(train::generate(language_model, train::prompt_ids(language_model, *tokenizer, prompt), sampling,
                                     [&](int32_t id) { stream.add(id); }));
   fmt::print("\n");
   return 0;

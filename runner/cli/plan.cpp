@@ -114,8 +114,9 @@ int run_plan(const Arguments& arguments) {
   config::check_for_plan(given);
   const train::Placement placement = placement_of(options);
   const config::Loaded loaded = config::for_world(given, placement.world);
-  const train::Job job{loaded, train::model_config_of(loaded.config.model), placement, hardware_of(options, placement),
-                       train::batch_shape_of(loaded.config.training)};
+  const models::ModelConfig model = train::model_config_of(loaded.config.model);
+  const train::Job job{loaded, model, placement, hardware_of(options, placement),
+                       train::batch_shape_of(loaded.config, model)};
   if (options.json)
     fmt::print("{}\n", train::plan_json(job).dump(2));
   else

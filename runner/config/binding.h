@@ -34,6 +34,10 @@ struct Words<Decay> {
   static std::vector<Choice> list() { return {{"cosine", {}}, {"linear", {}}, {"sqrt", {}}, {"constant", {}}}; }
 };
 template <>
+struct Words<Padding> {
+  static std::vector<Choice> list() { return {{"bucket", {}}, {"longest", {}}, {"max_length", {}}}; }
+};
+template <>
 struct Words<CheckpointingMode> {
   static std::vector<Choice> list() { return {{"none", {}}, {"full", {}}, {"selective", {}}, {"every_n", {}}}; }
 };

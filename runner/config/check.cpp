@@ -82,6 +82,17 @@ void check_validation(const Loaded& loaded) {
                                  is(loaded, "validation.path")));
 }
 
+void check_pairs(const Loaded& loaded) {
+  const Data& data = loaded.config.data;
+  if (data.source_field.empty() != data.target_field.empty()) {
+    const char* const given = data.source_field.empty() ? "data.target_field" : "data.source_field";
+    throw InputError(fmt::format("{}, but {} is not given; pairs need both", is(loaded, given),
+                                 data.source_field.empty() ? "data.source_field" : "data.target_field"));
+  }
+  if (data.source_field.empty() && !loaded.config.sample.path.empty())
+    throw InputError(is(loaded, "sample.path") + ", but no data.source_field and data.target_field are given");
+}
+
 void check_parallel(const Loaded& loaded) {
   const Parallel& parallel = loaded.config.parallel;
   for (const char* const key : {"parallel.shard", "parallel.replicate"})
@@ -212,6 +223,7 @@ void check(const Loaded& loaded) {
   check_data(loaded);
   check_validation(loaded);
   check_batch(loaded);
+  check_pairs(loaded);
   check_parallel(loaded);
   check_reshard(loaded);
   check_wrap(loaded);

@@ -16,6 +16,7 @@ enum class BackwardPrefetch { Pre, Post, None };
 enum class Decay { Cosine, Linear, Sqrt, Constant };
 enum class StateDict { Sharded, Full };
 enum class FinalStateDict { Same, Sharded, Full };
+enum class Padding { Bucket, Longest, MaxLength };
 enum class CheckpointingMode { None, Full, Selective, EveryN };
 enum class Backend { Auto, Nccl, Gloo, Mpi, InProcess };
 enum class DeviceChoice { Auto, Cpu, Cuda };
@@ -41,6 +42,15 @@ struct Data {
   bool shuffle = true;
   std::string
       cache_dir;  ///< of tokenised corpora; "" = beside the corpus, or the user's cache folder where that is read-only
+  // Pairs of a source and a target, for encoder-decoders.
+  std::string source_field, target_field;  ///< of each JSON line; the first of several with commas between
+  std::string prefix;                      ///< before each source
+  int64_t max_source_length = 512, max_target_length = 128;  ///< tokens
+  bool truncate = true;                                      ///< what is longer; else that is an error
+  Padding padding = Padding::Bucket;
+  int64_t max_samples = 0;      ///< pairs from the beginning; 0 = all
+  int64_t num_workers = 0;      ///< threads that make batches ahead; 0 = the training thread makes them
+  int64_t prefetch_factor = 2;  ///< batches that each has ready at most
 };
 
 /// Held-out data. Empty path and tokens: no validation.
@@ -107,7 +117,8 @@ struct ActivationCheckpointing {
 struct Checkpoint {
   bool enabled = true;
   std::string dir = "checkpoints";
-  int64_t interval = 0;  ///< steps; 0 = only at the end and on SIGTERM
+  int64_t interval = 0;        ///< steps; 0 = only at the end and on SIGTERM
+  int64_t epoch_interval = 0;  ///< passes over the data; 0 = none
   int64_t keep = 2;
   std::string resume = "auto";  ///< auto, never, or a path
   bool async = false;
@@ -150,6 +161,8 @@ struct Sample {
   int64_t max_new_tokens = 120;
   double temperature = 0.8;
   double top_p = 0.95;
+  std::string path;    ///< pairs that are answered after training; "" = none
+  int64_t count = 32;  ///< of them
 };
 
 struct Config {

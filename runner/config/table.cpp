@@ -60,6 +60,28 @@ void add_data(std::vector<Key>& table) {
   key("cache_dir", &Data::cache_dir, kAny,
       "Where tokenised corpora are kept; empty: beside the corpus, or the user's cache folder where that is read-only.")
       .agreement = Agreement::PerRank;
+  key("source_field", &Data::source_field, kAny,
+      "For encoder-decoders: the field of each JSON line that holds the source; the first that a line has of several "
+      "with commas between. With target_field.");
+  key("target_field", &Data::target_field, kAny,
+      "The field that holds what is to be said; the first that a line has, as in `summary, summary1`.");
+  key("prefix", &Data::prefix, kAny, "Text before each source, such as `summarize: `.");
+  key("max_source_length", &Data::max_source_length, between(2, kTokens),
+      "Tokens of a source, its end of text included.");
+  key("max_target_length", &Data::max_target_length, between(2, kTokens),
+      "Tokens of a target, its end of text included.");
+  key("truncate", &Data::truncate, kAny, "Cut off what is longer; false: a longer one is an error.");
+  key("padding", &Data::padding, kAny,
+      "Of pairs: bucket brings like lengths together and pads to the longest of a micro-batch, longest keeps the "
+      "random "
+      "order, max_length pads all to the limits.");
+  key("max_samples", &Data::max_samples, between(0, kMany), "Pairs that are taken from the beginning; 0: all.");
+  key("num_workers", &Data::num_workers, between(0, 64),
+      "Threads that make batches of data.path ahead of their use; the order is the same with any number. 0: the "
+      "training thread makes them.")
+      .agreement = Agreement::PerRank;
+  key("prefetch_factor", &Data::prefetch_factor, between(1, 1024), "Micro-batches that each has ready at most.")
+      .agreement = Agreement::PerRank;
 }
 
 void add_validation(std::vector<Key>& table) {
@@ -172,6 +194,8 @@ void add_checkpoint(std::vector<Key>& table) {
   key("dir", &Checkpoint::dir, kNotEmpty, "Folder of the checkpoints: <dir>/step-50, pointer file <dir>/latest.");
   key("interval", &Checkpoint::interval, between(0, kMany),
       "Steps between checkpoints; 0: only at the end and on SIGTERM.");
+  key("epoch_interval", &Checkpoint::epoch_interval, between(0, kMany),
+      "Also after so many passes over the data; 0: not.");
   key("keep", &Checkpoint::keep, between(1, kRows),
       "How many of the newest are kept. At least 2 with an interval, so that a damaged newest one has one before it.");
   key("resume", &Checkpoint::resume, kNotEmpty,
@@ -247,6 +271,11 @@ void add_people(std::vector<Key>& table) {
          "0: the likeliest token each time; 1: as the model says.");
   sample("top_p", &Sample::top_p, {.min = 0, .max = 1, .above_min = true},
          "Sample among the likeliest tokens that together have this probability.");
+  sample(
+      "path", &Sample::path, kAny,
+      "JSON lines with the fields of data.source_field and data.target_field; the model answers them after training, "
+      "and ROUGE tells how near it comes. Empty: none.");
+  sample("count", &Sample::count, between(1, kMany), "How many of them, from the beginning.");
 }
 
 std::vector<Key> make_table() {

@@ -17,6 +17,8 @@ class Loader {
   /// The rank's part of the next global micro-batch. Every rank calls it equally often.
   /// Throws InputError where the data has come to its end or is wrong.
   virtual Batch next() = 0;
+  /// Leaves out the next micro-batch, without reading it where that can be.
+  virtual void skip() { static_cast<void>(next()); }
 
   /// Where the next micro-batch begins, the same on all ranks. load_state() takes it, at any number of ranks; it throws
   /// InputError where the state belongs to other data or another order.
@@ -35,6 +37,9 @@ class Loader {
   /// Tokens of a row: targets; and of its source where it has one. Where rows differ, their mean.
   [[nodiscard]] virtual int64_t sequence_length() const = 0;
   [[nodiscard]] virtual int64_t source_length() const { return 0; }
+  /// The most of them that a row has: what memory is planned for.
+  [[nodiscard]] virtual int64_t longest_sequence() const { return sequence_length(); }
+  [[nodiscard]] virtual int64_t longest_source() const { return source_length(); }
 };
 
 }  // namespace trainyard::data

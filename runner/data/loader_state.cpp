@@ -1,6 +1,7 @@
 #include "data/loader_state.h"
 
 #include <fmt/format.h>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -25,6 +26,12 @@ int64_t count_in(const json& state, const char* name) {
   if (found == state.end() || !found->is_number_integer() || *found < 0)
     throw InputError(fmt::format("the checkpoint's place in the data: {} must be a whole number", name));
   return found->get<int64_t>();
+}
+
+int64_t rows_left(Repeat repeat, const Place& place, int64_t batch_size, int64_t all, int64_t seen) {
+  if (repeat == Repeat::Forever) return batch_size;
+  const int64_t left = all - seen - place.rank;
+  return std::clamp((left + place.world - 1) / place.world, int64_t{0}, batch_size);
 }
 
 }  // namespace trainyard::data

@@ -4,6 +4,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "data/loaders.h"
+
 namespace trainyard::data {
 
 /// Throws InputError, naming the first that differs, where `state` does not have every member of `ours` with the same
@@ -12,5 +14,9 @@ void require_same(const nlohmann::json& state, const nlohmann::json& ours, const
 
 /// The non-negative whole number `name` of `state`. Throws InputError where it is none.
 int64_t count_in(const nlohmann::json& state, const char* name);
+
+/// A rank's rows in the next micro-batch: `batch_size`, or without repetition those that are left to it of an epoch of
+/// `all` sequences, of which `seen` were given out to all ranks.
+int64_t rows_left(Repeat repeat, const Place& place, int64_t batch_size, int64_t all, int64_t seen);
 
 }  // namespace trainyard::data

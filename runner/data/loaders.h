@@ -52,7 +52,8 @@ struct TokenBatchOptions {
 ///   labels, position_ids                   the same shape and prefix, optional
 /// int32 or int64, read as they are needed. targets[t] = labels[t + 1], the last kIgnored; without labels, input_ids
 /// stand for them. Where position_ids are there, a document begins where they are 0, and its first token is no target;
-/// they count on by one otherwise. Row g of a batch is at rank g % world.
+/// they count on by one otherwise. Row g of a batch is at rank g % world. A file with an attention_mask holds pairs
+/// (pair_batches.h).
 std::unique_ptr<Loader> token_batches(const std::filesystem::path& file, const TokenBatchOptions& options);
 
 }  // namespace trainyard::data

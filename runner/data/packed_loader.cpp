@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -25,7 +24,7 @@ class PackedLoader : public Loader {
   }
 
   Batch next() override {
-    const int64_t rows = rows_left();
+    const int64_t rows = rows_left(options_.repeat, options_.place, options_.batch_size, windows_, sequences_seen_);
     Batch batch{Tensor::empty({rows, sequence_length()}, DType::Int32),
                 Tensor::empty({rows, sequence_length()}, DType::Int32),
                 {},
@@ -34,9 +33,10 @@ class PackedLoader : public Loader {
       batch.sequences.push_back(sequences_seen_ + row * options_.place.world + options_.place.rank);
       fill_row(batch.sequences.back(), row, batch);
     }
-    sequences_seen_ += options_.batch_size * options_.place.world;
+    skip();
     return batch;
   }
+  void skip() override { sequences_seen_ += options_.batch_size * options_.place.world; }
 
   /// The count is of all ranks together, so any number of ranks can go on from it.
   [[nodiscard]] json state() const override {
@@ -58,14 +58,6 @@ class PackedLoader : public Loader {
   [[nodiscard]] int64_t sequence_length() const override { return options_.sequence_length; }
 
  private:
-  /// Of this rank, in the next micro-batch.
-  [[nodiscard]] int64_t rows_left() const {
-    const auto [rank, world] = options_.place;
-    if (options_.repeat == Repeat::Forever) return options_.batch_size;
-    const int64_t left = windows_ - sequences_seen_ - rank;
-    return std::clamp((left + world - 1) / world, int64_t{0}, options_.batch_size);
-  }
-
   /// What the order of sequences follows from.
   [[nodiscard]] json order() const {
     return {{"corpus", tokens_.fingerprint()},

@@ -21,23 +21,27 @@ class PairLoader : public Loader {
  public:
   PairLoader(PairArray pairs, const PairLoaderOptions& options) : pairs_(std::move(pairs)), options_(options) {
     for (int64_t pair = 0; pair < pairs_.size(); ++pair) {
-      source_tokens_ += static_cast<int64_t>(pairs_.source(pair).size());
-      target_tokens_ += static_cast<int64_t>(pairs_.target(pair).size());
+      source_.take(pairs_.source(pair).size());
+      target_.take(pairs_.target(pair).size());
     }
+    if (options_.padding != Padding::MaxLength) return;
+    source_.most = options_.max_source_length, target_.most = options_.max_target_length;
   }
 
   Batch next() override {
-    const int64_t rows = options_.batch_size;
+    const int64_t rows =
+        rows_left(options_.repeat, options_.place, options_.batch_size, pairs_.size(), sequences_seen_);
     std::vector<int64_t> chosen, sequences;
     for (int64_t row = 0; row < rows; ++row) {
       sequences.push_back(sequences_seen_ + row * options_.place.world + options_.place.rank);
       chosen.push_back(pair_at(sequences.back()));
     }
-    sequences_seen_ += rows * options_.place.world;
+    skip();
     Batch batch = padded(chosen);
     batch.sequences = std::move(sequences);
     return batch;
   }
+  void skip() override { sequences_seen_ += options_.batch_size * options_.place.world; }
 
   [[nodiscard]] json state() const override {
     json state = order();
@@ -54,11 +58,21 @@ class PairLoader : public Loader {
   [[nodiscard]] int64_t sequences_per_step() const override {
     return options_.batch_size * options_.place.world * options_.accumulation_steps;
   }
-  [[nodiscard]] int64_t sequence_length() const override { return mean(target_tokens_); }
-  [[nodiscard]] int64_t source_length() const override { return mean(source_tokens_); }
+  [[nodiscard]] int64_t sequence_length() const override { return mean(target_); }
+  [[nodiscard]] int64_t source_length() const override { return mean(source_); }
+  [[nodiscard]] int64_t longest_sequence() const override { return target_.most; }
+  [[nodiscard]] int64_t longest_source() const override { return source_.most; }
 
  private:
-  [[nodiscard]] int64_t mean(int64_t tokens) const { return (tokens + pairs_.size() / 2) / pairs_.size(); }
+  /// Of all sources, or of all targets.
+  struct Lengths {
+    int64_t sum = 0, most = 0;
+    void take(size_t tokens) {
+      sum += static_cast<int64_t>(tokens);
+      most = std::max(most, static_cast<int64_t>(tokens));
+    }
+  };
+  [[nodiscard]] int64_t mean(const Lengths& lengths) const { return (lengths.sum + pairs_.size() / 2) / pairs_.size(); }
 
   /// What the order of pairs follows from. Padding to the limits and to the longest have one order.
   [[nodiscard]] json order() const {
@@ -105,7 +119,7 @@ class PairLoader : public Loader {
   }
 
   [[nodiscard]] Batch padded(const std::vector<int64_t>& chosen) const {
-    size_t source_length = 0, target_length = 0;
+    size_t source_length = 1, target_length = 1;
     for (const int64_t pair : chosen) {
       source_length = std::max(source_length, pairs_.source(pair).size());
       target_length = std::max(target_length, pairs_.target(pair).size());
@@ -133,7 +147,7 @@ class PairLoader : public Loader {
 
   PairArray pairs_;
   PairLoaderOptions options_;
-  int64_t source_tokens_ = 0, target_tokens_ = 0;
+  Lengths source_, target_;
   int64_t sequences_seen_ = 0;
   int64_t held_epoch_ = -1, held_window_ = -1;
   std::vector<int64_t> window_;  ///< pairs of the held window, in the order in which they are given out

@@ -79,6 +79,7 @@ struct PairLoaderOptions {
   Padding padding = Padding::Bucket;
   int64_t max_source_length = 512, max_target_length = 128;
   int32_t pad_token = 0;
+  Repeat repeat = Repeat::Forever;
 };
 
 /// Sources padded with the pad token (input_ids, input_lengths), targets with kIgnored. The order is as

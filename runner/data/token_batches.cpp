@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "data/loader_state.h"
 #include "data/loaders.h"
+#include "data/pair_batches.h"
 #include "tensor/safetensors.h"
 
 namespace trainyard::data {
@@ -200,6 +201,7 @@ std::unique_ptr<Loader> token_batches(const std::filesystem::path& file, const T
   if (options.accumulation_steps < 1 || world < 1 || rank < 0 || rank >= world)
     throw std::invalid_argument(
         fmt::format("token_batches: accumulation_steps {}, rank {} of {}", options.accumulation_steps, rank, world));
+  if (SafetensorsFile opened(file); holds_pairs(opened)) return pair_batches(std::move(opened), options);
   return std::make_unique<TokenBatches>(file, options);
 }
 

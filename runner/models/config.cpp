@@ -63,6 +63,10 @@ std::string to_hugging_face(const ModelConfig& config) {
   return document.dump(2) + "\n";
 }
 
+bool answers_sources(const ModelConfig& config) {
+  return family_of(config).answers_sources;
+}
+
 int64_t window_of(const ModelConfig& config, int64_t layer) {
   return layer >= config.first_windowed_layer ? config.sliding_window : 0;
 }

@@ -43,6 +43,9 @@ ModelConfig parse_config(std::string_view json, const std::filesystem::path& pat
 /// config.json in the published spelling; transformers loads it.
 std::string to_hugging_face(const ModelConfig& config);
 
+/// Whether models of this family answer a source, as encoder-decoders do, and so learn from pairs.
+bool answers_sources(const ModelConfig& config);
+
 /// A named size: "qwen3-0.6b", "llama3.1-8b", … and small ones that train on a laptop.
 /// Throws InputError with the nearest name and the list.
 ModelConfig preset(const std::string& name);

@@ -1,7 +1,10 @@
 #include "models/decoder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
+#include <stdexcept>
 
 #include "models/rope_frequencies.h"
 #include "ops/matmul.h"
@@ -94,9 +97,9 @@ Tensor Decoder::logits(const Batch& batch) {
 }
 
 /// A prompt and what follows it, with the keys and values of each layer.
-class Decoder::Continuation : public Text {
+class Decoder::Continuation : public Texts {
  public:
-  Continuation(Decoder& model, const std::vector<int32_t>& prompt, int64_t capacity) : Text(prompt), model_(model) {
+  Continuation(Decoder& model, const std::vector<int32_t>& prompt, int64_t capacity) : Texts(prompt), model_(model) {
     const Shape shape{capacity, model.config_.kv_heads * model.config_.head_dim};
     const DType dtype = model.embed_tokens_.weight().value().dtype();
     for (int64_t layer = 0; layer < model.config_.layers; ++layer)
@@ -116,7 +119,7 @@ class Decoder::Continuation : public Text {
       const Tensor last = h.rows(count - 1, 1);
       model_.run_head(nullptr, [&] { ops::matmul(last, model_.head().value(), logits, {.b = ops::Transpose::Yes}); });
     });
-    return logits.reshape({vocab});
+    return logits;
   }
 
  private:
@@ -124,8 +127,10 @@ class Decoder::Continuation : public Text {
   std::vector<nn::KeyValueCache> caches_;
 };
 
-std::unique_ptr<Text> Decoder::begin(const std::vector<int32_t>& prompt, int64_t new_tokens) {
-  return std::make_unique<Continuation>(*this, prompt, static_cast<int64_t>(prompt.size()) + new_tokens);
+std::unique_ptr<Texts> Decoder::begin(const Prompts& prompts, int64_t new_tokens) {
+  if (prompts.size() != 1)
+    throw std::invalid_argument(fmt::format("a decoder makes one text at a time, not {}", prompts.size()));
+  return std::make_unique<Continuation>(*this, prompts[0], static_cast<int64_t>(prompts[0].size()) + new_tokens);
 }
 
 std::vector<nn::Module*> Decoder::blocks() {

@@ -83,7 +83,7 @@ class Decoder : public LanguageModel {
 
   ops::LossSums loss(const Batch& batch, const Pass& pass) override;
   Tensor logits(const Batch& batch) override;
-  std::unique_ptr<Text> begin(const std::vector<int32_t>& prompt, int64_t new_tokens) override;
+  std::unique_ptr<Texts> begin(const Prompts& prompts, int64_t new_tokens) override;
   [[nodiscard]] std::vector<nn::Module*> blocks() override;
   [[nodiscard]] const ModelConfig& config() const override { return config_; }
 

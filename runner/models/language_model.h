@@ -9,15 +9,15 @@
 
 namespace trainyard::models {
 
-/// A text that a model is making: what it has seen of it. The model outlives it.
-class Text {
+/// Texts that a model is making side by side: what it has seen of them. The model outlives them.
+class Texts {
  public:
-  explicit Text(std::vector<int32_t> opening) : opening_(std::move(opening)) {}
-  virtual ~Text() = default;
+  explicit Texts(std::vector<int32_t> opening) : opening_(std::move(opening)) {}
+  virtual ~Texts() = default;
 
-  /// What next() is to be given first: a decoder's prompt, an encoder-decoder's start token.
+  /// What next() is to be given first: a decoder's prompt, an encoder-decoder's start tokens.
   [[nodiscard]] const std::vector<int32_t>& opening() const { return opening_; }
-  /// Logits [vocab] after the last of `ids`, which join the text.
+  /// Logits [texts, vocab] after the last of each text's `ids`, which join it. After the opening one id a text.
   virtual Tensor next(const std::vector<int32_t>& ids) = 0;
 
  private:
@@ -32,9 +32,11 @@ class LanguageModel : public Model {
   /// [rows, tokens, vocab] in the dtype of the parameters.
   virtual Tensor logits(const Batch& batch) = 0;
 
-  /// Begins a text with room for `new_tokens` after its opening. Decoders go on from `prompt`, encoder-decoders answer
-  /// it.
-  virtual std::unique_ptr<Text> begin(const std::vector<int32_t>& prompt, int64_t new_tokens) = 0;
+  using Prompts = std::vector<std::vector<int32_t>>;
+
+  /// Begins texts with room for `new_tokens` after their openings. Decoders go on from their prompt, and take one;
+  /// encoder-decoders answer theirs.
+  virtual std::unique_ptr<Texts> begin(const Prompts& prompts, int64_t new_tokens) = 0;
   [[nodiscard]] virtual bool continues_prompt() const { return true; }
 };
 

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <stdexcept>
 #include <utility>
 
 #include "base/error.h"
@@ -83,7 +85,7 @@ class T5 : public LanguageModel {
     return logits.reshape({batch.targets.size(0), batch.targets.size(1), config_.vocab_size});
   }
 
-  std::unique_ptr<Text> begin(const std::vector<int32_t>& prompt, int64_t new_tokens) override;
+  std::unique_ptr<Texts> begin(const Prompts& prompts, int64_t new_tokens) override;
   [[nodiscard]] bool continues_prompt() const override { return false; }
 
   [[nodiscard]] std::vector<nn::Module*> blocks() override {
@@ -95,7 +97,7 @@ class T5 : public LanguageModel {
   [[nodiscard]] const ModelConfig& config() const override { return config_; }
 
  private:
-  class Answer;
+  class Answers;
 
   [[nodiscard]] nn::Parameter& head() const { return head_ ? head_->weight() : shared_.weight(); }
   /// Runs `body` as the forward of the head, where it is a module of its own.
@@ -155,42 +157,62 @@ class T5 : public LanguageModel {
   std::optional<nn::Linear> head_;  // none where it is tied to the embedding
 };
 
-/// The answer to one source, token by token. Its source goes through the encoder with the first token.
-class T5::Answer : public Text {
+/// Answers to sources side by side, a token of each at a time. The sources go through the encoder with the first.
+class T5::Answers : public Texts {
  public:
-  Answer(T5& model, const std::vector<int32_t>& source, int64_t capacity)
-      : Text({model.config_.t5.start_token}), model_(model) {
-    source_ids_ = Tensor::from<int32_t>(source, {static_cast<int64_t>(source.size())});
-    const Shape shape{capacity, model.config_.heads * model.config_.head_dim};
+  Answers(T5& model, const Prompts& sources, int64_t capacity)
+      : Texts(std::vector<int32_t>(sources.size(), model.config_.t5.start_token)),
+        model_(model),
+        rows_(static_cast<int64_t>(sources.size())) {
+    take(sources);
+    const Shape shape{rows_ * capacity, model.config_.heads * model.config_.head_dim};
     const DType dtype = model.shared_.weight().value().dtype();
     for (int64_t layer = 0; layer < model.config_.t5.decoder_layers; ++layer)
-      caches_.push_back({{Tensor::empty(shape, dtype), Tensor::empty(shape, dtype)}, {}, {}});
+      caches_.push_back({Tensor::zeros(shape, dtype), Tensor::zeros(shape, dtype), {}, {}, capacity});
   }
 
   Tensor next(const std::vector<int32_t>& ids) override {
+    if (static_cast<int64_t>(ids.size()) != rows_)
+      throw std::invalid_argument(fmt::format("t5: {} ids for {} texts", ids.size(), rows_));
     Tensor logits;
-    const auto count = static_cast<int64_t>(ids.size());
     model_.run_root(nullptr, [&] {
-      T5Context context{.rows = 1, .tokens = count};
-      if (!source_.defined())
-        source_ =
-            model_.encoder_(model_.shared_(source_ids_, nullptr), {.rows = 1, .tokens = source_ids_.count()}).value();
-      context.source = Variable(source_), context.source_tokens = source_ids_.count();
-      context.caches = &caches_;
-      const Variable h = model_.decoder_(model_.shared_(Tensor::from<int32_t>(ids, {count}), nullptr), context);
-      logits = model_.head_product(model_.before_head(Variable(h.value().rows(count - 1, 1))).value());
+      if (!source_.defined()) source_ = encoded();
+      T5Context context{.rows = rows_, .tokens = 1};
+      context.source = Variable(source_), context.source_tokens = source_tokens_;
+      context.source_lengths = source_lengths_, context.caches = &caches_;
+      const Variable h = model_.decoder_(model_.shared_(Tensor::from<int32_t>(ids, {rows_}), nullptr), context);
+      logits = model_.head_product(model_.before_head(h).value());
     });
-    return logits.reshape({model_.config_.vocab_size});
+    return logits;
   }
 
  private:
+  void take(const Prompts& sources) {
+    source_lengths_ = Tensor::empty({rows_}, DType::Int32);
+    for (const auto& source : sources) source_tokens_ = std::max(source_tokens_, static_cast<int64_t>(source.size()));
+    source_ids_ = Tensor::empty({rows_ * source_tokens_}, DType::Int32);
+    const auto ids = source_ids_.values<int32_t>();
+    std::ranges::fill(ids, model_.config_.t5.pad_token);
+    for (size_t row = 0; row < sources.size(); ++row) {
+      std::ranges::copy(sources[row], ids.subspan(row * static_cast<size_t>(source_tokens_)).begin());
+      source_lengths_.values<int32_t>()[row] = static_cast<int32_t>(sources[row].size());
+    }
+  }
+
+  [[nodiscard]] Tensor encoded() const {
+    T5Context context{.rows = rows_, .tokens = source_tokens_};
+    context.lengths = source_lengths_;
+    return model_.encoder_(model_.shared_(source_ids_, nullptr), context).value();
+  }
+
   T5& model_;
-  Tensor source_ids_, source_;
+  int64_t rows_, source_tokens_ = 0;
+  Tensor source_ids_, source_lengths_, source_;
   std::vector<T5Cache> caches_;
 };
 
-std::unique_ptr<Text> T5::begin(const std::vector<int32_t>& prompt, int64_t new_tokens) {
-  return std::make_unique<Answer>(*this, prompt, new_tokens + 1);
+std::unique_ptr<Texts> T5::begin(const Prompts& prompts, int64_t new_tokens) {
+  return std::make_unique<Answers>(*this, prompts, new_tokens + 1);
 }
 
 }  // namespace
@@ -204,6 +226,7 @@ const Family& t5() {
       .read = read_t5,
       .write = write_t5,
       .build = [](const ModelConfig& config) -> std::unique_ptr<Model> { return std::make_unique<T5>(config); },
+      .answers_sources = true,
       .flops_per_row = t5_flops_per_row};
   return family;
 }

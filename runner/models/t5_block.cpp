@@ -1,6 +1,10 @@
 #include "models/t5_block.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
+#include <stdexcept>
+#include <utility>
 
 namespace trainyard::models {
 namespace {
@@ -21,6 +25,18 @@ std::string block_name(T5Stack stack, int layer) {
 }
 
 }  // namespace
+
+void T5Cache::append(const Tensor& new_keys, const Tensor& new_values) {
+  const int64_t rows = keys.size(0) / capacity, tokens = new_keys.size(0) / rows;
+  if (length + tokens > capacity)
+    throw std::invalid_argument(fmt::format("T5Cache: {} tokens after {} in a cache of {}", tokens, length, capacity));
+  for (int64_t row = 0; row < rows; ++row)
+    for (const auto& [from, to] : {std::pair{&new_keys, &keys}, std::pair{&new_values, &values}}) {
+      Tensor place = to->rows(row * capacity + length, tokens);
+      copy(from->rows(row * tokens, tokens), place);
+    }
+  length += tokens;
+}
 
 T5Attention::T5Attention(const std::string& name, const ModelConfig& c, int layer)
     : Module(name),
@@ -52,10 +68,9 @@ Variable T5SelfAttention::forward(const Variable& x, const Variable& bias, const
   options.key_lengths = context.lengths;
   KeyValues seen = key_values(x, context.tokens);
   if (T5Cache* const cache = cache_of(context)) {
-    nn::KeyValueCache& own = cache->own;
-    options.q_offset = own.length;
-    own.append(seen.keys.value(), seen.values.value());
-    seen = {Variable(own.keys.rows(0, own.length)), Variable(own.values.rows(0, own.length)), own.length};
+    options.q_offset = cache->length;  // so the mask hides what is not there yet
+    cache->append(seen.keys.value(), seen.values.value());
+    seen = {Variable(cache->keys), Variable(cache->values), cache->capacity};
   }
   return mix(x, seen, context, options, bias);
 }
@@ -138,8 +153,9 @@ Variable T5Block::operator()(const Variable& x, T5Context& context) {
 }
 
 Variable T5Block::make_bias(const T5Context& context, nn::Tape* tape) const {
-  const int64_t before = context.caches ? context.caches->front().own.length : 0;
-  const Tensor buckets = nn::relative_buckets(before, context.tokens, before + context.tokens, buckets_);
+  const int64_t before = context.caches ? context.caches->front().length : 0;
+  const int64_t kv_tokens = context.caches ? context.caches->front().capacity : context.tokens;
+  const Tensor buckets = nn::relative_buckets(before, context.tokens, kv_tokens, buckets_);
   Variable bias;
   bias_->run_root(tape, [&] { bias = autograd::relative_bias(buckets, bias_->weight(), tape); });
   return bias;

@@ -13,10 +13,14 @@
 
 namespace trainyard::models {
 
-/// Keys and values that one decoder block keeps while it makes a text.
+/// Keys and values that one decoder block keeps while it makes texts side by side.
 struct T5Cache {
-  nn::KeyValueCache own;  ///< of the tokens made so far
-  Tensor source_keys, source_values;
+  Tensor keys, values;                ///< [rows · capacity, heads · head_dim], zero where no token is yet
+  Tensor source_keys, source_values;  ///< [rows · source tokens, heads · head_dim], from the first token on
+  int64_t capacity = 0, length = 0;   ///< tokens a row
+
+  /// The next tokens of each row. Throws std::invalid_argument where there is no room for them.
+  void append(const Tensor& new_keys, const Tensor& new_values);
 };
 
 /// What the blocks of one stack need beside their input.
@@ -28,7 +32,7 @@ struct T5Context {
   nn::Variable source;  ///< the encoder's output; only in the decoder
   int64_t source_tokens = 0;
   Tensor source_lengths;
-  std::vector<T5Cache>* caches = nullptr;  ///< while generating: one a block, and rows is 1
+  std::vector<T5Cache>* caches = nullptr;  ///< while generating: one a block
 };
 
 enum class T5Stack { Encoder, Decoder };

@@ -35,11 +35,13 @@ class Engine::Hooks final : public nn::ModuleHooks {
 
 namespace {
 
-/// "model.layers.3", "root", and of several "model.layers.2..3".
+/// "model.layers.3", "root", of several "model.layers.2..3", and of two stacks "encoder.block.5..decoder.block.0".
 std::string label_of(std::span<nn::Module* const> modules) {
   const std::string &first = modules.front()->name(), &last = modules.back()->name();
   if (first.empty()) return "root";
-  return modules.size() == 1 ? first : fmt::format("{}..{}", first, last.substr(last.rfind('.') + 1));
+  if (modules.size() == 1) return first;
+  const size_t number = last.rfind('.') + 1;
+  return fmt::format("{}..{}", first, first.starts_with(last.substr(0, number)) ? last.substr(number) : last);
 }
 
 /// This rank's rows of one parameter in a padded shard.

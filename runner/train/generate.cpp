@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "base/error.h"
@@ -80,18 +81,33 @@ int32_t draw(const Tensor& logits, double temperature, double top_p, std::mt1993
 
 std::vector<int32_t> generate(models::LanguageModel& model, std::span<const int32_t> prompt, const Sampling& sampling,
                               const std::function<void(int32_t)>& on_token) {
-  check_prompt(model, prompt, sampling.max_new_tokens);
-  const auto text = model.begin({prompt.begin(), prompt.end()}, sampling.max_new_tokens);
+  const std::vector<std::vector<int32_t>> one(1, std::vector(prompt.begin(), prompt.end()));
+  return generate_all(model, one, sampling, on_token).front();
+}
+
+std::vector<std::vector<int32_t>> generate_all(models::LanguageModel& model,
+                                               const std::vector<std::vector<int32_t>>& prompts,
+                                               const Sampling& sampling, const std::function<void(int32_t)>& on_token) {
+  for (const auto& prompt : prompts) check_prompt(model, prompt, sampling.max_new_tokens);
+  const auto texts = model.begin(prompts, sampling.max_new_tokens);
   const int64_t vocab = model.config().vocab_size;
   const int64_t choices = sampling.vocab_size == 0 ? vocab : std::min(vocab, sampling.vocab_size);
   std::mt19937_64 random(sampling.seed);
-  std::vector<int32_t> next = text->opening(), made;
-  while (static_cast<int64_t>(made.size()) < sampling.max_new_tokens) {
-    const int32_t token = draw(text->next(next).rows(0, choices), sampling.temperature, sampling.top_p, random);
-    if (token == sampling.stop) break;
-    made.push_back(token);
-    if (on_token) on_token(token);
-    next = {token};
+  std::vector<std::vector<int32_t>> made(prompts.size());
+  std::vector<bool> has_ended(prompts.size());
+  std::vector<int32_t> next = texts->opening();
+  for (int64_t n = 0; n < sampling.max_new_tokens && !std::ranges::all_of(has_ended, std::identity()); ++n) {
+    const Tensor logits = texts->next(next);
+    next.resize(prompts.size());
+    for (size_t text = 0; text < prompts.size(); ++text) {
+      if (has_ended[text]) continue;  // goes on with its last token, which nobody sees
+      const Tensor own = logits.rows(static_cast<int64_t>(text), 1).reshape({vocab}).rows(0, choices);
+      next[text] = draw(own, sampling.temperature, sampling.top_p, random);
+      has_ended[text] = next[text] == sampling.stop;
+      if (has_ended[text]) continue;
+      made[text].push_back(next[text]);
+      if (on_token) on_token(next[text]);
+    }
   }
   return made;
 }

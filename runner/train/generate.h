@@ -30,4 +30,11 @@ int32_t draw(const Tensor& logits, double temperature, double top_p, std::mt1993
 std::vector<int32_t> generate(models::LanguageModel& model, std::span<const int32_t> prompt, const Sampling& sampling,
                               const std::function<void(int32_t)>& on_token = {});
 
+/// The same for several prompts side by side, which encoder-decoders take (models/language_model.h): one gather of the
+/// parameters makes a token of each.
+std::vector<std::vector<int32_t>> generate_all(models::LanguageModel& model,
+                                               const std::vector<std::vector<int32_t>>& prompts,
+                                               const Sampling& sampling,
+                                               const std::function<void(int32_t)>& on_token = {});
+
 }  // namespace trainyard::train

@@ -158,8 +158,10 @@ uint64_t Rehearsal::device_bytes(const Hardware& hardware) const {
   return at_peak.total() - at_peak[Offloaded] - (offloads_state ? state : 0);
 }
 
-BatchShape batch_shape_of(const config::Training& training) {
-  return {training.batch_size, training.sequence_length};
+BatchShape batch_shape_of(const config::Config& config, const models::ModelConfig& model) {
+  const int64_t rows = config.training.batch_size;
+  if (!models::answers_sources(model)) return {rows, config.training.sequence_length};
+  return {rows, config.data.max_target_length, config.data.max_source_length};
 }
 
 Rehearsal rehearse(const config::Loaded& loaded, const models::ModelConfig& model, const Placement& placement,

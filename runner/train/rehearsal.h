@@ -50,6 +50,6 @@ Rehearsal rehearse(const config::Loaded& loaded, const models::ModelConfig& mode
                    const Hardware& hardware, BatchShape batch);
 
 /// As the configuration says, for a corpus.
-BatchShape batch_shape_of(const config::Training& training);
+BatchShape batch_shape_of(const config::Config& config, const models::ModelConfig& model);
 
 }  // namespace trainyard::train

@@ -28,6 +28,7 @@
 #include "train/generate.h"
 #include "train/inspect.h"
 #include "train/mesh_size.h"
+#include "train/pairs.h"
 #include "train/plan.h"
 #include "train/profiler.h"
 #include "train/report.h"
@@ -72,6 +73,9 @@ class Run {
   [[nodiscard]] checkpoint::Snapshot snapshot();
   [[nodiscard]] std::string saved() const;
   void sample(const char* title);
+  void answer();
+  [[nodiscard]] int64_t epochs_done(int64_t step) const;
+  [[nodiscard]] bool is_checkpoint_due(int64_t step) const;
   void say(const std::string& line);
   void say_plan();
   void say_memory();
@@ -152,10 +156,15 @@ void Run::run_to_end() {
     return;
   }
   if (progress_.step == 0) sample("sample before training");
-  if (train() == Outcome::Stopped)
+  const auto start = steady_clock::now();
+  const Outcome outcome = train();
+  const std::chrono::duration<double> spent = steady_clock::now() - start;
+  if (outcome == Outcome::Stopped)
     throw TerminatedError(
         fmt::format("asked to stop: ended after step {} of {}{}", progress_.step, total_steps_, saved()));
+  say(fmt::format("Training took {:.1f} seconds", spent.count()));
   sample("sample after training");
+  answer();
   // A restart goes on from the older checkpoint; success would tell that the trained model is there.
   if (checkpoints_ && !checkpoints_->error().empty())
     throw InputError(fmt::format("all {} steps are done{}: {}; mend that and start again", total_steps_, saved(),
@@ -173,8 +182,8 @@ void Run::say_plan() {
                 {world_.comm.world(), world_.local_world},
                 hardware_,
                 {.rows = (loader_->sequences_per_step() + ranks - 1) / ranks,
-                 .tokens = loader_->sequence_length(),
-                 .source = loader_->source_length()}};
+                 .tokens = loader_->longest_sequence(),
+                 .source = loader_->longest_source()}};
   const Rehearsal rehearsal = rehearse(job);
   predicted_bytes_ = rehearsal.at_peak.total();
   fmt::print("{}", metrics::format_table("plan", plan_rows(job, rehearsal, *loader_, total_steps_)));
@@ -213,6 +222,7 @@ void Run::resume_or_fill() {
         fmt::format("{}: holds the model without its optimizer (checkpoint.final_model_only), so training cannot go on "
                     "from it; resume an older one, or say checkpoint.exclude optimizer",
                     found->path().string()));
+  say(fmt::format("Resuming at epoch {}, after step {}", epochs_done(progress_.step), progress_.step));
   if (world_.is_main())
     checkpoint::log_loaded(*found, std::chrono::duration<double>(steady_clock::now() - start).count());
 }
@@ -254,24 +264,22 @@ Outcome Run::train() {
     report_->say(fmt::format("mfu: {}; the peak is {:.0f} GFLOP/s, measured in float32 on {} threads a rank",
                              metrics::kMfuFormula, peak / 1e9, ops::threads()));
   }
-  Trainer trainer(
-      {world_.comm, *sharded_.model, *sharded_.engine, optimizer_, *loader_},
-      {.total_steps = total_steps_,
-       .accumulation_steps = config_.training.accumulation_steps,
-       .clip_grad_norm = config_.training.clip_grad_norm,
-       .schedule = optim::schedule_of(config_.optimizer, total_steps_),
-       .dropout_seed = config_.training.seed},
-      {.asked_to_stop = world_.asked_to_stop,
-       .validate = [this](int64_t step) { return validate(step); },
-       .on_step =
-           [this](const StepResult& result) {
-             if (report_) report_->step(result, progress_.tokens);
-             if (checkpoints_) checkpoints_->poll();
-             if (profiler_) profiler_->steps_done(result.step);
-           },
-       .is_checkpoint_due =
-           [this](int64_t step) { return config_.checkpoint.interval > 0 && step % config_.checkpoint.interval == 0; },
-       .save = [this](const Progress&) { save(); }});
+  Trainer trainer({world_.comm, *sharded_.model, *sharded_.engine, optimizer_, *loader_},
+                  {.total_steps = total_steps_,
+                   .accumulation_steps = config_.training.accumulation_steps,
+                   .clip_grad_norm = config_.training.clip_grad_norm,
+                   .schedule = optim::schedule_of(config_.optimizer, total_steps_),
+                   .dropout_seed = config_.training.seed},
+                  {.asked_to_stop = world_.asked_to_stop,
+                   .validate = [this](int64_t step) { return validate(step); },
+                   .on_step =
+                       [this](const StepResult& result) {
+                         if (report_) report_->step(result, progress_.tokens);
+                         if (checkpoints_) checkpoints_->poll();
+                         if (profiler_) profiler_->steps_done(result.step);
+                       },
+                   .is_checkpoint_due = [this](int64_t step) { return is_checkpoint_due(step); },
+                   .save = [this](const Progress&) { save(); }});
   if (checkpoints_) checkpoints_->prepare(snapshot());
   ledger_->restart_peak();
   if (profiler_) profiler_->steps_done(progress_.step);
@@ -299,6 +307,18 @@ std::optional<double> Run::validate(int64_t step) {
   return loss;
 }
 
+/// Whole passes over the data after `step` steps.
+int64_t Run::epochs_done(int64_t step) const {
+  return step * loader_->sequences_per_step() / loader_->sequences_per_epoch();
+}
+
+bool Run::is_checkpoint_due(int64_t step) const {
+  const config::Checkpoint& settings = config_.checkpoint;
+  if (settings.interval > 0 && step % settings.interval == 0) return true;
+  if (settings.epoch_interval == 0) return false;
+  return epochs_done(step) / settings.epoch_interval > epochs_done(step - 1) / settings.epoch_interval;
+}
+
 void Run::save() {
   if (!checkpoints_) return;
   const auto start = steady_clock::now();
@@ -312,18 +332,27 @@ checkpoint::Snapshot Run::snapshot() {
   return snapshot_of({world_.comm, *sharded_.model, *sharded_.engine, optimizer_, *loader_}, progress_, description_);
 }
 
+/// As sample(): every rank takes part.
+void Run::answer() {
+  if (config_.sample.path.empty() || !tokenizer_) return;
+  constexpr size_t kShown = 3;
+  say(format_answers(answer_pairs(models::language_model(*sharded_.model), *tokenizer_, config_), kShown));
+}
+
 /// Every rank takes part, as each holds a part of the model; rank 0 prints.
 void Run::sample(const char* title) {
   if (config_.sample.prompt.empty() || !tokenizer_) return;
-  const auto prompt = tokenizer_->encode(config_.sample.prompt);
-  const auto made = generate(models::language_model(*sharded_.model), prompt,
+  models::LanguageModel& model = models::language_model(*sharded_.model);
+  const auto prompt = prompt_ids(model, *tokenizer_, config_.sample.prompt);
+  const auto made = generate(model, prompt,
                              {.max_new_tokens = config_.sample.max_new_tokens,
                               .temperature = config_.sample.temperature,
                               .top_p = config_.sample.top_p,
                               .seed = config_.training.seed,
                               .vocab_size = tokenizer_->vocab_size(),
                               .stop = tokenizer_->eos_id()});
-  say(fmt::format("── {} ──\n{}{}\n──", title, config_.sample.prompt, tokenizer::printable(tokenizer_->decode(made))));
+  say(fmt::format("── {} ──\n{}{}{}\n──", title, config_.sample.prompt, model.continues_prompt() ? "" : "\n→ ",
+                  tokenizer::printable(tokenizer_->decode(made))));
 }
 
 void Run::say(const std::string& line) {

@@ -14,7 +14,9 @@
 #include "base/text.h"
 #include "checkpoint/weights.h"
 #include "data/loaders.h"
+#include "data/prefetched.h"
 #include "train/demo/demo.h"
+#include "train/pairs.h"
 
 namespace trainyard::train {
 namespace fs = std::filesystem;
@@ -184,14 +186,27 @@ std::unique_ptr<data::Loader> loader_of(const config::Config& config, const toke
     return data::token_batches(
         config.data.tokens,
         {.place = place, .accumulation_steps = config.training.accumulation_steps, .vocab_size = model.vocab_size});
-  data::TokenArray corpus = corpus_of(config.data, *tokenizer);
+  if (is_of_pairs(config.data)) return pair_loader_of(config, *tokenizer, model, place);
+  if (models::answers_sources(model))
+    throw InputError(
+        fmt::format("a {} model learns from pairs of a source and a target; set data.source_field and "
+                    "data.target_field",
+                    model.family));
+  const data::TokenArray corpus = corpus_of(config.data, *tokenizer);
   data::check_ids(corpus, model.vocab_size);
-  return data::packed_loader(std::move(corpus), {.place = place,
-                                                 .sequence_length = config.training.sequence_length,
-                                                 .batch_size = config.training.batch_size,
-                                                 .accumulation_steps = config.training.accumulation_steps,
-                                                 .seed = config.data.seed,
-                                                 .shuffle = config.data.shuffle});
+  const data::PackingOptions options{.place = place,
+                                     .sequence_length = config.training.sequence_length,
+                                     .batch_size = config.training.batch_size,
+                                     .accumulation_steps = config.training.accumulation_steps,
+                                     .seed = config.data.seed,
+                                     .shuffle = config.data.shuffle};
+  return by_workers(config.data, [&] { return data::packed_loader(corpus, options); });
+}
+
+std::unique_ptr<data::Loader> by_workers(const config::Data& data,
+                                         const std::function<std::unique_ptr<data::Loader>()>& make) {
+  if (data.num_workers == 0) return make();
+  return data::prefetched(make, {.workers = data.num_workers, .ahead = data.prefetch_factor});
 }
 
 std::unique_ptr<data::Loader> validation_loader_of(const config::Config& config, const tokenizer::Tokenizer* tokenizer,
@@ -202,11 +217,13 @@ std::unique_ptr<data::Loader> validation_loader_of(const config::Config& config,
     return data::token_batches(validation.tokens,
                                {.place = place, .prefer = data::Prefer::SingleBatch, .vocab_size = model.vocab_size});
   if (validation.path.empty()) return nullptr;
-  config::Data held_out = config.data;
-  held_out.path = validation.path;
-  data::TokenArray corpus = corpus_of(held_out, *tokenizer);
-  data::check_ids(corpus, model.vocab_size);
   const int64_t rows = validation.batch_size > 0 ? validation.batch_size : config.training.batch_size;
+  config::Config held_out = config;
+  held_out.data.path = validation.path, held_out.data.max_samples = 0, held_out.data.num_workers = 0;
+  held_out.data.shuffle = false, held_out.training.batch_size = rows, held_out.training.accumulation_steps = 1;
+  if (is_of_pairs(config.data)) return pair_loader_of(held_out, *tokenizer, model, place, data::Repeat::Never);
+  data::TokenArray corpus = corpus_of(held_out.data, *tokenizer);
+  data::check_ids(corpus, model.vocab_size);
   return data::packed_loader(std::move(corpus), {.place = place,
                                                  .sequence_length = config.training.sequence_length,
                                                  .batch_size = rows,

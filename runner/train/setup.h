@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -50,6 +51,10 @@ std::unique_ptr<data::Loader> loader_of(const config::Config& config, const toke
 /// This rank's loader of the held-out data: one pass in the order of the data. Null where none is given.
 std::unique_ptr<data::Loader> validation_loader_of(const config::Config& config, const tokenizer::Tokenizer* tokenizer,
                                                    const models::ModelConfig& model, int rank, int world);
+
+/// make(), read ahead by data.num_workers threads.
+std::unique_ptr<data::Loader> by_workers(const config::Data& data,
+                                         const std::function<std::unique_ptr<data::Loader>()>& make);
 
 /// training.steps, or what the epochs come to. Throws InputError where the data ends before.
 int64_t total_steps_of(const config::Training& training, const data::Loader& loader);

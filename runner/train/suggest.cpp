@@ -120,7 +120,8 @@ std::vector<Suggestion> suggest(const Job& job, uint64_t bytes, size_t most) {
 std::string out_of_memory_text(const config::Loaded& loaded, const Placement& placement) {
   const uint64_t held = resident_bytes();
   trim_host_cache();  // what the run gave back is kept for the next, which is not coming
-  Job job{loaded, model_config_of(loaded.config.model), placement, {}, batch_shape_of(loaded.config.training)};
+  const models::ModelConfig model = model_config_of(loaded.config.model);
+  Job job{loaded, model, placement, {}, batch_shape_of(loaded.config, model)};
   job.hardware = {
       .name = "cpu", .is_cpu = true, .half_flops = 1, .float_flops = 1, .memory_bandwidth = 1, .link_bandwidth = 1};
   const uint64_t needed = rehearse(job).at_peak.total();

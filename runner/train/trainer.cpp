@@ -1,12 +1,16 @@
 #include "train/trainer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <utility>
 
+#include "base/error.h"
 #include "metrics/trace.h"
 #include "optim/clip.h"
+#include "tensor/dry_run.h"
 #include "tensor/memory.h"
 #include "train/exchange.h"
 #include "train/finite.h"
@@ -18,6 +22,9 @@ Outcome Trainer::run(Progress& progress) {
     parts_.engine.begin_step();
     const auto micro_batches = next_micro_batches();
     const Agreed agreed = agree(micro_batches);
+    if (agreed.valid_tokens == 0 && !dry_run())  // whose ranks agree on nothing
+      throw InputError(fmt::format(
+          "step {}: every label is ignored, so there is nothing to learn from; look at the data", progress.step + 1));
     const double loss_sum = forward_backward(micro_batches, agreed.valid_tokens);
     StepResult result = total(loss_sum, progress.step + 1, agreed.valid_tokens);
     require_finite(result);

@@ -84,7 +84,7 @@ TEST_CASE("models: a text continued through the key-value cache sees the logits 
   const auto ids = batch.input_ids.values<int32_t>();
   const int64_t tokens = batch.input_ids.size(1), vocab = whole.size(2);
 
-  const auto text = model.begin({ids.begin(), ids.begin() + 7}, tokens - 7);
+  const auto text = model.begin({{ids.begin(), ids.begin() + 7}}, tokens - 7);
   static_cast<void>(text->next(text->opening()));
   for (int64_t t = 7; t < tokens; ++t) {
     const Tensor next = text->next({ids[static_cast<size_t>(t)]});
@@ -93,28 +93,34 @@ TEST_CASE("models: a text continued through the key-value cache sees the logits 
   }
 }
 
-TEST_CASE("models: an answer made token by token sees the logits of the whole answer", "[parity]") {
+TEST_CASE("models: answers made token by token, side by side, see the logits of the whole answers", "[parity]") {
   const auto name = GENERATE(as<std::string>(), "t5-tiny", "t5-v1.1-tiny");
   if (case_folder(name).empty()) return skip("no reference data");
   const ParityCase parity = load_case(name);
   const auto built = model_of(parity);
   models::LanguageModel& model = models::language_model(*built);
-  data::Batch batch = parity.batch();
-  const auto row = [](const Tensor& all) { return all.rows(1, 1); };
-  const Tensor whole = model.logits({row(batch.input_ids), row(batch.targets), {}, 0, row(batch.input_lengths)});
-  const auto real = static_cast<size_t>(batch.input_lengths.values<int32_t>()[1]);
-  const auto source = row(batch.input_ids).values<int32_t>().first(real);
-  const Tensor targets = row(batch.targets);
-  const int64_t tokens = targets.size(1), vocab = whole.size(2);
+  const data::Batch batch = parity.batch();
+  const Tensor whole = model.logits(batch);
+  const int64_t rows = batch.targets.size(0), tokens = batch.targets.size(1), vocab = whole.size(2);
+  std::vector<std::vector<int32_t>> sources;
+  for (int64_t row = 0; row < rows; ++row) {
+    const Tensor own = batch.input_ids.rows(row, 1);
+    const auto source = own.values<int32_t>().first(
+        static_cast<size_t>(batch.input_lengths.values<int32_t>()[static_cast<size_t>(row)]));
+    sources.emplace_back(source.begin(), source.end());
+  }
 
-  const auto text = model.begin({source.begin(), source.end()}, tokens);
-  std::vector<int32_t> next = text->opening();
+  const auto texts = model.begin(sources, tokens);
+  std::vector<int32_t> next = texts->opening();
   for (int64_t t = 0; t < tokens; ++t) {
-    const Tensor logits = text->next(next);
-    const auto expected = whole.reshape({tokens, vocab}).rows(t, 1);
-    CHECK(relative_l2(logits.values<float>(), std::as_const(expected).values<float>()) < 1e-5);
-    const int32_t target = targets.values<int32_t>()[static_cast<size_t>(t)];
-    next = {target == data::kIgnored ? 0 : target};
+    const Tensor logits = texts->next(next);
+    for (int64_t row = 0; row < rows; ++row) {
+      const Tensor seen = logits.rows(row, 1),
+                   expected = whole.reshape({rows * tokens, vocab}).rows(row * tokens + t, 1);
+      CHECK(relative_l2(seen.values<float>(), expected.values<float>()) < 1e-5);
+      const int32_t target = batch.targets.values<int32_t>()[static_cast<size_t>(row * tokens + t)];
+      next[static_cast<size_t>(row)] = target == data::kIgnored ? 0 : target;
+    }
   }
 }
 

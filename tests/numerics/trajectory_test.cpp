@@ -24,6 +24,7 @@ struct Setting {
   train::MeshSize mesh;
   shard::Policy policy;
   int64_t accumulation_steps = 1;
+  train::Wrap wrap = {};
 };
 
 double peak_lr(const ParityCase& parity) {
@@ -32,7 +33,7 @@ double peak_lr(const ParityCase& parity) {
 
 Trajectory trajectory_of(comm::Communicator& world, const Setting& setting) {
   const ParityCase parity = load_case(setting.name);
-  train::ShardedModel sharded = train::shard_model(parity.config, world, {setting.mesh, setting.policy});
+  train::ShardedModel sharded = train::shard_model(parity.config, world, {setting.mesh, setting.policy, setting.wrap});
   train::fill_from_weights(sharded, parity.folder);
   config::Optimizer settings{.lr = peak_lr(parity), .warmup_steps = 5, .min_lr_ratio = 0.1};
   optim::AdamW optimizer(*sharded.engine, settings);
@@ -75,7 +76,7 @@ void check_near(const std::vector<double>& seen, const nlohmann::json& expected,
 }  // namespace
 
 TEST_CASE("training: thirty steps follow PyTorch at 1, 2, 3 and 4 ranks", "[parity]") {
-  const auto name = GENERATE(from_range(decoder_cases()));
+  const auto name = GENERATE(from_range(all_cases()));
   if (case_folder(name).empty()) return skip("no reference data");
   const int world = GENERATE(1, 2, 3, 4);
   CAPTURE(name, world);
@@ -97,6 +98,11 @@ TEST_CASE("training: no strategy, accumulation or prefetch leaves the reference"
       {"qwen3-odd", {1, 1}, {}, 3},
       {"llama-packed", {1, 2}, {.sync_every_micro_batch = true}, 2},
       {"qwen3-odd", {2, 1}, {.sync_every_micro_batch = true}, 2},
+      {"t5-tiny", {1, 2}, {.reshard = shard::Reshard::AfterBackward}, 2},
+      {"t5-tiny", {3, 1}, {.bucket_bytes = 60000}},
+      {"t5-tiny", {1, 2}, {}, 1, {.policy = train::Wrap::Policy::Size, .classes = {}, .min_num_params = 2000}},
+      {"t5-v1.1-tiny", {2, 2}, {}},
+      {"t5-v1.1-tiny", {1, 2}, {}, 1, {.policy = train::Wrap::Policy::Size, .classes = {}, .min_num_params = 900}},
   }));
   CAPTURE(setting.name, setting.mesh.replicate, setting.mesh.shard, setting.accumulation_steps);
   const Trajectory seen = run(setting);
@@ -110,7 +116,7 @@ TEST_CASE("training: weights with more blocks than config.json has are refused, 
     return run_ranks(1, [&](comm::Communicator& world) -> std::string {
       const train::ShardedModel sharded = train::shard_model(parity.config, world, {});
       try {
-        train::fill_from_hugging_face(sharded, parity.folder);
+        train::fill_from_weights(sharded, parity.folder);
       } catch (const InputError& error) {
         return error.what();
       }
