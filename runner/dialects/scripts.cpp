@@ -12,7 +12,6 @@
 namespace trainyard::dialects {
 namespace {
 
-constexpr std::string_view kOneLoader = "batches are cut from a mapped file and never waited for";
 constexpr std::string_view kNoDropout = "the decoders here have no dropout, as the published ones";
 
 double number_of(const Entry& entry) {
@@ -163,9 +162,9 @@ std::vector<Row> tutorials() {
       takes("batch_size", "training.batch_size"),
       takes("grad_acc_steps", "training.accumulation_steps"),
       takes("save_path", "checkpoint.dir"),
-      no_op("num_workers", kOneLoader),
-      no_op("prefetch_factor", kOneLoader),
-      alone(no_op("pin_memory", kOneLoader), "true"),
+      takes("num_workers", "data.num_workers"),
+      takes("prefetch_factor", "data.prefetch_factor"),
+      alone(no_op("pin_memory", "a CPU has nothing to copy to"), "true"),
   };
 }
 
