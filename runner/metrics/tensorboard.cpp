@@ -54,8 +54,9 @@ TensorBoard::TensorBoard(const fs::path& folder, int64_t resumed_step) : file_(f
 }
 
 void TensorBoard::append(const StepRecord& record) {
+  const auto named = scalars_of(record);  // holds the names while they are written
   std::vector<Scalar> scalars;
-  for (const auto& [name, value] : scalars_of(record)) scalars.push_back({name, static_cast<float>(value)});
+  for (const auto& [name, value] : named) scalars.push_back({name, static_cast<float>(value)});
   file_.append(framed(scalars_event(record.time, record.step, scalars)), record.step);
 }
 
