@@ -478,6 +478,8 @@ TEST_CASE("torchtitan: what is not offered is refused by key, all of it in one l
        "are known"},
       {"[training]\nsteps = 3\nsteps = 4\n",
        "a.toml:3:9: malformed TOML: Error while parsing key-value pair: cannot redefine existing integer 'steps'"},
+      {"[training]\nsteps = 3 \xC3\xA9\n",
+       "a.toml:2:11: malformed TOML: Error while parsing key-value pair: expected a comment or whitespace, saw"},
       {"[model]\nflavor = \"9B\"\n", "a.toml:2: model.name llama3 with model.flavor 9B is no model here; known are"},
       {"[training]\nlocal_batch_size = 2\nbatch_size = 3\n",
        "a.toml:3: training.batch_size 3 contradicts training.local_batch_size 2 (a.toml:2): training.batch_size would "
