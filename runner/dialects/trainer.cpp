@@ -34,12 +34,12 @@ const Dialect& trainer() {
 Document read_trainer_words(const std::string& words) {
   Document document;
   for (const std::string& part : split(words, ' ')) {
-    std::string word(trim(part));
+    const std::string word(trim(part));
     // Pages write "full shard" for it; alone neither word is one.
     if (word == "shard" && !document.empty() && document.back().key == "full")
       document.back().key = "full_shard";
     else if (!word.empty())
-      document.push_back({std::move(word), "true", "--fsdp"});
+      document.push_back({config::shown(word), "true", "--fsdp"});
   }
   return document;
 }
