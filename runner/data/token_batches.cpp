@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "base/error.h"
-#include "data/loader_state.h"
 #include "data/loaders.h"
 #include "data/pair_batches.h"
+#include "data/stored_steps.h"
 #include "tensor/safetensors.h"
 
 namespace trainyard::data {
@@ -29,59 +29,24 @@ struct Grid {
   }
 };
 
-class TokenBatches : public Loader {
+class TokenBatches final : public StoredSteps {
  public:
-  TokenBatches(const std::filesystem::path& file, const TokenBatchOptions& options) : file_(file), options_(options) {
-    const bool has_run = file_.has("train.input_ids"), has_single = file_.has("input_ids");
-    if (!has_run && !has_single)
-      throw InputError(fmt::format("{}: neither input_ids nor train.input_ids", file.string()));
-    is_run_ = has_run && (options.prefer == Prefer::TrainingBatches || !has_single);
+  TokenBatches(SafetensorsFile file, const TokenBatchOptions& options)
+      : StoredSteps(std::move(file), options, "input_ids") {
+    if (!file_.has(name("input_ids")))
+      throw InputError(fmt::format("{}: neither input_ids nor train.input_ids", file_.path().string()));
     shape_ = file_.entry(name("input_ids")).shape;
-    if (shape_.size() != (is_run_ ? 3U : 2U) || count_of(shape_) == 0)
-      throw InputError(fmt::format("{}: {} is {}, must be {}, none of them 0", file.string(), name("input_ids"),
-                                   to_string(shape_), is_run_ ? "[steps, rows, tokens]" : "[rows, tokens]"));
+    if (shape_.size() != dimensions() || count_of(shape_) == 0)
+      throw InputError(fmt::format("{}: {} is {}, must be {}, none of them 0", file_.path().string(), name("input_ids"),
+                                   to_string(shape_), form()));
     for (const char* const part : {"input_ids", "labels", "position_ids"}) check_tensor(name(part));
-    steps_ = is_run_ ? shape_.front() : 1;
-    rows_ = shape_[shape_.size() - 2];
     tokens_ = shape_.back();
   }
 
-  Batch next() override {
-    if (is_run_ && step_ >= steps_)
-      throw InputError(fmt::format("{}: {} has {} steps, and step {} was asked for; lower training.steps",
-                                   file_.path().string(), name("input_ids"), steps_, step_ + 1));
-    if (micro_ == 0 && (is_run_ || !batch_.input_ids.defined())) batch_ = rank_rows();
-    const int64_t rows = batch_.input_ids.size(0), pieces = options_.accumulation_steps;
-    const int64_t begin = rows * micro_ / pieces, end = rows * (micro_ + 1) / pieces;
-    Batch batch = part(begin, end - begin);
-    if (++micro_ == pieces) micro_ = 0, ++step_;
-    return batch;
-  }
-
-  [[nodiscard]] json state() const override {
-    if (micro_ != 0) throw std::logic_error("TokenBatches: state() in the middle of a step");
-    json state = layout();
-    state["step"] = step_;
-    return state;
-  }
-
-  void load_state(const json& state) override {
-    require_same(state, layout(), file_.path().string());
-    step_ = count_in(state, "step");
-    micro_ = 0;
-  }
-
-  [[nodiscard]] int64_t sequences_seen() const override { return step_ * rows_; }
-  [[nodiscard]] int64_t sequences_per_epoch() const override { return steps_ * rows_; }
-  [[nodiscard]] std::optional<int64_t> steps_available() const override {
-    return is_run_ ? std::optional(steps_) : std::nullopt;
-  }
-  [[nodiscard]] int64_t sequences_per_step() const override { return rows_; }
   [[nodiscard]] int64_t sequence_length() const override { return tokens_; }
 
  private:
-  [[nodiscard]] std::string name(const char* part) const { return is_run_ ? fmt::format("train.{}", part) : part; }
-  [[nodiscard]] json layout() const { return {{"tensor", name("input_ids")}, {"shape", shape_}}; }
+  [[nodiscard]] json layout() const override { return {{"tensor", name("input_ids")}, {"shape", shape_}}; }
 
   void check_tensor(const std::string& tensor) const {
     if (!file_.has(tensor)) return;  // optional
@@ -101,8 +66,8 @@ class TokenBatches : public Loader {
               tokens_,
               {}};
     if (!file_.has(name(part))) return grid;
-    const Tensor stored = is_run_ ? file_.read_rows(name(part), step_, 1) : file_.read(name(part));
-    grid.values.reserve(static_cast<size_t>(stored.count()));
+    const Tensor numbers = stored(part);
+    grid.values.reserve(static_cast<size_t>(numbers.count()));
     const auto take = [&](const auto values) {
       for (const int64_t value : values) {
         const auto at = static_cast<int64_t>(grid.values.size());
@@ -111,10 +76,10 @@ class TokenBatches : public Loader {
         grid.values.push_back(static_cast<int32_t>(value));
       }
     };
-    if (stored.dtype() == DType::Int64)
-      take(stored.values<int64_t>());
+    if (numbers.dtype() == DType::Int64)
+      take(numbers.values<int64_t>());
     else
-      take(stored.values<int32_t>());
+      take(numbers.values<int32_t>());
     return grid;
   }
 
@@ -147,14 +112,13 @@ class TokenBatches : public Loader {
   }
 
   /// This rank's rows of the current step.
-  [[nodiscard]] Batch rank_rows() const {
+  [[nodiscard]] Batch rank_rows() const override {
     const Grid ids = read("input_ids"), positions = read("position_ids");
     const Grid labels = file_.has(name("labels")) ? read("labels") : ids;
     const auto [rank, world] = options_.place;
-    const int64_t rows = rank < rows_ ? (rows_ - 1 - rank) / world + 1 : 0;
-    const auto grid = [&] { return Tensor::empty({rows, tokens_}, DType::Int32); };
+    const auto grid = [&] { return Tensor::empty({own_rows(), tokens_}, DType::Int32); };
     Batch batch{grid(), grid(), positions.values.empty() ? Tensor() : grid(), 0};
-    for (int64_t i = 0; i < rows; ++i) fill_row(ids, labels, positions, rank + i * world, i, batch);
+    for (int64_t i = 0; i < own_rows(); ++i) fill_row(ids, labels, positions, rank + i * world, i, batch);
     return batch;
   }
 
@@ -176,22 +140,7 @@ class TokenBatches : public Loader {
     }
   }
 
-  [[nodiscard]] Batch part(int64_t begin, int64_t rows) const {
-    Batch out{batch_.input_ids.rows(begin, rows), batch_.targets.rows(begin, rows),
-              batch_.position_ids.defined() ? batch_.position_ids.rows(begin, rows) : Tensor(), 0};
-    out.valid_tokens = count_valid(out.targets);
-    for (int64_t row = begin; row < begin + rows; ++row)
-      out.sequences.push_back(step_ * rows_ + options_.place.rank + row * options_.place.world);
-    return out;
-  }
-
-  SafetensorsFile file_;
-  TokenBatchOptions options_;
-  bool is_run_ = false;
-  Shape shape_;
-  int64_t steps_ = 0, rows_ = 0, tokens_ = 0;
-  int64_t step_ = 0, micro_ = 0;
-  Batch batch_;  ///< this rank's rows of the current step
+  int64_t tokens_ = 0;
 };
 
 }  // namespace
@@ -201,8 +150,9 @@ std::unique_ptr<Loader> token_batches(const std::filesystem::path& file, const T
   if (options.accumulation_steps < 1 || world < 1 || rank < 0 || rank >= world)
     throw std::invalid_argument(
         fmt::format("token_batches: accumulation_steps {}, rank {} of {}", options.accumulation_steps, rank, world));
-  if (SafetensorsFile opened(file); holds_pairs(opened)) return pair_batches(std::move(opened), options);
-  return std::make_unique<TokenBatches>(file, options);
+  SafetensorsFile opened(file);
+  if (holds_pairs(opened)) return pair_batches(std::move(opened), options);
+  return std::make_unique<TokenBatches>(std::move(opened), options);
 }
 
 }  // namespace trainyard::data
