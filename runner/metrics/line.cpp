@@ -46,6 +46,12 @@ double in_gib(const StepRecord& record) {
   return static_cast<double>(record.memory_bytes) / (1024.0 * 1024 * 1024);
 }
 
+template <double StepRecord::*Part>
+constexpr Field milliseconds(std::string_view name) {
+  return {name, [](const StepRecord& r) { return Number(r.*Part); },
+          [](const StepRecord& r) { return fmt::format("{:.1f}", r.*Part); }};
+}
+
 const Field kFields[] = {
     {"step", [](const StepRecord& r) { return Number(r.step); },
      [](const StepRecord& r) { return fmt::format("{}", r.step); }},
@@ -67,16 +73,11 @@ const Field kFields[] = {
      [](const StepRecord& r) { return fmt::format("{:.2f}GiB", in_gib(r)); }},
     {"memory_bytes", [](const StepRecord& r) { return Number(static_cast<int64_t>(r.memory_bytes)); },
      [](const StepRecord& r) { return fmt::format("{}", r.memory_bytes); }},
-    {"data_wait_ms", [](const StepRecord& r) { return Number(r.data_wait_ms); },
-     [](const StepRecord& r) { return fmt::format("{:.1f}", r.data_wait_ms); }},
-    {"compute_ms", [](const StepRecord& r) { return Number(r.compute_ms); },
-     [](const StepRecord& r) { return fmt::format("{:.1f}", r.compute_ms); }},
-    {"communication_wait_ms", [](const StepRecord& r) { return Number(r.communication_wait_ms); },
-     [](const StepRecord& r) { return fmt::format("{:.1f}", r.communication_wait_ms); }},
-    {"optimizer_ms", [](const StepRecord& r) { return Number(r.optimizer_ms); },
-     [](const StepRecord& r) { return fmt::format("{:.1f}", r.optimizer_ms); }},
-    {"checkpoint_ms", [](const StepRecord& r) { return Number(r.checkpoint_ms); },
-     [](const StepRecord& r) { return fmt::format("{:.1f}", r.checkpoint_ms); }},
+    milliseconds<&StepRecord::data_wait_ms>("data_wait_ms"),
+    milliseconds<&StepRecord::compute_ms>("compute_ms"),
+    milliseconds<&StepRecord::communication_wait_ms>("communication_wait_ms"),
+    milliseconds<&StepRecord::optimizer_ms>("optimizer_ms"),
+    milliseconds<&StepRecord::checkpoint_ms>("checkpoint_ms"),
     {"slow_rank", [](const StepRecord& r) { return r.slow_rank ? Number(int64_t{*r.slow_rank}) : Number(); },
      [](const StepRecord& r) { return r.slow_rank ? fmt::format("{}", *r.slow_rank) : "none"; }},
     {"epoch", [](const StepRecord& r) { return Number(r.epoch); },
