@@ -4,38 +4,10 @@
 #include <fmt/format.h>
 
 #include "small_job.h"
+#include "support/accelerate_sample.h"
 
 namespace trainyard::test {
 namespace {
-
-// The keys of the sample on Accelerate's page about FSDP, for two ranks of this machine.
-constexpr const char* kAccelerate = R"(compute_environment: LOCAL_MACHINE
-debug: false
-distributed_type: FSDP
-downcast_bf16: 'no'
-fsdp_config:
-  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP
-  fsdp_backward_prefetch_policy: BACKWARD_PRE
-  fsdp_forward_prefetch: false
-  fsdp_cpu_ram_efficient_loading: true
-  fsdp_offload_params: false
-  fsdp_sharding_strategy: FULL_SHARD
-  fsdp_state_dict_type: SHARDED_STATE_DICT
-  fsdp_sync_module_states: true
-  fsdp_transformer_layer_cls_to_wrap: BertLayer
-  fsdp_use_orig_params: true
-machine_rank: 0
-main_training_function: main
-mixed_precision: bf16
-num_machines: 1
-num_processes: 2
-rdzv_backend: static
-same_network: true
-tpu_env: []
-tpu_use_cluster: false
-tpu_use_sudo: false
-use_cpu: true
-)";
 
 constexpr const char* kTorchtitan = R"([job]
 dump_folder = "{}"
@@ -87,12 +59,12 @@ Ended run_well(Words words) {
 TEST_CASE("dialects: the sample of Accelerate's page starts two ranks, which train as with our own keys", "[e2e]") {
   const SmallJob theirs, ours;
   const std::string file = (theirs.folder() / "fsdp.yaml").string();
-  write_text(file, kAccelerate);
+  write_text(file, kAccelerateSample);
   const Ended ended = run_well(Words{"launch", "--config_file", file} + theirs.train(4));
   CHECK_THAT(ended.err, Catch::Contains("fsdp_use_orig_params true changes nothing: "));
   CHECK_THAT(ended.out, Catch::Contains("2 ranks") || Catch::Contains("bf16"));
   run_well(Words{"launch", "--nproc-per-node", "2"} +
-           ours.train(4, {"--parallel.strategy", "full_shard", "--parallel.param_dtype", "bf16"}));
+           ours.train(4, {"--parallel.strategy", "shard_grad_op", "--parallel.param_dtype", "bf16"}));
   CHECK(theirs.losses().size() == 4);
   CHECK(theirs.losses() == ours.losses());
 }
@@ -100,7 +72,7 @@ TEST_CASE("dialects: the sample of Accelerate's page starts two ranks, which tra
 TEST_CASE("dialects: flags of launch win over the file of Accelerate", "[e2e]") {
   const SmallJob job;
   const std::string file = (job.folder() / "fsdp.yaml").string();
-  write_text(file, kAccelerate);
+  write_text(file, kAccelerateSample);
   const Ended ended = run_well(Words{"launch", "--config_file=" + file, "--nproc_per_node=1"} + job.train(1));
   CHECK_THAT(ended.all(), !Catch::Contains("[rank 1]"));
 }
@@ -149,10 +121,10 @@ TEST_CASE("dialects: a TOML of torchtitan trains on two ranks, and flags by its 
 TEST_CASE("dialects: --print-config ends with what each key became", "[e2e]") {
   const SmallJob job;
   const std::string file = (job.folder() / "fsdp.yaml").string();
-  write_text(file, kAccelerate);
+  write_text(file, kAccelerateSample);
   const Ended ended = run_well(job.train(1, {"--config", file, "--print-config"}));
   CHECK_THAT(ended.out, Catch::Contains(fmt::format(
-                            "fsdp_sharding_strategy: FULL_SHARD → parallel.strategy full_shard ({}:11)", file)));
+                            "fsdp_sharding_strategy: SHARD_GRAD_OP → parallel.strategy shard_grad_op ({}:11)", file)));
 }
 
 }  // namespace

@@ -1,42 +1,15 @@
 #include <catch2/catch.hpp>
 
 #include "dialects/launcher.h"
+#include "support/accelerate_sample.h"
 #include "unit/dialects/support.h"
 
 namespace trainyard::dialects {
 namespace {
 using config::Config;
 using config::Strategy;
+using test::kAccelerateSample;
 using Lines = std::vector<std::string>;
-
-// The keys of the sample on Accelerate's page about FSDP.
-constexpr const char* kSample = R"(compute_environment: LOCAL_MACHINE
-debug: false
-distributed_type: FSDP
-downcast_bf16: 'no'
-fsdp_config:
-  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP
-  fsdp_backward_prefetch_policy: BACKWARD_PRE
-  fsdp_forward_prefetch: false
-  fsdp_cpu_ram_efficient_loading: true
-  fsdp_offload_params: false
-  fsdp_sharding_strategy: SHARD_GRAD_OP
-  fsdp_state_dict_type: SHARDED_STATE_DICT
-  fsdp_sync_module_states: true
-  fsdp_transformer_layer_cls_to_wrap: BertLayer
-  fsdp_use_orig_params: true
-machine_rank: 0
-main_training_function: main
-mixed_precision: bf16
-num_machines: 1
-num_processes: 2
-rdzv_backend: static
-same_network: true
-tpu_env: []
-tpu_use_cluster: false
-tpu_use_sudo: false
-use_cpu: false
-)";
 
 std::string with_line(std::string text, const std::string& key, const std::string& line) {
   const size_t at = text.find(key);
@@ -49,7 +22,7 @@ bool has(const Lines& lines, const std::string& line) {
 
 TEST_CASE("accelerate: the sample of its page is read, and each key tells what it became", "[dialects]") {
   Files files;
-  const config::Loaded loaded = load_file(files, "fsdp.yaml", kSample);
+  const config::Loaded loaded = load_file(files, "fsdp.yaml", kAccelerateSample);
   CHECK(loaded.config.parallel.strategy == Strategy::ShardGradOp);
   CHECK(loaded.config.parallel.param_dtype == config::Precision::BFloat16);
   CHECK(files.relative(loaded.origin("parallel.strategy")) == "fsdp.yaml:11 (fsdp_sharding_strategy)");
@@ -68,7 +41,7 @@ TEST_CASE("accelerate: flags of ours win over its file, and its file over one be
   Files files;
   const std::string ours = files.add("ours.yaml", "parallel: {strategy: no_shard, param_dtype: fp32}\n");
   const config::Loaded loaded =
-      load({"--config", ours, "--config", files.add("fsdp.yaml", kSample), "--parallel.param_dtype", "fp32"});
+      load({"--config", ours, "--config", files.add("fsdp.yaml", kAccelerateSample), "--parallel.param_dtype", "fp32"});
   CHECK(loaded.config.parallel.strategy == Strategy::ShardGradOp);
   CHECK(loaded.config.parallel.param_dtype == config::Precision::Float32);
 }
@@ -130,10 +103,12 @@ TEST_CASE("accelerate: numbers, FSDP2's keys and other distributed types say the
 
 TEST_CASE("accelerate: both state dicts are checkpoints of ours", "[dialects]") {
   Files files;
-  const std::string full = with_line(kSample, "fsdp_state_dict_type", "fsdp_state_dict_type: FULL_STATE_DICT");
-  CHECK(load_file(files, "a.yaml", kSample).config.checkpoint.state_dict == config::StateDict::Sharded);
+  const std::string full =
+      with_line(kAccelerateSample, "fsdp_state_dict_type", "fsdp_state_dict_type: FULL_STATE_DICT");
+  CHECK(load_file(files, "a.yaml", kAccelerateSample).config.checkpoint.state_dict == config::StateDict::Sharded);
   CHECK(load_file(files, "b.yaml", full).config.checkpoint.state_dict == config::StateDict::Full);
-  CHECK(error_of_file("a.yaml", with_line(kSample, "fsdp_state_dict_type", "fsdp_state_dict_type: LOCAL_STATE_DICT")) ==
+  CHECK(error_of_file("a.yaml",
+                      with_line(kAccelerateSample, "fsdp_state_dict_type", "fsdp_state_dict_type: LOCAL_STATE_DICT")) ==
         "a.yaml:12: fsdp_state_dict_type is 'LOCAL_STATE_DICT'; use SHARDED_STATE_DICT, FULL_STATE_DICT (did you mean "
         "FULL_STATE_DICT?)");
 }
@@ -143,12 +118,12 @@ TEST_CASE("accelerate: what cannot be is refused with file, line and what would 
     std::string yaml, message;
   };
   const std::vector<Case> cases{
-      {with_line(kSample, "fsdp_sharding_strategy", "fsdp_shardin_strategy: FULL_SHARD"),
+      {with_line(kAccelerateSample, "fsdp_sharding_strategy", "fsdp_shardin_strategy: FULL_SHARD"),
        "a.yaml:11: unknown key fsdp_shardin_strategy of accelerate; did you mean fsdp_sharding_strategy?"},
-      {with_line(kSample, "fsdp_sharding_strategy", "fsdp_sharding_strategy: FULL_SHRAD"),
+      {with_line(kAccelerateSample, "fsdp_sharding_strategy", "fsdp_sharding_strategy: FULL_SHRAD"),
        "a.yaml:11: fsdp_sharding_strategy is 'FULL_SHRAD'; use FULL_SHARD, 1, SHARD_GRAD_OP, 2, NO_SHARD, 3, "
        "HYBRID_SHARD, 4, HYBRID_SHARD_ZERO2, 5 (did you mean FULL_SHARD?)"},
-      {with_line(kSample, "tpu_use_cluster", "tpu_use_cluster: true"),
+      {with_line(kAccelerateSample, "tpu_use_cluster", "tpu_use_cluster: true"),
        "a.yaml:24: tpu_use_cluster is true: there is no backend for TPU and XLA here; leave it out or set it to false"},
       {"distributed_type: XLA\nnum_processes: 8\n",
        "a.yaml:1: distributed_type is XLA: FSDP, MULTI_GPU, MULTI_CPU and NO are offered here; DeepSpeed's stage 3 is "

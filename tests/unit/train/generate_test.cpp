@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "nn/init.h"
+#include "unit/train/tiny_model.h"
 
 namespace trainyard::train {
 namespace {
@@ -22,16 +23,7 @@ std::vector<double> frequencies(const Tensor& logits, double temperature, double
 }
 
 std::unique_ptr<models::Model> small_model() {
-  auto model = models::build({.family = "qwen3",
-                              .vocab_size = 19,
-                              .hidden_size = 8,
-                              .intermediate_size = 12,
-                              .layers = 2,
-                              .heads = 2,
-                              .kv_heads = 1,
-                              .head_dim = 4,
-                              .max_positions = 16,
-                              .tied_head = true});
+  auto model = models::build(test::tiny_model());
   nn::place_whole(*model);
   for (nn::Parameter* const parameter : model->parameters()) {
     Tensor value = parameter->value();

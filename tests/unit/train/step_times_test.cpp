@@ -11,6 +11,7 @@
 #include "support/ranks.h"
 #include "train/sharded_model.h"
 #include "train/trainer.h"
+#include "unit/train/tiny_model.h"
 
 namespace trainyard::train {
 namespace {
@@ -43,25 +44,12 @@ class Batches final : public data::Loader {
 
 enum class Fault { None, SlowReader, SlowRank, SlowCollective };
 
-models::ModelConfig tiny() {
-  return {.family = "qwen3",
-          .vocab_size = 19,
-          .hidden_size = 8,
-          .intermediate_size = 12,
-          .layers = 2,
-          .heads = 2,
-          .kv_heads = 1,
-          .head_dim = 4,
-          .max_positions = 16,
-          .tied_head = true};
-}
-
 /// Four steps of rank `comm.rank()`; results as its callbacks saw them.
 std::vector<StepResult> steps_with(Fault fault, std::unique_ptr<comm::Communicator> inner) {
   const bool is_slow = inner->rank() == kSlow;
   test::FaultyCommunicator world(std::move(inner),
                                  {.delay = fault == Fault::SlowCollective ? kDelay : milliseconds(0)});
-  ShardedModel sharded = shard_model(tiny(), world, {.mesh = {.replicate = 1, .shard = kWorld}});
+  ShardedModel sharded = shard_model(test::tiny_model(), world, {.mesh = {.replicate = 1, .shard = kWorld}});
   fill_random(*sharded.engine, 3);
   if (fault == Fault::SlowRank && is_slow)
     sharded.engine->on_event([](const shard::Event& event) {  // a slow device, in the middle of a pass
