@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 RANKS = 2
 PYTORCH = ROOT / "build/pytorch"  # a virtual environment
-PACKAGES = ["torch==2.11.0", "transformers==5.17.0", "safetensors", "numpy"]
+PACKAGES = ["torch==2.11.0", "transformers==5.17.0", "safetensors", "numpy", "sentencepiece", "protobuf"]
 
 
 def bench_program(name):
@@ -102,6 +102,11 @@ def prepare(shape, folder, steps, ranks=RANKS):
     return config, tokens
 
 
+# Of bench/compare_t5, both sides: the job of kustomize/overlays/t5-summarization.
+T5_JOB = {"lr": 1e-5, "betas": (0.9, 0.999), "weight_decay": 0.01, "clip_grad_norm": 1.0, "source": 512, "target": 128,
+          "rows": 4}
+
+
 @dataclass
 class Run:
     tokens_per_second: float
@@ -110,8 +115,9 @@ class Run:
     losses: list
 
 
-def measure(command, record, shape, log, ranks=RANKS):
-    """Runs `command`, which leaves a JSON line a step in `record`."""
+def run_recorded(command, record, log):
+    """Runs `command`, ranks of one thread, which leaves a JSON line a step in `record`: the lines, when it started, and
+    the largest resident size of any rank in bytes."""
     record.unlink(missing_ok=True)
     start = time.time()
     with open(log, "w") as output:
@@ -121,11 +127,15 @@ def measure(command, record, shape, log, ranks=RANKS):
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"{' '.join(map(str, command))}: exit {process.returncode}\n{Path(log).read_text()[-3000:]}")
-    lines = [json.loads(line) for line in record.read_text().splitlines()]
+    return [json.loads(line) for line in record.read_text().splitlines()], start, usage.ru_maxrss * 1024
+
+
+def measure(command, record, shape, log, ranks=RANKS):
+    lines, start, peak = run_recorded(command, record, log)
     times = [line["time"] for line in lines]
     seconds = [after - before for before, after in zip(times[1:], times[2:])]  # the first two steps warm up
     return Run(tokens_per_second=shape.rows * ranks * shape.tokens / statistics.median(seconds),
-               first_step=times[0] - start, peak_bytes=usage.ru_maxrss * 1024, losses=[line["loss"] for line in lines])
+               first_step=times[0] - start, peak_bytes=peak, losses=[line["loss"] for line in lines])
 
 
 def trainyard_command(binary, config, tokens, folder, steps, ranks=RANKS, extra=()):

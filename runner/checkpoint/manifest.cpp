@@ -60,6 +60,7 @@ Manifest manifest_from(const json& text) {
                                  text.at("version").dump(), kFormat, kVersion));
   Manifest manifest{.step = text.at("step"),
                     .generation = text.at("generation"),
+                    .job = text.value("job", ""),
                     .world = text.at("world_size"),
                     .members = text.at("ranks"),
                     .saved_at = text.at("saved_at"),
@@ -88,17 +89,12 @@ std::string format_manifest(const Manifest& manifest) {
   for (const StoredFile& file : manifest.files)
     files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"checksum", file.checksum}});
   for (const StoredTensor& tensor : manifest.tensors) tensors.push_back(to_json(tensor));
-  json text{{"format", kFormat},
-            {"version", kVersion},
-            {"step", manifest.step},
-            {"generation", manifest.generation},
-            {"world_size", manifest.world},
-            {"ranks", manifest.members},
-            {"saved_at", manifest.saved_at},
-            {"files", std::move(files)},
-            {"tensors", std::move(tensors)},
-            {"state", manifest.state},
-            {"rank_states", manifest.rank_states}};
+  json text{{"format", kFormat},         {"version", kVersion},
+            {"step", manifest.step},     {"generation", manifest.generation},
+            {"job", manifest.job},       {"world_size", manifest.world},
+            {"ranks", manifest.members}, {"saved_at", manifest.saved_at},
+            {"files", std::move(files)}, {"tensors", std::move(tensors)},
+            {"state", manifest.state},   {"rank_states", manifest.rank_states}};
   text["checksum"] = checksum_of(text.dump());
   return text.dump(1);
 }

@@ -41,6 +41,7 @@ struct StoredTensor {
 struct Manifest {
   int64_t step = 0;
   int64_t generation = 0;
+  std::string job;  ///< a digest that tells jobs apart; "" where it has none
   int world = 1;
   std::vector<int> members;  ///< ranks whose rows are here: all, or those of one host where folders are not shared
   std::string saved_at;      ///< UTC, "2026-01-31T12:00:00Z"

@@ -58,6 +58,9 @@ std::optional<std::string> find_damage(const Checkpoint& checkpoint, int part = 
 /// InputError where there are checkpoints and none is intact: starting afresh would bury that.
 std::optional<Checkpoint> find_latest(const std::filesystem::path& folder, Agreement& ranks);
 
+/// The same among what `job` (a digest, not empty) saved itself. None: it has saved nothing there yet.
+std::optional<Checkpoint> find_latest_of(const std::string& job, const std::filesystem::path& folder, Agreement& ranks);
+
 /// The checkpoint at `path`: a checkpoint itself, or a folder of them (then as find_latest). Collective and verified.
 /// Throws InputError where there is none or it is damaged.
 Checkpoint open_checkpoint(const std::filesystem::path& path, Agreement& ranks);

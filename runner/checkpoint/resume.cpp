@@ -2,6 +2,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "base/error.h"
 #include "checkpoint/reader.h"
@@ -51,20 +52,30 @@ Tried try_to_open(const fs::path& folder, Agreement& ranks) {
   return {std::nullopt, verdict.at("error").get<std::string>()};
 }
 
+/// A manifest that cannot be read says nothing of whose it is: what `job` saved before it is then used.
+bool is_of(const std::string& job, const fs::path& folder) {
+  try {
+    return read_manifest(folder).job == job;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+using Admits = std::function<bool(const fs::path& folder)>;
+
 /// Collective. The names of rank 0's candidates: on folders that are not shared the others look for the same steps.
-std::vector<std::string> agree_on_candidates(const fs::path& folder, Agreement& ranks) {
+std::vector<std::string> agree_on_candidates(const fs::path& folder, const Admits& admits, Agreement& ranks) {
   json names = json::array();
   if (ranks.rank() == 0)
-    for (const StepFolder& each : candidates(folder)) names.push_back(each.path.filename().string());
+    for (const StepFolder& each : candidates(folder))
+      if (admits(each.path)) names.push_back(each.path.filename().string());
   const json answer = ranks.round("looking for checkpoints in " + folder.string(), {{"names", names}},
                                   [](const Agreement::Said& said) { return *said.at(0); });
   return answer.at("names");
 }
 
-}  // namespace
-
-std::optional<Checkpoint> find_latest(const fs::path& folder, Agreement& ranks) {
-  const std::vector<std::string> names = agree_on_candidates(folder, ranks);
+std::optional<Checkpoint> newest_intact(const fs::path& folder, const Admits& admits, Agreement& ranks) {
+  const std::vector<std::string> names = agree_on_candidates(folder, admits, ranks);
   std::string last_damage;
   for (const std::string& name : names) {
     Tried tried = try_to_open(folder / name, ranks);
@@ -79,6 +90,18 @@ std::optional<Checkpoint> find_latest(const fs::path& folder, Agreement& ranks) 
       fmt::format("{}: none of its {} checkpoints is intact ({}); restore one, or start afresh with checkpoint.resume "
                   "never or another checkpoint.dir",
                   folder.string(), names.size(), last_damage));
+}
+
+}  // namespace
+
+std::optional<Checkpoint> find_latest(const fs::path& folder, Agreement& ranks) {
+  return newest_intact(
+      folder, [](const fs::path&) { return true; }, ranks);
+}
+
+std::optional<Checkpoint> find_latest_of(const std::string& job, const fs::path& folder, Agreement& ranks) {
+  return newest_intact(
+      folder, [&job](const fs::path& each) { return is_of(job, each); }, ranks);
 }
 
 Checkpoint open_checkpoint(const fs::path& given, Agreement& ranks) {

@@ -227,6 +227,7 @@ json Saver::commit_if_leading(const Snapshot& snapshot, const Paths& paths) {
 Manifest Saver::collect(const Snapshot& snapshot, const Paths& paths) {
   Manifest manifest{.step = snapshot.step,
                     .generation = options_.generation,
+                    .job = options_.job,
                     .world = options_.world,
                     .members = group_.members,
                     .saved_at = now_as_text(),

@@ -34,6 +34,12 @@ std::string job_digest() {
   return token.empty() ? "" : checkpoint::checksum_of("trainyard job " + token);
 }
 
+/// The operator counts generations from 1, and its pods may be started again; so may what a launcher restarts. Whoever
+/// starts ranks by hand means this start.
+bool may_have_saved(const rendezvous::Place& place) {
+  return place.generation > 0 || place.restart > 0;
+}
+
 /// Where the operator that started this job wants to hear of it; none where no operator did, or an older one.
 std::optional<metrics::ProgressTarget> progress_target(const rendezvous::Place& place) {
   const rendezvous::Environment environment = rendezvous::process_environment();
@@ -65,6 +71,7 @@ void run_alone(const rendezvous::Place& place, const config::Comm& comm, const r
         .store = store,
         .generation = place.generation,
         .job = job_digest(),
+        .may_have_saved = may_have_saved(place),
         .in_pod = is_in_pod(),
         .progress = progress_target(place),
         .asked_to_stop = [&] { return signals.is_requested(); }});
@@ -138,6 +145,7 @@ void run_as_rank(const rendezvous::Place& place, const SessionSettings& settings
           .meeting = std::chrono::steady_clock::now() - start,
           .generation = place.generation,
           .job = job_digest(),
+          .may_have_saved = may_have_saved(place),
           .verbose = place.verbose,
           .in_pod = is_in_pod(),
           .progress = progress_target(place),

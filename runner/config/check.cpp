@@ -173,6 +173,13 @@ void check_name_map(const Loaded& loaded) {
 void check_checkpoint(const Loaded& loaded) {
   check_exclude(loaded);
   const Checkpoint& checkpoint = loaded.config.checkpoint;
+  const bool names_one = checkpoint.resume != "auto" && checkpoint.resume != "never";
+  if (names_one && !checkpoint.initial_load_path.empty())
+    throw InputError(fmt::format("{}, and checkpoint.resume names another to begin from ({}); keep one",
+                                 is(loaded, "checkpoint.initial_load_path"), loaded.origin("checkpoint.resume")));
+  if (is_given(loaded, "checkpoint.initial_load_model_only") && checkpoint.initial_load_path.empty())
+    throw InputError(fmt::format("{}, but no checkpoint.initial_load_path is given, which it is about",
+                                 is(loaded, "checkpoint.initial_load_model_only")));
   if (checkpoint.enabled && checkpoint.interval > 0 && checkpoint.keep < 2)
     throw InputError(fmt::format(
         "{}, but checkpoint.interval is {} ({}); use 2 or more, so that a damaged checkpoint has one before it",

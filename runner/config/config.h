@@ -125,7 +125,9 @@ struct Checkpoint {
   StateDict state_dict = StateDict::Sharded;
   FinalStateDict final_state_dict = FinalStateDict::Same;  ///< of the last step's
   bool final_model_only = false;                           ///< the last step's without the optimizer
-  std::string exclude;  ///< what resuming leaves: optimizer, data, progress, commas between
+  std::string exclude;                  ///< what resuming leaves: optimizer, data, progress, commas between
+  std::string initial_load_path;        ///< another run's checkpoint, to begin from where `dir` has none
+  bool initial_load_model_only = true;  ///< of that one
   std::chrono::milliseconds timeout{std::chrono::minutes(30)};
 };
 

@@ -200,7 +200,7 @@ void add_checkpoint(std::vector<Key>& table) {
       "How many of the newest are kept. At least 2 with an interval, so that a damaged newest one has one before it.");
   key("resume", &Checkpoint::resume, kNotEmpty,
       "auto: go on from the newest complete checkpoint in dir, if there is one; never: start anew; else the path of a "
-      "checkpoint.");
+      "checkpoint. A job that is started again after a loss goes on from what it saved itself, whatever this says.");
   key("async", &Checkpoint::async, kAny,
       "Write behind the training steps, which wait only until their tensors are copied. Takes memory for the copy.");
   key("state_dict", &Checkpoint::state_dict, kAny,
@@ -213,6 +213,10 @@ void add_checkpoint(std::vector<Key>& table) {
       "What a resumed run does not take from its checkpoint but begins anew: optimizer, data (the place in it), "
       "progress "
       "(steps, and so the learning rate), with commas between.");
+  key("initial_load_path", &Checkpoint::initial_load_path, kAny,
+      "Another run's checkpoint, to begin from while there is none in dir to go on from.");
+  key("initial_load_model_only", &Checkpoint::initial_load_model_only, kAny,
+      "Of initial_load_path take the model alone: optimizer, place in the data and steps begin anew.");
   key("timeout", &Checkpoint::timeout, kTimeout, "How long ranks wait for each other to have written.");
 }
 

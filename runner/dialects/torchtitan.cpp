@@ -137,19 +137,16 @@ std::string load_step(const Entry& entry, const Document& document) {
 std::string initial_checkpoint(const Entry& entry, const Document& document) {
   return loads_hugging_face(document) ? "" : entry.value;
 }
+std::string of_initial_checkpoint(const Entry& entry, const Document& document) {
+  const bool has_one = find(document, "checkpoint.initial_load_path") && !loads_hugging_face(document);
+  return has_one ? entry.value : "";
+}
 std::string initial_weights(const Entry& entry, const Document& document) {
   if (!loads_hugging_face(document)) return "";
   return entry.key == "checkpoint.initial_load_path"
              ? entry.value
              : value_of(document, "checkpoint.initial_load_path",
                         value_of(document, "model.hf_assets_path", "./tests/assets/tokenizer"));
-}
-
-/// Theirs takes the model alone unless it is told otherwise.
-std::string initial_exclusion(const Entry&, const Document& document) {
-  const bool is_alone = is_on(document, "checkpoint.initial_load_model_only", true);
-  const bool has_path = find(document, "checkpoint.initial_load_path");
-  return is_alone && has_path && !loads_hugging_face(document) ? "optimizer,data,progress" : "";
 }
 
 /// Their parts of a checkpoint by ours.
@@ -399,11 +396,11 @@ std::vector<Row> about_checkpoints() {
       takes("checkpoint.enable", "checkpoint.enabled", "false"),
       follows("checkpoint.folder", "checkpoint.dir", checkpoint_folder, "below `job.dump_folder`", "checkpoint"),
       takes("checkpoint.interval", "checkpoint.interval", "500"),
-      follows("checkpoint.initial_load_path", "checkpoint.resume", initial_checkpoint, "another run's checkpoint"),
+      follows("checkpoint.initial_load_path", "checkpoint.initial_load_path", initial_checkpoint,
+              "another run's checkpoint"),
       follows("checkpoint.initial_load_path", "model.init_from", initial_weights, "with `initial_load_in_hf`"),
-      follows("checkpoint.initial_load_path", "checkpoint.exclude", initial_exclusion,
-              "`optimizer,data,progress` unless `initial_load_model_only` is false"),
-      only("checkpoint.initial_load_model_only", {"true", "false"}, ""),
+      follows("checkpoint.initial_load_model_only", "checkpoint.initial_load_model_only", of_initial_checkpoint,
+              "where `initial_load_path` is a checkpoint"),
       follows("checkpoint.initial_load_in_hf", "model.init_from", initial_weights,
               "`initial_load_path`, else `model.hf_assets_path`; its config.json is the model"),
       only("checkpoint.initial_load_in_hf_quantized", {"false"}, "quantized weights are not read"),

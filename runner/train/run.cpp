@@ -65,6 +65,13 @@ class Run {
 
  private:
   void run_to_end();
+  /// The checkpoint that training goes on from, if there is one, and what of it is left out.
+  struct Beginning {
+    std::optional<checkpoint::Checkpoint> checkpoint;
+    Excluded excluded;
+  };
+  Beginning beginning();
+  std::optional<checkpoint::Checkpoint> saved_by_this_job();
   void resume_or_fill();
   void fill_fresh();
   Outcome train();
@@ -205,17 +212,32 @@ std::string Run::saved() const {
                      config_.checkpoint.dir);
 }
 
+/// Where a job is started again it goes on from what it saved itself, whole: a lost pod must not cost the steps since
+/// the checkpoint that the job once began from.
+std::optional<checkpoint::Checkpoint> Run::saved_by_this_job() {
+  if (!checkpoints_ || !world_.may_have_saved || world_.job.empty()) return std::nullopt;
+  return checkpoint::find_latest_of(world_.job, config_.checkpoint.dir, agreement_);
+}
+
+Run::Beginning Run::beginning() {
+  const config::Checkpoint& settings = config_.checkpoint;
+  if (auto own = saved_by_this_job()) return {std::move(own), {}};
+  const Excluded excluded = excluded_of(settings.exclude);
+  const bool names_one = settings.resume != "auto" && settings.resume != "never";
+  if (names_one) return {checkpoint::open_checkpoint(settings.resume, agreement_), excluded};
+  if (settings.resume == "auto" && checkpoints_)
+    if (auto newest = checkpoint::find_latest(settings.dir, agreement_)) return {std::move(newest), excluded};
+  if (settings.initial_load_path.empty()) return {};
+  constexpr Excluded kAllButTheModel{.optimizer = true, .data = true, .progress = true};
+  return {checkpoint::open_checkpoint(settings.initial_load_path, agreement_),
+          settings.initial_load_model_only ? kAllButTheModel : excluded};
+}
+
 void Run::resume_or_fill() {
   const auto start = steady_clock::now();
-  Parts parts{world_.comm, *sharded_.model, *sharded_.engine, optimizer_, *loader_};
-  std::optional<checkpoint::Checkpoint> found;
-  if (config_.checkpoint.resume == "auto") {
-    if (checkpoints_) found = checkpoint::find_latest(config_.checkpoint.dir, agreement_);
-  } else if (config_.checkpoint.resume != "never") {
-    found = checkpoint::open_checkpoint(config_.checkpoint.resume, agreement_);
-  }
+  const auto [found, excluded] = beginning();
   if (!found) return fill_fresh();
-  const Excluded excluded = excluded_of(config_.checkpoint.exclude);
+  Parts parts{world_.comm, *sharded_.model, *sharded_.engine, optimizer_, *loader_};
   progress_ = restore(parts, *found, model_config_, excluded);
   if (is_model_only(*found) && !excluded.optimizer && progress_.step < total_steps_)
     throw InputError(

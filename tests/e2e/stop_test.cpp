@@ -6,6 +6,7 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include <array>
 #include <fstream>
 #include <memory>
 
@@ -158,6 +159,49 @@ TEST_CASE("resume: a checkpoint of another model is refused by the field that di
                   {"step-2: a checkpoint of another model", row.says, "--checkpoint.resume never"});
     CHECK(saved_step(job) == 2);
   }
+}
+
+TEST_CASE("resume: a job that is started again goes on from what it saved itself, whatever it once began from") {
+  const SmallJob other, job;
+  completed({on_ranks(1, other.train(4))});
+  const std::string there = step_folder(other, 4).string();
+  struct Row {
+    Words begins;
+    int after;  ///< the step that its first start goes on from
+  };
+  const Row row = std::array<Row, 3>{
+      {{{"--checkpoint.resume", there, "--checkpoint.exclude", "optimizer"}, 4},
+       {{"--checkpoint.resume", "never"}, 0},
+       {{"--checkpoint.initial_load_path", there},
+        0}}}.at(static_cast<size_t>(GENERATE(0, 1, 2)));
+  CAPTURE(row.begins);
+  const auto start = [&](const std::string& token, const std::string& generation, int steps) {
+    return completed({on_ranks(1, job.train(steps, row.begins)),
+                      {{"TRAINYARD_JOB_TOKEN", token}, {"TRAINYARD_GENERATION", generation}}});
+  };
+  const auto loaded = [](int step) { return Catch::Contains(fmt::format("Loaded checkpoint from step {} ", step)); };
+  start("one", "1", 6);
+  CHECK_THAT(start("one", "2", 8).err, loaded(6));  // the same pod, after a loss
+  CHECK(job.losses().size() == static_cast<size_t>(8 - row.after));
+  const Ended another = start("two", "1", 8);
+  if (row.after > 0) CHECK_THAT(another.err, loaded(row.after));
+  if (row.begins.back() == "never") CHECK_THAT(another.err, !Catch::Contains("Loaded checkpoint"));
+}
+
+TEST_CASE("resume: another run's checkpoint begins a run whose folder is empty, by the model alone or whole") {
+  const SmallJob other;
+  completed({on_ranks(2, other.train(4))});
+  const std::string there = step_folder(other, 4).string();
+  const SmallJob alone, whole;
+  const Ended begun = completed({on_ranks(1, alone.train(4, {"--checkpoint.initial_load_path", there}))});
+  CHECK_THAT(begun.out, Catch::Contains("Resuming at epoch 0, after step 0"));
+  CHECK(alone.losses().size() == 4);
+  CHECK(alone.losses().front() < other.losses().front());  // on the same rows
+  completed({on_ranks(
+      1, whole.train(6, {"--checkpoint.initial_load_path", there, "--checkpoint.no_initial_load_model_only"}))});
+  CHECK(whole.losses().size() == 2);
+  const Ended again = completed({on_ranks(1, whole.train(8, {"--checkpoint.initial_load_path", there}))});
+  CHECK_THAT(again.err, Catch::Contains("Loaded checkpoint from step 6 "));
 }
 
 TEST_CASE("resume: two ranks' checkpoint goes on at one and at three with the same losses") {

@@ -16,6 +16,7 @@ from kube import Client, WaitedInVain, wait_until
 from kube.process import dies_with_parent
 
 NOT_UP = "the cluster is not up; `./cluster up` starts it"
+SLOWEST_IMPORT = 2_000_000  # bytes a second of each node, all at once on a busy machine
 HERE = Path(__file__).resolve().parents[1]
 
 
@@ -160,8 +161,9 @@ class Cluster:
     def load(self, archives):
         """Brings images, as OCI archives, to every node."""
         def load_into(name):
-            for archive in archives:
-                self.run_on(name, ["ctr", "--namespace", "k8s.io", "images", "import", str(Path(archive).resolve())])
+            for archive in map(Path, archives):
+                seconds = 120 + archive.stat().st_size // SLOWEST_IMPORT
+                self.run_on(name, ["ctr", "--namespace", "k8s.io", "images", "import", str(archive.resolve())], seconds)
         with ThreadPoolExecutor() as pool:
             list(pool.map(load_into, self.node_names()))
 
@@ -220,9 +222,9 @@ class Cluster:
             for command in network.mend(_number(far)):
                 self.run_on(name, command)
 
-    def run_on(self, name, command):
+    def run_on(self, name, command, timeout=120):
         """What a command prints that runs on a node, outside of containers."""
-        return self._ask(name, "run", command=command)
+        return self._ask(name, "run", command=command, timeout=timeout, patience=timeout + 60)
 
     def _ask(self, machine, do, **arguments):
         try:

@@ -67,6 +67,13 @@ TEST_CASE("values that contradict each other are refused with both places", "[co
       {{"--checkpoint.interval=5", "--checkpoint.keep=1"},
        "--checkpoint.keep is 1, but checkpoint.interval is 5 (flag); use 2 or more, so that a damaged checkpoint has "
        "one before it"},
+      {{"--checkpoint.initial_load_path=a/step-1", "--checkpoint.resume=b/step-2"},
+       "--checkpoint.initial_load_path is a/step-1, and checkpoint.resume names another to begin from (flag); keep "
+       "one"},
+      {{"--checkpoint.initial_load_path=a/step-1", "--checkpoint.resume=never"}, "no error"},
+      {{"--checkpoint.no_initial_load_model_only"},
+       "--checkpoint.initial_load_model_only is false, but no checkpoint.initial_load_path is given, which it is "
+       "about"},
       {{"--checkpoint.keep=1"}, "no error"},
       {{"--checkpoint.interval=5", "--checkpoint.keep=1", "--checkpoint.no_enabled"}, "no error"},
       {{"--metrics.line={los}"}, "--metrics.line: unknown placeholder {los}; did you mean {loss}?"},

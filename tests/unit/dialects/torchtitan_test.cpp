@@ -408,14 +408,14 @@ TEST_CASE("torchtitan: what is loaded and what the last save holds", "[dialects]
   CHECK(with("exclude_from_loading = [\"lr_scheduler\", \"train_state\", \"dataloader\"]").checkpoint.exclude ==
         "progress,data");
   const Config other = with("initial_load_path = \"there/step-5\"");
-  CHECK(other.checkpoint.resume == "there/step-5");
-  CHECK(other.checkpoint.exclude == "optimizer,data,progress");
+  CHECK(other.checkpoint.initial_load_path == "there/step-5");
+  CHECK(other.checkpoint.initial_load_model_only);
   const Config whole = with("initial_load_path = \"there/step-5\"\ninitial_load_model_only = false");
-  CHECK(whole.checkpoint.exclude.empty());
+  CHECK_FALSE(whole.checkpoint.initial_load_model_only);
   const Config weights = with("initial_load_path = \"Llama\"\ninitial_load_in_hf = true");
   CHECK(weights.model.init_from == "Llama");
   CHECK(weights.model.preset.empty());
-  CHECK(weights.checkpoint.resume == "auto");
+  CHECK(weights.checkpoint.initial_load_path.empty());
   CHECK(
       error_of_file("a.toml", "[checkpoint]\nexclude_from_loading = [\"model\"]\n") ==
       "a.toml:2: checkpoint.exclude_from_loading names 'model'; use optimizer, lr_scheduler, dataloader, train_state");
