@@ -1,12 +1,15 @@
 #include "autograd/functions.h"
 
-#include <initializer_list>
+#include <algorithm>
+#include <array>
+#include <span>
 #include <stdexcept>
 #include <string>
 
 #include "autograd/recompute.h"
 #include "ops/add.h"
 #include "ops/bias.h"
+#include "ops/cast.h"
 #include "ops/embedding.h"
 #include "ops/matmul.h"
 #include "ops/multiply.h"
@@ -24,14 +27,31 @@ Tensor empty_like(const Tensor& tensor) {
 }
 
 /// An input without a tape could not take its gradient; one on another tape would take it too early or too late.
-void require_one_tape(const char* function, std::initializer_list<const Variable*> inputs) {
-  for (const Variable* const input : inputs)
-    if (input->tape() != (*inputs.begin())->tape())
+void require_one_tape(const char* function, std::span<const Variable> inputs) {
+  for (const Variable& input : inputs)
+    if (input.tape() != inputs.front().tape())
       throw std::invalid_argument(std::string(function) + ": its inputs are not on the same tape");
 }
 
+/// The inputs in one dtype: where they differ float32, what PyTorch promotes any two of ours to.
+template <size_t N>
+std::array<Variable, N> promoted(const char* function, std::array<Variable, N> inputs) {
+  require_one_tape(function, inputs);
+  const DType first = inputs.front().value().dtype();
+  if (!std::ranges::all_of(inputs, [first](const Variable& input) { return input.value().dtype() == first; }))
+    for (Variable& input : inputs) input = cast(input, DType::Float32);
+  return inputs;
+}
+
+Tensor in_dtype(const Tensor& tensor, DType dtype) {
+  Tensor other = Tensor::empty(tensor.shape(), dtype, tensor.device());
+  ops::cast(tensor, other);
+  return other;
+}
+
 /// `bias` null: none.
-Variable linear(const Variable& x, Parameter& weight, Parameter* bias) {
+Variable linear(const Variable& input, Parameter& weight, Parameter* bias) {
+  const Variable x = cast(input, weight.value().dtype());
   const auto outputs = kept([&] {
     Tensor product = Tensor::empty({x.value().size(0), weight.shape()[0]}, x.value().dtype(), x.value().device());
     ops::matmul(x.value(), weight.value(), product, {.b = ops::Transpose::Yes});
@@ -54,8 +74,17 @@ Variable linear(const Variable& x, Parameter& weight, Parameter* bias) {
 
 }  // namespace
 
-Variable add(const Variable& a, const Variable& b) {
-  require_one_tape("add", {&a, &b});
+Variable cast(const Variable& x, DType dtype) {
+  const DType own = x.value().dtype();
+  if (own == dtype) return x;
+  const Variable y(in_dtype(x.value(), dtype), x.tape());
+  if (x.tape())
+    x.tape()->record(y, [own, dx = x.gradient()](const Tensor& gradient) { dx->add(in_dtype(gradient, own)); });
+  return y;
+}
+
+Variable add(const Variable& first, const Variable& second) {
+  const auto [a, b] = promoted<2>("add", {first, second});
   Tensor sum = empty_like(a.value());
   ops::add(a.value(), b.value(), sum);
   const Variable y(std::move(sum), a.tape());
@@ -68,8 +97,8 @@ Variable add(const Variable& a, const Variable& b) {
   return y;
 }
 
-Variable multiply(const Variable& a, const Variable& b) {
-  require_one_tape("multiply", {&a, &b});
+Variable multiply(const Variable& first, const Variable& second) {
+  const auto [a, b] = promoted<2>("multiply", {first, second});
   Tensor product = empty_like(a.value());
   ops::multiply(a.value(), b.value(), product);
   const Variable y(std::move(product), a.tape());
@@ -145,7 +174,8 @@ Variable linear(const Variable& x, Parameter& weight, Parameter& bias) {
   return linear(x, weight, &bias);
 }
 
-Variable rms_norm(const Variable& x, Parameter& weight, float eps) {
+Variable rms_norm(const Variable& input, Parameter& weight, float eps) {
+  const Variable x = cast(input, weight.value().dtype());
   const int64_t size = weight.shape()[0];
   const Tensor rows = x.value().reshape({x.value().count() / size, size});
   Tensor normed = empty_like(rows);
@@ -173,8 +203,8 @@ Variable embedding(const Tensor& ids, Parameter& table, Tape* tape) {
   return y;
 }
 
-Variable swiglu(const Variable& gate, const Variable& up) {
-  require_one_tape("swiglu", {&gate, &up});
+Variable swiglu(const Variable& gate_input, const Variable& up_input) {
+  const auto [gate, up] = promoted<2>("swiglu", {gate_input, up_input});
   Tensor gated = empty_like(gate.value());
   ops::swiglu(gate.value(), up.value(), gated);
   const Variable y(std::move(gated), gate.tape());
@@ -203,12 +233,16 @@ Variable rope(const Variable& x, const Tensor& positions, const ops::RopeTables&
   return y;
 }
 
-Variable attention(const Variable& q, const Variable& k, const Variable& v, const ops::AttentionShape& shape,
-                   const ops::AttentionOptions& given, const Variable& bias) {
-  require_one_tape("attention", {&q, &k, &v});
+Variable attention(const Variable& q_input, const Variable& k_input, const Variable& v_input,
+                   const ops::AttentionShape& shape, const ops::AttentionOptions& given, const Variable& bias_input) {
+  const auto [q, k, v] = promoted<3>("attention", {q_input, k_input, v_input});
   ops::AttentionOptions options = given;
-  options.bias = bias.value();
-  if (options.bias.defined()) require_one_tape("attention", {&q, &bias});
+  Variable bias;
+  if (bias_input.value().defined()) {
+    require_one_tape("attention", std::array{q, bias_input});
+    bias = cast(bias_input, DType::Float32);
+    options.bias = bias.value();
+  }
   const auto outputs = kept([&] {
     Tensor mixed = empty_like(q.value());
     Tensor log_sum = Tensor::empty({shape.batch, shape.heads, shape.q_tokens}, DType::Float32, q.value().device());
@@ -232,7 +266,9 @@ Variable attention(const Variable& q, const Variable& k, const Variable& v, cons
   return y;
 }
 
-ops::LossSums linear_cross_entropy(const Variable& h, Parameter& head, const Tensor& targets, float gradient_scale) {
+ops::LossSums linear_cross_entropy(const Variable& input, Parameter& head, const Tensor& targets,
+                                   float gradient_scale) {
+  const Variable h = cast(input, head.value().dtype());
   if (!h.tape()) return ops::linear_cross_entropy(h.value(), head.value(), targets);
   Tensor gradient = empty_like(h.value());
   const Tensor head_gradient = head.is_frozen() ? Tensor() : head.gradient();

@@ -12,6 +12,11 @@ namespace trainyard::autograd {
 
 /// A frozen parameter gets no gradient, and none is computed for it.
 /// Inputs of one function are on the same tape, or all on none; others throw std::invalid_argument.
+/// Of inputs that differ in dtype each is cast: to the parameter's where there is one, else as PyTorch promotes types.
+
+/// x in `dtype`, and its gradient back in x's; x itself where it is of that dtype.
+Variable cast(const Variable& x, DType dtype);
+
 Variable add(const Variable& a, const Variable& b);
 
 /// a · b, element by element.
@@ -47,8 +52,8 @@ Variable swiglu(const Variable& gate, const Variable& up);
 /// Rotates the heads of x [tokens, heads · head_dim] by their positions (int32 [tokens]); half-split pairs.
 Variable rope(const Variable& x, const Tensor& positions, const ops::RopeTables& tables);
 
-/// ops/attention.h. q [batch · q_tokens, heads · head_dim] → the same. `bias` takes the place of options.bias; empty:
-/// none.
+/// ops/attention.h. q [batch · q_tokens, heads · head_dim] → the same. `bias`, of any dtype, takes the place of
+/// options.bias; empty: none.
 Variable attention(const Variable& q, const Variable& k, const Variable& v, const ops::AttentionShape& shape,
                    const ops::AttentionOptions& options, const Variable& bias = {});
 

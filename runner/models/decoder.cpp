@@ -7,7 +7,6 @@
 #include <stdexcept>
 
 #include "models/rope_frequencies.h"
-#include "ops/matmul.h"
 
 namespace trainyard::models {
 namespace {
@@ -89,9 +88,8 @@ ops::LossSums Decoder::loss(const Batch& batch, const Pass& pass) {
 Tensor Decoder::logits(const Batch& batch) {
   Tensor logits;
   run_root(nullptr, [&] {
-    const Tensor h = hidden(batch.input_ids, context_of(batch), nullptr).value();
-    logits = Tensor::empty({h.size(0), config_.vocab_size}, h.dtype());
-    run_head(nullptr, [&] { ops::matmul(h, head().value(), logits, {.b = ops::Transpose::Yes}); });
+    const nn::Variable h = hidden(batch.input_ids, context_of(batch), nullptr);
+    run_head(nullptr, [&] { logits = autograd::linear(h, head()).value(); });
   });
   return logits.reshape({batch.input_ids.size(0), batch.input_ids.size(1), config_.vocab_size});
 }
@@ -100,24 +98,19 @@ Tensor Decoder::logits(const Batch& batch) {
 class Decoder::Continuation : public Texts {
  public:
   Continuation(Decoder& model, const std::vector<int32_t>& prompt, int64_t capacity) : Texts(prompt), model_(model) {
-    const Shape shape{capacity, model.config_.kv_heads * model.config_.head_dim};
-    const DType dtype = model.embed_tokens_.weight().value().dtype();
-    for (int64_t layer = 0; layer < model.config_.layers; ++layer)
-      caches_.push_back({Tensor::empty(shape, dtype), Tensor::empty(shape, dtype)});
+    for (int64_t layer = 0; layer < model.config_.layers; ++layer) caches_.push_back({.capacity = capacity});
   }
 
   Tensor next(const std::vector<int32_t>& ids) override {
     const auto count = static_cast<int64_t>(ids.size());
-    const int64_t vocab = model_.config_.vocab_size;
     Tensor logits;
     model_.run_root(nullptr, [&] {
       const int64_t before = caches_.front().length;
       const nn::DecoderContext context{
           1, count, counted_positions(1, count, before), {}, model_.rope_tables(before + count), &caches_};
       const Tensor h = model_.hidden(Tensor::from<int32_t>(ids, {1, count}), context, nullptr).value();
-      logits = Tensor::empty({1, vocab}, h.dtype());
-      const Tensor last = h.rows(count - 1, 1);
-      model_.run_head(nullptr, [&] { ops::matmul(last, model_.head().value(), logits, {.b = ops::Transpose::Yes}); });
+      const nn::Variable last(h.rows(count - 1, 1));
+      model_.run_head(nullptr, [&] { logits = autograd::linear(last, model_.head()).value(); });
     });
     return logits;
   }
@@ -140,13 +133,11 @@ std::vector<nn::Module*> Decoder::blocks() {
 }
 
 nn::Variable Decoder::hidden(const Tensor& input_ids, const nn::DecoderContext& context, nn::Tape* tape) {
-  nn::Variable h;
-  stack_.run_root(tape, [&] {
-    h = embed_tokens_(input_ids.reshape({input_ids.count()}), tape);
+  return stack_.run(tape, [&] {
+    nn::Variable h = embed_tokens_(input_ids.reshape({input_ids.count()}), tape);
     for (const auto& layer : layers_) h = (*layer)(h, context);
-    h = norm_(h);
+    return norm_(h);
   });
-  return h;
 }
 
 nn::DecoderContext Decoder::context_of(const Batch& batch) {

@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "models/language_model.h"
 #include "models/t5_block.h"
-#include "ops/matmul.h"
 
 namespace trainyard::models {
 namespace {
@@ -35,14 +34,13 @@ class Stack : public nn::Module {
     add_child(final_norm_);
   }
 
-  Variable operator()(const Variable& embedded, T5Context context) const {
-    Variable h;
-    run_root(embedded.tape(), [&] {
-      h = embedding_dropout_(embedded, context.dropout);
+  Variable operator()(const Variable& embedded, const T5Context& outside) const {
+    return run(embedded, [this, outside](const Variable& x) {
+      T5Context context = outside;  // in which the first block leaves the bias for the others
+      Variable h = embedding_dropout_(x, context.dropout);
       for (const auto& block : blocks_) h = (*block)(h, context);
-      h = final_dropout_(final_norm_(h), context.dropout);
+      return final_dropout_(final_norm_(h), context.dropout);
     });
-    return h;
   }
 
   [[nodiscard]] const std::vector<std::unique_ptr<T5Block>>& blocks() const { return blocks_; }
@@ -81,7 +79,7 @@ class T5 : public LanguageModel {
 
   Tensor logits(const Batch& batch) override {
     Tensor logits;
-    run_root(nullptr, [&] { logits = head_product(hidden(batch, {}).value()); });
+    run_root(nullptr, [&] { logits = head_product(hidden(batch, {})); });
     return logits.reshape({batch.targets.size(0), batch.targets.size(1), config_.vocab_size});
   }
 
@@ -105,9 +103,9 @@ class T5 : public LanguageModel {
     head_ ? head_->run_root(tape, body) : body();
   }
 
-  Tensor head_product(const Tensor& h) const {
-    Tensor logits = Tensor::empty({h.size(0), config_.vocab_size}, h.dtype(), h.device());
-    run_head(nullptr, [&] { ops::matmul(h, head().value(), logits, {.b = ops::Transpose::Yes}); });
+  Tensor head_product(const Variable& h) const {
+    Tensor logits;
+    run_head(nullptr, [&] { logits = autograd::linear(h, head()).value(); });
     return logits;
   }
 
@@ -165,10 +163,8 @@ class T5::Answers : public Texts {
         model_(model),
         rows_(static_cast<int64_t>(sources.size())) {
     take(sources);
-    const Shape shape{rows_ * capacity, model.config_.heads * model.config_.head_dim};
-    const DType dtype = model.shared_.weight().value().dtype();
     for (int64_t layer = 0; layer < model.config_.t5.decoder_layers; ++layer)
-      caches_.push_back({Tensor::zeros(shape, dtype), Tensor::zeros(shape, dtype), {}, {}, capacity});
+      caches_.push_back({.rows = rows_, .capacity = capacity});
   }
 
   Tensor next(const std::vector<int32_t>& ids) override {
@@ -181,7 +177,7 @@ class T5::Answers : public Texts {
       context.source = Variable(source_), context.source_tokens = source_tokens_;
       context.source_lengths = source_lengths_, context.caches = &caches_;
       const Variable h = model_.decoder_(model_.shared_(Tensor::from<int32_t>(ids, {rows_}), nullptr), context);
-      logits = model_.head_product(model_.before_head(h).value());
+      logits = model_.head_product(model_.before_head(h));
     });
     return logits;
   }

@@ -27,9 +27,11 @@ std::string block_name(T5Stack stack, int layer) {
 }  // namespace
 
 void T5Cache::append(const Tensor& new_keys, const Tensor& new_values) {
-  const int64_t rows = keys.size(0) / capacity, tokens = new_keys.size(0) / rows;
+  const int64_t tokens = new_keys.size(0) / rows;
   if (length + tokens > capacity)
     throw std::invalid_argument(fmt::format("T5Cache: {} tokens after {} in a cache of {}", tokens, length, capacity));
+  for (Tensor* const held : {&keys, &values})
+    if (!held->defined()) *held = Tensor::zeros({rows * capacity, new_keys.size(1)}, new_keys.dtype());
   for (int64_t row = 0; row < rows; ++row)
     for (const auto& [from, to] : {std::pair{&new_keys, &keys}, std::pair{&new_values, &values}}) {
       Tensor place = to->rows(row * capacity + length, tokens);
@@ -156,9 +158,7 @@ Variable T5Block::make_bias(const T5Context& context, nn::Tape* tape) const {
   const int64_t before = context.caches ? context.caches->front().length : 0;
   const int64_t kv_tokens = context.caches ? context.caches->front().capacity : context.tokens;
   const Tensor buckets = nn::relative_buckets(before, context.tokens, kv_tokens, buckets_);
-  Variable bias;
-  bias_->run_root(tape, [&] { bias = autograd::relative_bias(buckets, bias_->weight(), tape); });
-  return bias;
+  return bias_->run(tape, [&] { return autograd::relative_bias(buckets, bias_->weight(), tape); });
 }
 
 Variable T5Block::forward(const Variable& x, const T5Context& context) const {

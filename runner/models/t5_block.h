@@ -15,9 +15,10 @@ namespace trainyard::models {
 
 /// Keys and values that one decoder block keeps while it makes texts side by side.
 struct T5Cache {
+  int64_t rows = 0, capacity = 0;     ///< texts, and tokens that each has room for
+  int64_t length = 0;                 ///< tokens a row that are held
   Tensor keys, values;                ///< [rows · capacity, heads · head_dim], zero where no token is yet
-  Tensor source_keys, source_values;  ///< [rows · source tokens, heads · head_dim], from the first token on
-  int64_t capacity = 0, length = 0;   ///< tokens a row
+  Tensor source_keys, source_values;  ///< [rows · source tokens, heads · head_dim]; all four from the first token on
 
   /// The next tokens of each row. Throws std::invalid_argument where there is no room for them.
   void append(const Tensor& new_keys, const Tensor& new_values);

@@ -8,19 +8,20 @@
 namespace trainyard::nn {
 namespace {
 
-void append_rows(Tensor& held, int64_t length, const Tensor& rows) {
-  if (length + rows.size(0) > held.size(0))
-    throw std::invalid_argument(
-        fmt::format("key-value cache: {} tokens after {} in a cache of {}", rows.size(0), length, held.size(0)));
-  Tensor place = held.rows(length, rows.size(0));
+void append_rows(Tensor& held, const KeyValueCache& cache, const Tensor& rows) {
+  if (cache.length + rows.size(0) > cache.capacity)
+    throw std::invalid_argument(fmt::format("key-value cache: {} tokens after {} in a cache of {}", rows.size(0),
+                                            cache.length, cache.capacity));
+  if (!held.defined()) held = Tensor::empty({cache.capacity, rows.size(1)}, rows.dtype(), rows.device());
+  Tensor place = held.rows(cache.length, rows.size(0));
   copy(rows, place);
 }
 
 }  // namespace
 
 void KeyValueCache::append(const Tensor& new_keys, const Tensor& new_values) {
-  append_rows(keys, length, new_keys);
-  append_rows(values, length, new_values);
+  append_rows(keys, *this, new_keys);
+  append_rows(values, *this, new_values);
   length += new_keys.size(0);
 }
 

@@ -13,10 +13,11 @@ struct Heads {
   int64_t window = 0;  ///< how many of the last keys a query sees, its own included; 0: all
 };
 
-/// Keys and values of the tokens so far, of one attention layer and one row; [capacity, kv_heads · head_dim] each.
+/// Keys and values of the tokens so far, of one attention layer and one row.
 struct KeyValueCache {
-  Tensor keys, values;
-  int64_t length = 0;  ///< tokens held
+  int64_t capacity = 0;  ///< tokens that there is room for
+  Tensor keys, values;   ///< [capacity, kv_heads · head_dim], of the dtype of the first that came; undefined before
+  int64_t length = 0;    ///< tokens held
 
   /// Rows that join those held. Throws std::invalid_argument where there is no room for them.
   void append(const Tensor& new_keys, const Tensor& new_values);

@@ -49,9 +49,7 @@ class Embedding : public Module {
   Embedding(std::string name, int64_t vocab, int64_t hidden, Init init = {})
       : Module(std::move(name)), weight_(add_parameter("weight", {vocab, hidden}, init)) {}
   Variable operator()(const Tensor& ids, Tape* tape) const {
-    Variable y;
-    run_root(tape, [&] { y = autograd::embedding(ids, weight_, tape); });
-    return y;
+    return run(tape, [&] { return autograd::embedding(ids, weight_, tape); });
   }
   [[nodiscard]] std::string_view class_name() const override { return "Embedding"; }
   [[nodiscard]] Parameter& weight() const { return weight_; }

@@ -34,7 +34,15 @@ Variable Module::run(const Variable& x, std::function<Variable(const Variable&)>
 
 Variable Module::recomputed(std::vector<Variable> inputs,
                             std::function<Variable(std::span<const Variable>)> body) const {
-  return recompute_ ? autograd::checkpoint(std::move(inputs), std::move(body), retention_) : body(inputs);
+  if (hooks_)
+    for (Variable& input : inputs) input = hooks_->input(input);
+  return given(recompute_ ? autograd::checkpoint(std::move(inputs), std::move(body), retention_) : body(inputs));
+}
+
+Variable Module::run(Tape* tape, const std::function<Variable()>& body) const {
+  Variable y;
+  run_root(tape, [&] { y = given(body()); });
+  return y;
 }
 
 void Module::run_root(Tape* tape, const std::function<void()>& body) const {

@@ -28,6 +28,10 @@ class ModuleHooks {
   virtual void after_forward(bool will_go_back) = 0;
   virtual void before_backward() = 0;
   virtual void after_backward() = 0;
+  /// What the module gets in place of its input `x`, and what it gives in place of its output `y`: the same value,
+  /// maybe in another dtype. Between before_forward and after_forward; not again where the module is recomputed.
+  [[nodiscard]] virtual Variable input(const Variable& x) { return x; }
+  [[nodiscard]] virtual Variable output(const Variable& y) { return y; }
 };
 
 /// A part of a model: its parameters, its parts, and the places around its forward where hooks run.
@@ -61,9 +65,11 @@ class Module {
   }
   [[nodiscard]] bool recomputes() const { return recompute_; }
 
-  /// Runs `body` as the forward of a module that takes no variable, as an embedding, a head and a whole model: hooks
-  /// around it, on the way back too. `tape` null: no backward follows.
+  /// Runs `body` as the forward of a module that takes and gives no variable, as a head and a whole model: hooks around
+  /// it, on the way back too. `tape` null: no backward follows.
   void run_root(Tape* tape, const std::function<void()>& body) const;
+  /// The same for one that gives a variable, as an embedding.
+  Variable run(Tape* tape, const std::function<Variable()>& body) const;
 
  protected:
   /// A parameter named name() + "." + suffix, owned by this module.
@@ -78,10 +84,13 @@ class Module {
   /// `body` uses of values on the tape is all among `inputs`.
   Variable run(std::vector<Variable> inputs, std::function<Variable(std::span<const Variable>)> body) const;
   Variable run(const Variable& x, std::function<Variable(const Variable&)> body) const;
-  /// body(inputs), recomputed on the way back if set so: for a module that does more than that between its hooks.
+  /// body(inputs), both as the hooks want them, recomputed on the way back if set so: for a module that does more than
+  /// that between its hooks.
   Variable recomputed(std::vector<Variable> inputs, std::function<Variable(std::span<const Variable>)> body) const;
 
  private:
+  [[nodiscard]] Variable given(const Variable& y) const { return hooks_ ? hooks_->output(y) : y; }
+
   std::string name_;
   std::vector<std::unique_ptr<Parameter>> parameters_;
   std::vector<Module*> children_;
