@@ -65,6 +65,14 @@ template <>
 struct Words<Precision> {
   static std::vector<Choice> list() { return {{"fp32", {"float32"}}, {"bf16", {"bfloat16"}}, {"fp16", {"float16"}}}; }
 };
+template <>
+struct Words<OutputPrecision> {
+  static std::vector<Choice> list() {
+    std::vector<Choice> words = Words<Precision>::list();
+    words.push_back({"none", {}});
+    return words;
+  }
+};
 
 /// Adds keys of the section `S` of Config, called `name`, to `table`.
 template <typename S>

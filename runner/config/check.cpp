@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "config/precision.h"
 #include "config/schema.h"
 #include "metrics/line.h"
 
@@ -205,12 +206,25 @@ void check_sizes(const Loaded& loaded) {
                                    is(loaded, key), loaded.origin("model.init_from")));
 }
 
-void check_line(const Loaded& loaded, const char* key) {
+/// `read` takes the text of `key` apart; what it throws is said of the key.
+template <typename Read>
+void check_text(const Loaded& loaded, const char* key, const Read& read) {
   try {
-    metrics::LineFormat{std::get<std::string>(find_key(key)->get(loaded.config))};
+    static_cast<void>(read(std::get<std::string>(find_key(key)->get(loaded.config))));
   } catch (const InputError& error) {
     throw InputError(fmt::format("{}: {}", loaded.subject(key), error.what()));
   }
+}
+
+void check_lines(const Loaded& loaded) {
+  for (const char* const key : {"metrics.line", "metrics.validation_line"})
+    check_text(loaded, key, [](const std::string& pattern) { return metrics::LineFormat(pattern); });
+}
+
+void check_precision(const Loaded& loaded) {
+  check_text(loaded, "parallel.precision", precision_rules);
+  check_text(loaded, "training.loss_scale",
+             [&](const std::string&) { return constant_loss_scale(loaded.config.training); });
 }
 
 void check_profile(const Loaded& loaded) {
@@ -236,8 +250,8 @@ void check(const Loaded& loaded) {
   check_wrap(loaded);
   check_loading(loaded);
   check_checkpoint(loaded);
-  check_line(loaded, "metrics.line");
-  check_line(loaded, "metrics.validation_line");
+  check_lines(loaded);
+  check_precision(loaded);
   check_profile(loaded);
   check_offered(loaded, Devices::Checked);
 }
@@ -245,6 +259,7 @@ void check(const Loaded& loaded) {
 void check_for_plan(const Loaded& loaded) {
   check_model(loaded);
   check_parallel(loaded);
+  check_precision(loaded);
   check_offered(loaded, Devices::Any);
 }
 

@@ -21,6 +21,7 @@ enum class CheckpointingMode { None, Full, Selective, EveryN };
 enum class Backend { Auto, Nccl, Gloo, Mpi, InProcess };
 enum class DeviceChoice { Auto, Cpu, Cuda };
 enum class Precision { Float32, BFloat16, Float16 };
+enum class OutputPrecision { Float32, BFloat16, Float16, AsComputed };  ///< begins as Precision
 
 struct Model {
   std::string preset;     ///< a named model (docs/models.md); one of preset, config, init_from
@@ -72,6 +73,9 @@ struct Training {
   int64_t global_batch_size = 0;        ///< rows a step over all ranks, from which accumulation_steps follows; 0 = none
   bool sync_every_micro_batch = false;  ///< reduce-scatter at each micro-batch: less memory, more traffic
   double clip_grad_norm = 1.0;          ///< 0: no clipping
+  std::string loss_scale = "auto";      ///< auto, none, or a number
+  double loss_scale_init = 65536, loss_scale_growth_factor = 2, loss_scale_backoff_factor = 0.5;
+  int64_t loss_scale_growth_interval = 2000;  ///< steps
   uint64_t seed = 0;
   bool deterministic = true;
 };
@@ -93,6 +97,9 @@ struct Parallel {
   int64_t replicate = -1;  ///< copies; both -1: as the strategy says
   Precision param_dtype = Precision::Float32;
   Precision reduce_dtype = Precision::Float32;
+  OutputPrecision output_dtype = OutputPrecision::AsComputed;
+  bool cast_forward_inputs = true;
+  std::string precision;              ///< rules for groups of their own (config/precision.h)
   std::string reshard_after_forward;  ///< true, false or ranks; "" = as the strategy says
   Wrap wrap = Wrap::TransformerBased;
   std::string transformer_layer_cls_to_wrap;  ///< comma list; "" = the model's blocks

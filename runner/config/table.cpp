@@ -114,6 +114,19 @@ void add_training(std::vector<Key>& table) {
       "Reduce gradients after each micro-batch instead of once a step: less memory, more traffic, the same result.");
   key("clip_grad_norm", &Training::clip_grad_norm, at_least(0),
       "Largest global L2 norm of the gradient; 0: no clipping.");
+  key("loss_scale", &Training::loss_scale, kNotEmpty,
+      "What the loss is multiplied by so that small gradients do not vanish in fp16; gradients are divided by it "
+      "again. "
+      "auto: a scale that adapts, where any group's param_dtype, reduce_dtype or output_dtype is fp16, else none; a "
+      "number: that scale.");
+  key("loss_scale_init", &Training::loss_scale_init, {.min = 1, .max = 1e30}, "The scale that auto begins with.");
+  key("loss_scale_growth_factor", &Training::loss_scale_growth_factor, {.min = 1, .max = 1024, .above_min = true},
+      "What auto multiplies the scale by after loss_scale_growth_interval steps without an overflow.");
+  key("loss_scale_backoff_factor", &Training::loss_scale_backoff_factor,
+      {.min = 0, .max = 1, .above_min = true, .below_max = true},
+      "What auto multiplies the scale by where gradients overflow; that step is skipped.");
+  key("loss_scale_growth_interval", &Training::loss_scale_growth_interval, between(1, kMany),
+      "Steps in a row without an overflow after which auto raises the scale.");
   key("seed", &Training::seed, kAny, "Seed of everything random in training that has no seed of its own.");
   key("deterministic", &Training::deterministic, kAny, "Equal runs give equal bits.");
 }
@@ -145,6 +158,17 @@ void add_parallel(std::vector<Key>& table) {
   key("param_dtype", &Parallel::param_dtype, kAny,
       "Type of gathered parameters and of the computation. Shards and optimizer state stay fp32.");
   key("reduce_dtype", &Parallel::reduce_dtype, kAny, "Type in which gradients are summed over ranks.");
+  key("output_dtype", &Parallel::output_dtype, kAny,
+      "Type of what each group (block) hands on; none: as it was computed. The loss is fp32 in any case.");
+  key("cast_forward_inputs", &Parallel::cast_forward_inputs, kAny,
+      "Cast what each group gets to its param_dtype, the residual stream with it. Without it products are still in "
+      "param_dtype, and the stream keeps its type.");
+  key("precision", &Parallel::precision, kAny,
+      "Groups of another precision, `pattern=type` with commas between: `model.layers.[01]=fp32, root=fp32`. A group "
+      "is "
+      "named as its module, the one of what is in no other root; * matches dots too, and of several rules that match "
+      "the last counts. The type is the param_dtype; reduce_dtype, output_dtype and cast_forward_inputs can follow: "
+      "`model.layers.0=fp32 output_dtype:bf16`. What a rule does not say is as above.");
   key("reshard_after_forward", &Parallel::reshard_after_forward, kAny,
       "What becomes of gathered parameters between forward and backward: true gives them back, false keeps them, a "
       "number keeps them split over so many neighbouring ranks, a divisor of shard, so that backward gathers from "
@@ -248,7 +272,8 @@ void add_people(std::vector<Key>& table) {
           "Pattern of the printed line, such as `{step} {loss:.3f}`; empty: the standard line; hyperpod, torchtitan "
           "or t5: the line of those programs. Names: step, loss, "
           "grad_norm, lr, tokens, tokens_per_second, samples_per_second, mfu, memory, memory_bytes, time, "
-          "validation_loss, data_wait_ms, compute_ms, communication_wait_ms, optimizer_ms, checkpoint_ms, slow_rank, "
+          "validation_loss, loss_scale, data_wait_ms, compute_ms, communication_wait_ms, optimizer_ms, checkpoint_ms, "
+          "slow_rank, "
           "epoch, strategy, tps and tflops (a rank's).")
       .agreement = Agreement::PerRank;
   metrics("validation_line", &Metrics::validation_line, kAny,

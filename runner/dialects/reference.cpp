@@ -38,7 +38,8 @@ What you have may be pasted: files and flags of other programs are read as they 
 - What a torchtitan file leaves out is as torchtitan has it, not as we do: the last column. So with the flags of HyperPod's example,
   where one is given that only it has, such as `--max_context_width`. All that is said anywhere goes before these defaults.
 - Nothing is downloaded: a data set, a tokenizer or a model is a file or folder.
-- bf16 means bfloat16 parameters and float32 reduction, whoever asks for it: `parallel.reduce_dtype` changes that.
+- bf16 means bfloat16 parameters and float32 reduction, whoever asks for it: `parallel.reduce_dtype` changes that. So does
+  fp16 in float16, with a [loss that is scaled](precision.md#float16-the-loss-is-scaled).
 )";
 
 std::string code(std::string_view text) {

@@ -90,6 +90,8 @@ const Field kFields[] = {
      [](const StepRecord& r) { return fmt::format("{:.3f}", r.time); }},
     {"validation_loss", [](const StepRecord& r) { return r.validation_loss ? Number(*r.validation_loss) : Number(); },
      [](const StepRecord& r) { return r.validation_loss ? fmt::format("{:.5f}", *r.validation_loss) : "n/a"; }},
+    {"loss_scale", [](const StepRecord& r) { return r.loss_scale ? Number(*r.loss_scale) : Number(); },
+     [](const StepRecord& r) { return r.loss_scale ? fmt::format("{}", *r.loss_scale) : "n/a"; }},
 };
 
 const Field& find_field(std::string_view name) {
@@ -171,8 +173,8 @@ LineFormat::Part LineFormat::field(std::string_view inside) const {
   const Field& known = find_field(name);
   if (colon == std::string_view::npos) return {name, {}, true};
   const std::string spec = fmt::format("{{{}}}", inside.substr(colon));
-  const StepRecord with_all{
-      .mfu = 0.5, .slow_rank = 0, .validation_loss = 0.5};  // what is absent would not try the specification
+  // What is absent would not try the specification.
+  const StepRecord with_all{.mfu = 0.5, .slow_rank = 0, .validation_loss = 0.5, .loss_scale = 1};
   try {
     if (!is_modest(inside.substr(colon))) throw fmt::format_error("too wide, or a brace inside");
     static_cast<void>(by_spec(spec, known.value(with_all)));

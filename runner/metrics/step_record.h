@@ -27,6 +27,8 @@ struct StepRecord {
   double checkpoint_ms = 0;
   std::optional<int> slow_rank;           ///< the one that the others wait for, where one stands out
   std::optional<double> validation_loss;  ///< after this step, where one was due
+  std::optional<double> loss_scale;       ///< of its gradients; none where losses are not scaled
+  bool skipped = false;                   ///< the gradients overflowed and nothing was updated
   double time = 0;                        ///< seconds since 1970, at the end of the step
   // For the line alone.
   int64_t epoch = 0;            ///< 0 = the first
@@ -35,8 +37,8 @@ struct StepRecord {
 };
 
 /// One line of metrics.jsonl without its line feed: a JSON object with the fields above up to time as keys, in this
-/// order, numbers with all the digits that bring back the same double. mfu is null where there is none; slow_rank and
-/// validation_loss are left out.
+/// order, numbers with all the digits that bring back the same double. mfu is null where there is none, and what is not
+/// finite; slow_rank, validation_loss and loss_scale are left out, and skipped with the latter.
 std::string to_json_line(const StepRecord& record);
 
 /// The numbers of such a line but step and time, those that are there, by name.

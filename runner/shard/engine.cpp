@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "autograd/functions.h"
 #include "ops/norm.h"
 
 namespace trainyard::shard {
@@ -25,6 +26,13 @@ class Engine::Hooks final : public nn::ModuleHooks {
   void before_backward() override { engine_.before_backward(group_); }
   void after_backward() override {
     if (place_.is_first) engine_.after_backward(group_);
+  }
+  [[nodiscard]] nn::Variable input(const nn::Variable& x) override {
+    const MixedPrecision& precision = group_.precision();
+    return precision.cast_forward_inputs ? autograd::cast(x, precision.param_dtype) : x;
+  }
+  [[nodiscard]] nn::Variable output(const nn::Variable& y) override {
+    return autograd::cast(y, group_.precision().output_dtype.value_or(y.value().dtype()));
   }
 
  private:
@@ -56,12 +64,12 @@ Tensor rows_of(const Piece& piece, const Tensor& shard) {
 Engine::Engine(const Mesh& mesh, const Policy& policy) : mesh_(mesh), policy_(policy) {}
 Engine::~Engine() = default;
 
-void Engine::fully_shard(nn::Module& module) {
+void Engine::fully_shard(nn::Module& module, const std::optional<MixedPrecision>& precision) {
   nn::Module* const one[] = {&module};
-  fully_shard(one);
+  fully_shard(one, precision);
 }
 
-void Engine::fully_shard(std::span<nn::Module* const> modules) {
+void Engine::fully_shard(std::span<nn::Module* const> modules, const std::optional<MixedPrecision>& precision) {
   std::unordered_set<const autograd::Parameter*> taken;
   for (const ParameterShard& shard : shards_) taken.insert(shard.parameter);
   std::vector<autograd::Parameter*> parameters;
@@ -70,7 +78,9 @@ void Engine::fully_shard(std::span<nn::Module* const> modules) {
       if (!taken.contains(parameter)) parameters.push_back(parameter);
   if (parameters.empty()) return;  // all are in groups further in
 
-  Group& group = *groups_.emplace_back(std::make_unique<Group>(label_of(modules), parameters, mesh_, policy_));
+  Policy policy = policy_;
+  policy.precision = precision.value_or(policy.precision);
+  Group& group = *groups_.emplace_back(std::make_unique<Group>(label_of(modules), parameters, mesh_, policy));
   auto gradient = group.gradient_layout().pieces.begin();
   for (const Piece& piece : group.layout().pieces) {
     ParameterShard shard{piece.parameter, piece.local, rows_of(piece, group.shard()), {}};

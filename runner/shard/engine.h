@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -47,10 +48,11 @@ class Engine {
   ~Engine();
 
   /// Makes a group of the parameters below `module` that are in none yet. Innermost first, the whole model last.
-  void fully_shard(nn::Module& module);
+  /// Without a precision of its own the group has the policy's.
+  void fully_shard(nn::Module& module, const std::optional<MixedPrecision>& precision = {});
   /// One group of several modules, in the order of their forward, none inside another: gathered before the first and
   /// given back after the last.
-  void fully_shard(std::span<nn::Module* const> modules);
+  void fully_shard(std::span<nn::Module* const> modules, const std::optional<MixedPrecision>& precision = {});
 
   /// Gives every rank's rows their values: `source` writes rows of a parameter into `out` (float32, row by row).
   using Source = std::function<void(const autograd::Parameter& parameter, Rows rows, std::span<float> out)>;

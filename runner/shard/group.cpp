@@ -42,19 +42,18 @@ Group::Group(std::string label, std::span<autograd::Parameter* const> parameters
       layout_(parameters, sharders_.world(), sharders_.rank()),
       gradient_layout_(trained(parameters), sharders_.world(), sharders_.rank()),
       part_layout_(part_layout(parameters, regatherers_)),
-      param_dtype_(policy.param_dtype),
-      reduce_dtype_(policy.reduce_dtype),
+      precision_(policy.precision),
       bucket_bytes_(policy.bucket_bytes),
-      in_place_(sharders_.world() == 1 && param_dtype_ == DType::Float32),
+      in_place_(sharders_.world() == 1 && precision_.param_dtype == DType::Float32),
       // Replicas that reduce every micro-batch add each sum to those before it, so the two must be apart.
-      gradient_in_place_(sharders_.world() == 1 && reduce_dtype_ == DType::Float32 &&
+      gradient_in_place_(sharders_.world() == 1 && precision_.reduce_dtype == DType::Float32 &&
                          (replicas_.world() == 1 || !policy.sync_every_micro_batch)),
       shard_(zeros(layout_.shard_elements, DType::Float32, MemoryKind::Parameters)),
       shard_gradient_(released(gradient_layout_.shard_elements, DType::Float32, MemoryKind::Gradients)),
-      whole_(in_place_ ? shard_ : released(layout_.whole_elements, param_dtype_, MemoryKind::Gathered)),
+      whole_(in_place_ ? shard_ : released(layout_.whole_elements, precision_.param_dtype, MemoryKind::Gathered)),
       whole_gradient_(gradient_in_place_
                           ? shard_gradient_
-                          : released(gradient_layout_.whole_elements, reduce_dtype_, MemoryKind::Gathered)) {
+                          : released(gradient_layout_.whole_elements, precision_.reduce_dtype, MemoryKind::Gathered)) {
   place_parameters();
 }
 
@@ -76,8 +75,8 @@ void Group::place_parameters() {
 
 Tensor Group::gather_input() const {
   if (part_.defined()) return part_;
-  if (param_dtype_ == DType::Float32) return shard_;
-  Tensor cast = Tensor::empty(shard_.shape(), param_dtype_);
+  if (precision_.param_dtype == DType::Float32) return shard_;
+  Tensor cast = Tensor::empty(shard_.shape(), precision_.param_dtype);
   ops::cast(shard_, cast);
   return cast;
 }
@@ -94,7 +93,7 @@ void Group::begin_unshard() {
   }
   comm::Communicator& peers = part_.defined() ? *regatherers_ : sharders_;
   const Tensor input = gather_input();
-  gathered_ = Tensor::empty({peers.world() * input.count()}, param_dtype_);
+  gathered_ = Tensor::empty({peers.world() * input.count()}, precision_.param_dtype);
   gathering_ = peers.all_gather(input, gathered_, label_);
 }
 
@@ -119,7 +118,7 @@ void Group::reshard() {
 
 void Group::reshard_to_part() {
   const MemoryKindScope scope(MemoryKind::Gathered);
-  Tensor part = Tensor::empty({part_layout_.shard_elements}, param_dtype_);
+  Tensor part = Tensor::empty({part_layout_.shard_elements}, precision_.param_dtype);
   copy_shard_in(part_layout_, regatherers_->rank(), whole_, part);
   reshard();
   part_ = std::move(part);
@@ -141,11 +140,11 @@ void Group::begin_reduction() {
   }
   const MemoryKindScope scope(MemoryKind::Gathered);
   reduction_ = Reduction::Scattering;
-  reduce_input_ = Tensor::empty({sharders_.world() * gradient_layout_.shard_elements}, reduce_dtype_);
+  reduce_input_ = Tensor::empty({sharders_.world() * gradient_layout_.shard_elements}, precision_.reduce_dtype);
   copy_in(gradient_layout_, whole_gradient_, reduce_input_);
   whole_gradient_.storage()->release();
   whole_gradient_ready_ = false;
-  reduced_ = Tensor::empty({gradient_layout_.shard_elements}, reduce_dtype_);
+  reduced_ = Tensor::empty({gradient_layout_.shard_elements}, precision_.reduce_dtype);
   reducing_ = {sharders_.reduce_scatter(reduce_input_, reduced_, label_)};
 }
 
@@ -203,28 +202,30 @@ size_t Group::gathered_bytes() const {
 
 size_t Group::gather_bytes() const {
   if (sharders_.world() == 1) return 0;
-  return static_cast<size_t>(sharders_.world() * layout_.shard_elements) * size_of(param_dtype_);
+  return static_cast<size_t>(sharders_.world() * layout_.shard_elements) * size_of(precision_.param_dtype);
 }
 
 size_t Group::regather_bytes() const {
   if (!regatherers_) return gather_bytes();
-  return static_cast<size_t>(regatherers_->world() * part_layout_.shard_elements) * size_of(param_dtype_);
+  return static_cast<size_t>(regatherers_->world() * part_layout_.shard_elements) * size_of(precision_.param_dtype);
 }
 
 size_t Group::scatter_bytes() const {
   if (sharders_.world() == 1) return 0;
-  return static_cast<size_t>(sharders_.world() * gradient_layout_.shard_elements) * size_of(reduce_dtype_);
+  return static_cast<size_t>(sharders_.world() * gradient_layout_.shard_elements) * size_of(precision_.reduce_dtype);
 }
 
 size_t Group::sum_bytes() const {
-  return replicas_.world() == 1 ? 0 : static_cast<size_t>(gradient_layout_.shard_elements) * size_of(reduce_dtype_);
+  return replicas_.world() == 1
+             ? 0
+             : static_cast<size_t>(gradient_layout_.shard_elements) * size_of(precision_.reduce_dtype);
 }
 
 /// What is sharded is one message however large; where nothing is, a bucket of DDP's.
 int64_t Group::elements_a_message() const {
   const int64_t all = std::max<int64_t>(gradient_layout_.shard_elements, 1);
   if (sharders_.world() > 1) return all;
-  return std::clamp<int64_t>(bucket_bytes_ / static_cast<int64_t>(size_of(reduce_dtype_)), 1, all);
+  return std::clamp<int64_t>(bucket_bytes_ / static_cast<int64_t>(size_of(precision_.reduce_dtype)), 1, all);
 }
 
 int64_t Group::sum_messages() const {

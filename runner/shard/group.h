@@ -19,11 +19,13 @@ namespace trainyard::shard {
 /// The one place that says where shards live: parameters and gradients are allocated here, moments like them.
 class Group {
  public:
+  /// `policy.precision` is the group's.
   Group(std::string label, std::span<autograd::Parameter* const> parameters, const Mesh& mesh, const Policy& policy);
   Group(const Group&) = delete;  // its parameters refer to it
   Group& operator=(const Group&) = delete;
 
   [[nodiscard]] const std::string& label() const { return label_; }
+  [[nodiscard]] const MixedPrecision& precision() const { return precision_; }
   [[nodiscard]] const Layout& layout() const { return layout_; }
   /// How the gradients of the parameters that are not frozen lie.
   [[nodiscard]] const Layout& gradient_layout() const { return gradient_layout_; }
@@ -82,7 +84,7 @@ class Group {
   comm::Communicator& replicas_;
   comm::Communicator* regatherers_;  // null: none
   Layout layout_, gradient_layout_, part_layout_;
-  DType param_dtype_, reduce_dtype_;
+  MixedPrecision precision_;
   int64_t bucket_bytes_;
   bool in_place_;           // unsharded parameters are the shard
   bool gradient_in_place_;  // unsharded gradients are the reduced ones

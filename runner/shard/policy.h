@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "tensor/dtype.h"
 
@@ -28,11 +29,25 @@ struct Prefetch {
   int most_in_flight = 2;
 };
 
-/// What FSDP2 calls the arguments of fully_shard and its MixedPrecisionPolicy. The strategy's other half is the mesh.
+/// FSDP2's MixedPrecisionPolicy, of one group. Shards, reduced gradients and optimizer state are float32 always.
+struct MixedPrecision {
+  DType param_dtype = DType::Float32;      ///< of unsharded parameters, gathers and compute
+  DType reduce_dtype = DType::Float32;     ///< of unsharded gradients and their reduction
+  std::optional<DType> output_dtype = {};  ///< of what the group's modules give; none: as it was computed
+  bool cast_forward_inputs = true;         ///< what they get is cast to param_dtype
+  bool operator==(const MixedPrecision&) const = default;
+};
+
+/// Whether any of it is float16, whose gradients underflow unless the loss is scaled.
+constexpr bool uses_float16(const MixedPrecision& precision) {
+  return precision.param_dtype == DType::Float16 || precision.reduce_dtype == DType::Float16 ||
+         precision.output_dtype == DType::Float16;
+}
+
+/// What FSDP2 calls the arguments of fully_shard. The strategy's other half is the mesh.
 struct Policy {
   Reshard reshard = Reshard::AfterForward;
-  DType param_dtype = DType::Float32;   ///< of unsharded parameters, gathers and compute; shards are float32
-  DType reduce_dtype = DType::Float32;  ///< of unsharded gradients and their reduction; reduced ones are float32
+  MixedPrecision precision = {};  ///< of groups that are given none of their own
   Prefetch prefetch = {};
   /// Reduce each micro-batch's gradients, not only their sum: less memory, more traffic.
   bool sync_every_micro_batch = false;

@@ -23,11 +23,19 @@ std::string local_shapes(Shape shape, int world) {
   return text;
 }
 
+/// As FSDP2's MixedPrecisionPolicy spells it.
+std::string precision_text(const shard::MixedPrecision& precision) {
+  return fmt::format("param_dtype {}, reduce_dtype {}, output_dtype {}{}", name_of(precision.param_dtype),
+                     name_of(precision.reduce_dtype),
+                     precision.output_dtype ? name_of(*precision.output_dtype) : "none",
+                     precision.cast_forward_inputs ? "" : ", inputs as they come");
+}
+
 std::string group_text(const shard::Group& group, const shard::Mesh& mesh) {
   const int world = mesh.shard().world();
   const char* const placement = mesh.replicate().world() > 1 ? "(Replicate(), Shard(0))" : "Shard(0)";
-  std::string text =
-      fmt::format("group {}: {} parameters\n", group.label(), with_thousands(group.layout().whole_elements));
+  std::string text = fmt::format("group {}: {} parameters; {}\n", group.label(),
+                                 with_thousands(group.layout().whole_elements), precision_text(group.precision()));
   for (const shard::Piece& piece : group.layout().pieces) {
     const Shape& shape = piece.parameter->shape();
     text += fmt::format("  {:<48} {:>16}  {}{}\n", piece.parameter->name(), to_string(shape),
@@ -52,14 +60,12 @@ std::string collectives_text(const shard::Engine& engine) {
 }  // namespace
 
 std::string inspection(const models::ModelConfig& model, const shard::Engine& engine) {
-  const shard::Policy& policy = engine.policy();
   const shard::Mesh& mesh = engine.mesh();
   std::string text = fmt::format("model: {} with total parameters: {} ({:.2f} B)\n", model.family,
                                  with_thousands(models::parameter_count(model)),
                                  static_cast<double>(models::parameter_count(model)) / 1e9);
   text += fmt::format("mesh: replicate {} x shard {}\n", mesh.replicate().world(), mesh.shard().world());
-  text += fmt::format("dtypes: shards and optimizer float32, parameters in use {}, reduced gradients {}\n",
-                      name_of(policy.param_dtype), name_of(policy.reduce_dtype));
+  text += "dtypes: shards, reduced gradients and optimizer float32; of each group what it says\n";
   text += fmt::format("a step of one micro-batch: {}\n", collectives_text(engine));
   for (const auto& group : engine.groups()) text += group_text(*group, mesh);
   return text;

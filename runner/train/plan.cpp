@@ -39,13 +39,10 @@ std::string groups_text(const std::vector<std::string>& labels) {
   return fmt::format("{}: {}{}, and the rest", labels.size(), first, first == last ? "" : " … " + last);
 }
 
-std::string hardware_text(const Job& job) {
+std::string hardware_text(const Job& job, const Rehearsal& rehearsal) {
   const Hardware& hardware = job.hardware;
-  std::string text = fmt::format(
-      "{}: {:.0f} TFLOP/s at the precision used, {:.0f} GB/s of memory", hardware.name,
-      (job.config().parallel.param_dtype == config::Precision::Float32 ? hardware.float_flops : hardware.half_flops) /
-          1e12,
-      hardware.memory_bandwidth / 1e9);
+  std::string text = fmt::format("{}: {:.0f} TFLOP/s at the precision used, {:.0f} GB/s of memory", hardware.name,
+                                 rehearsal.peak_flops / 1e12, hardware.memory_bandwidth / 1e9);
   if (hardware.is_cpu)
     text = fmt::format("cpu: {:.0f} GFLOP/s in large products, measured now; {:.0f} GB/s of memory taken on",
                        hardware.float_flops / 1e9, hardware.memory_bandwidth / 1e9);
@@ -164,7 +161,7 @@ std::string plan_text(const Job& job) {
   rows.insert(rows.end(), memory.begin(), memory.end());
   rows.push_back({"batch", fmt::format("{} x {} tokens a rank and micro-batch, {} tokens a step", job.batch.rows,
                                        job.batch.tokens, with_thousands(rehearsal.tokens_per_step))});
-  rows.push_back({"hardware", hardware_text(job)});
+  rows.push_back({"hardware", hardware_text(job, rehearsal)});
   rows.push_back({"time", time_text(rehearsal)});
   return metrics::format_table("plan", rows, 160) + "\n" + modes_text(job) + "\n" + traffic_text(rehearsal) + "\n" +
          fit_text(job, rehearsal) + assumptions_text(job) + fmt::format("mfu: {}\n", metrics::kMfuFormula);

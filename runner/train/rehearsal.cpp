@@ -48,6 +48,12 @@ class EmptyLoader final : public data::Loader {
   int64_t sequences_per_step_;
 };
 
+/// Whether any group does: the faster units are then what the step is held against.
+bool computes_in_half(const shard::Engine& engine) {
+  return std::ranges::any_of(engine.groups(),
+                             [](const auto& group) { return group->precision().param_dtype != DType::Float32; });
+}
+
 /// The copies in which an asynchronous checkpoint waits to be written (checkpoint/background_saver.h).
 std::vector<Tensor> staged(const Parts& parts) {
   const MemoryKindScope scope(MemoryKind::Offloaded);
@@ -65,7 +71,6 @@ std::vector<Tensor> staged(const Parts& parts) {
 Rehearsal rehearse_whole(const config::Loaded& loaded, const models::ModelConfig& model, const Placement& placement,
                          const Hardware& hardware, BatchShape batch) {
   const config::Config& config = loaded.config;
-  const shard::Policy policy = policy_of(config);
   const bool are_nodes_alike = placement.world % placement.ranks_per_node == 0;
   const MeshSize mesh = mesh_of(loaded, Ranks{placement.world, are_nodes_alike ? placement.ranks_per_node : 0});
   Timeline timeline(hardware, placement, mesh);
@@ -79,7 +84,8 @@ Rehearsal rehearse_whole(const config::Loaded& loaded, const models::ModelConfig
   set_recompute(*sharded.model, config.activation_checkpointing);
   optim::AdamW optimizer(*sharded.engine, config.optimizer);
   EmptyLoader loader(batch, batch.rows * config.training.accumulation_steps * placement.world);
-  const Parts parts{*world, *sharded.model, *sharded.engine, optimizer, loader};
+  optim::LossScaler scaler(loss_scaling_of(config.training, *sharded.engine));
+  const Parts parts{*world, *sharded.model, *sharded.engine, optimizer, scaler, loader};
   std::vector<Tensor> copies;
   if (config.checkpoint.enabled && config.checkpoint.async) copies = staged(parts);
   ledger->restart_peak();
@@ -111,7 +117,7 @@ Rehearsal rehearse_whole(const config::Loaded& loaded, const models::ModelConfig
                  .waited_seconds = timeline.waited_seconds(),
                  .computed_flops = timeline.matrix_flops(),
                  .model_flops = 0,
-                 .peak_flops = policy.param_dtype == DType::Float32 ? hardware.float_flops : hardware.half_flops,
+                 .peak_flops = computes_in_half(*sharded.engine) ? hardware.half_flops : hardware.float_flops,
                  .tokens_per_step = loader.sequences_per_step() * batch.tokens};
   for (const auto& group : sharded.engine->groups()) seen.groups.push_back(group->label());
   for (const shard::ParameterShard& shard : sharded.engine->shards())

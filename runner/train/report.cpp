@@ -64,6 +64,8 @@ void Report::step(const StepResult& result, int64_t tokens_so_far) {
       .checkpoint_ms = result.times.checkpoint,
       .slow_rank = result.slow ? std::optional(result.slow->rank) : std::nullopt,
       .validation_loss = result.validation_loss,
+      .loss_scale = result.loss_scale,
+      .skipped = result.skipped,
       .time = seconds_since_1970(),
       .epoch = workload_.steps_per_epoch > 0 ? (result.step - 1) / workload_.steps_per_epoch : 0,
       .ranks = ranks_,
@@ -73,6 +75,12 @@ void Report::step(const StepResult& result, int64_t tokens_so_far) {
   if (endpoint_) endpoint_->step(record);
   slow_.step(result.slow);
   if (poster_) poster_->step(result.step, result.loss, rates.tokens_per_second);
+
+  if (result.skipped) {
+    display_.clear();
+    spdlog::warn("step {} is skipped: its gradients overflowed at loss scale {}, which is {} from now on", result.step,
+                 *result.loss_scale, result.next_loss_scale);
+  }
 
   const bool is_last = result.step == workload_.total_steps;
   if (result.step % settings_.interval == 0 || is_last) {

@@ -65,6 +65,7 @@ class Run {
 
  private:
   void run_to_end();
+  Parts parts() { return {world_.comm, *sharded_.model, *sharded_.engine, optimizer_, scaler_, *loader_}; }
   /// The checkpoint that training goes on from, if there is one, and what of it is left out.
   struct Beginning {
     std::optional<checkpoint::Checkpoint> checkpoint;
@@ -102,6 +103,7 @@ class Run {
   int64_t total_steps_;
   ShardedModel sharded_;
   optim::AdamW optimizer_;
+  optim::LossScaler scaler_;
   checkpoint::Agreement agreement_;
   Description description_;
   Progress progress_;
@@ -123,6 +125,7 @@ Run::Run(const config::Loaded& loaded, const World& world, MeshSize mesh)
       total_steps_(total_steps_of(config_.training, *loader_)),
       sharded_(shard_model(model_config_, world.comm, sharding_of(config_, mesh))),
       optimizer_(*sharded_.engine, config_.optimizer),
+      scaler_(loss_scaling_of(config_.training, *sharded_.engine)),
       agreement_(world.store, "resume", world.comm.rank(), world.comm.world(), config_.checkpoint.timeout),
       description_{models::to_hugging_face(model_config_), config_.data.tokenizer, tokenizer_files_of(config_.data),
                    config::print_config(loaded)} {
@@ -237,8 +240,8 @@ void Run::resume_or_fill() {
   const auto start = steady_clock::now();
   const auto [found, excluded] = beginning();
   if (!found) return fill_fresh();
-  Parts parts{world_.comm, *sharded_.model, *sharded_.engine, optimizer_, *loader_};
-  progress_ = restore(parts, *found, model_config_, excluded);
+  Parts own = parts();
+  progress_ = restore(own, *found, model_config_, excluded);
   if (is_model_only(*found) && !excluded.optimizer && progress_.step < total_steps_)
     throw InputError(
         fmt::format("{}: holds the model without its optimizer (checkpoint.final_model_only), so training cannot go on "
@@ -286,7 +289,7 @@ Outcome Run::train() {
     report_->say(fmt::format("mfu: {}; the peak is {:.0f} GFLOP/s, measured in float32 on {} threads a rank",
                              metrics::kMfuFormula, peak / 1e9, ops::threads()));
   }
-  Trainer trainer({world_.comm, *sharded_.model, *sharded_.engine, optimizer_, *loader_},
+  Trainer trainer(parts(),
                   {.total_steps = total_steps_,
                    .accumulation_steps = config_.training.accumulation_steps,
                    .clip_grad_norm = config_.training.clip_grad_norm,
@@ -351,7 +354,7 @@ void Run::save() {
 }
 
 checkpoint::Snapshot Run::snapshot() {
-  return snapshot_of({world_.comm, *sharded_.model, *sharded_.engine, optimizer_, *loader_}, progress_, description_);
+  return snapshot_of(parts(), progress_, description_);
 }
 
 /// As sample(): every rank takes part.

@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "checkpoint/weights.h"
+#include "config/precision.h"
 #include "data/loaders.h"
 #include "data/prefetched.h"
 #include "train/demo/demo.h"
@@ -109,6 +110,23 @@ shard::Prefetch prefetch_of(const config::Parallel& parallel) {
           .most_in_flight = parallel.limit_all_gathers ? kMostGathers : 0};
 }
 
+shard::MixedPrecision precision_of(const config::Parallel& parallel) {
+  shard::MixedPrecision precision{.param_dtype = dtype_of(parallel.param_dtype),
+                                  .reduce_dtype = dtype_of(parallel.reduce_dtype),
+                                  .cast_forward_inputs = parallel.cast_forward_inputs};
+  if (parallel.output_dtype != config::OutputPrecision::AsComputed)
+    precision.output_dtype = dtype_of(static_cast<config::Precision>(parallel.output_dtype));
+  return precision;
+}
+
+/// What a rule does not say is as for all.
+std::vector<PrecisionRule> precision_rules_of(const config::Config& config) {
+  std::vector<PrecisionRule> rules;
+  for (const config::PrecisionRule& rule : config::precision_rules(config.parallel.precision))
+    rules.push_back({rule.pattern, precision_of(config::with(config, rule).parallel)});
+  return rules;
+}
+
 std::vector<std::string> listed(const std::string& text) {
   std::vector<std::string> words;
   for (const std::string& each : split(text, ','))
@@ -120,8 +138,7 @@ std::vector<std::string> listed(const std::string& text) {
 
 shard::Policy policy_of(const config::Config& config) {
   return {.reshard = reshard_of(config.parallel),
-          .param_dtype = dtype_of(config.parallel.param_dtype),
-          .reduce_dtype = dtype_of(config.parallel.reduce_dtype),
+          .precision = precision_of(config.parallel),
           .prefetch = prefetch_of(config.parallel),
           .sync_every_micro_batch = config.training.sync_every_micro_batch,
           .bucket_bytes = config.parallel.bucket_cap_mb << 20};
@@ -133,7 +150,24 @@ Sharding sharding_of(const config::Config& config, MeshSize mesh) {
           .wrap = {.policy = static_cast<Wrap::Policy>(config.parallel.wrap),
                    .classes = listed(config.parallel.transformer_layer_cls_to_wrap),
                    .min_num_params = config.parallel.min_num_params},
-          .freeze = listed(config.training.freeze)};
+          .freeze = listed(config.training.freeze),
+          .precision = precision_rules_of(config)};
+}
+
+optim::LossScaling loss_scaling_of(const config::Training& training, const shard::Engine& engine) {
+  using Kind = optim::LossScaling::Kind;
+  const bool uses_float16 =
+      std::ranges::any_of(engine.groups(), [](const auto& group) { return shard::uses_float16(group->precision()); });
+  const auto constant = config::constant_loss_scale(training);
+  optim::LossScaling scaling{.init_scale = constant.value_or(training.loss_scale_init),
+                             .growth_factor = training.loss_scale_growth_factor,
+                             .backoff_factor = training.loss_scale_backoff_factor,
+                             .growth_interval = training.loss_scale_growth_interval};
+  if (constant)
+    scaling.kind = Kind::Constant;
+  else if (training.loss_scale == "auto" && uses_float16)
+    scaling.kind = Kind::Dynamic;
+  return scaling;
 }
 
 FilledBy filled_by(const config::Config& config) {

@@ -9,6 +9,7 @@
 #include "config/config.h"
 #include "data/loader.h"
 #include "models/config.h"
+#include "optim/loss_scaler.h"
 #include "shard/policy.h"
 #include "tokenizer/tokenizer.h"
 #include "train/sharded_model.h"
@@ -25,6 +26,9 @@ models::ModelConfig model_config_of(const config::Model& model);
 models::ModelConfig model_config_of(const checkpoint::Checkpoint& checkpoint);
 
 shard::Policy policy_of(const config::Config& config);
+
+/// As training.loss_scale says; auto: dynamic where a group of `engine` uses float16.
+optim::LossScaling loss_scaling_of(const config::Training& training, const shard::Engine& engine);
 
 /// Everything that shard_model asks, for a mesh of mesh_of().
 Sharding sharding_of(const config::Config& config, MeshSize mesh);

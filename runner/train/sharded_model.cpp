@@ -33,6 +33,38 @@ void freeze(const nn::Module& model, const std::vector<std::string>& globs) {
     throw InputError("training.freeze: every parameter is frozen, so there is nothing to train; name fewer");
 }
 
+std::string group_name(const nn::Module& module) {
+  return module.name().empty() ? "root" : module.name();
+}
+
+bool matches(const PrecisionRule& rule, const std::string& name) {
+  return ::fnmatch(rule.pattern.c_str(), name.c_str(), 0) == 0;
+}
+
+shard::MixedPrecision precision_of(const nn::Module& module, const Sharding& sharding) {
+  const auto& rules = sharding.precision;
+  const auto rule = std::find_if(rules.rbegin(), rules.rend(),
+                                 [&](const PrecisionRule& each) { return matches(each, group_name(module)); });
+  return rule == rules.rend() ? sharding.policy.precision : rule->precision;
+}
+
+/// All of them where they fit a line.
+std::string shortened(std::vector<std::string> names) {
+  constexpr std::ptrdiff_t kShown = 8;
+  if (std::ssize(names) > kShown) {
+    names.erase(names.begin() + kShown / 2, names.end() - kShown / 2);
+    names.insert(names.begin() + kShown / 2, "…");
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void require_matches(const std::vector<PrecisionRule>& rules, const std::vector<std::string>& names) {
+  for (const PrecisionRule& rule : rules)
+    if (std::ranges::none_of(names, [&](const std::string& name) { return matches(rule, name); }))
+      throw InputError(fmt::format("parallel.precision: '{}' matches no group of this model; they are {}", rule.pattern,
+                                   shortened(names)));
+}
+
 void fill(shard::Engine& engine, const shard::Engine::Source& source, FilledBy by) {
   by == FilledBy::Rank0 ? engine.fill_from_rank_0(source) : engine.fill(source);
 }
@@ -44,10 +76,17 @@ ShardedModel shard_model(const models::ModelConfig& config, comm::Communicator& 
   freeze(*made.model, sharding.freeze);
   made.engine = std::make_unique<shard::Engine>(*made.mesh, sharding.policy);
   Groups groups = groups_of(*made.model, made.model->blocks(), sharding.wrap);
+  std::vector<std::string> names;
+  for (const auto& modules : groups) names.push_back(group_name(*modules.front()));
   const bool only_sums = sharding.mesh.shard == 1 && sharding.mesh.replicate > 1;
-  if (only_sums) groups = in_buckets(groups, sharding.policy.bucket_bytes);
-  for (const auto& modules : groups) made.engine->fully_shard(modules);
-  made.engine->fully_shard(*made.model);
+  if (only_sums)
+    groups = in_buckets(groups, sharding.policy.bucket_bytes, [&](const nn::Module& a, const nn::Module& b) {
+      return precision_of(a, sharding) == precision_of(b, sharding);
+    });
+  for (const auto& modules : groups) made.engine->fully_shard(modules, precision_of(*modules.front(), sharding));
+  made.engine->fully_shard(*made.model, precision_of(*made.model, sharding));
+  if (made.engine->root()) names.push_back(group_name(*made.model));
+  require_matches(sharding.precision, names);
   return made;
 }
 

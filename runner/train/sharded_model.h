@@ -22,12 +22,20 @@ struct ShardedModel {
 
 using shard::MeshSize;
 
+/// The precision of the groups whose names a glob matches: a group's is its module's, that of the whole model "root".
+struct PrecisionRule {
+  std::string pattern;
+  shard::MixedPrecision precision;
+};
+
 /// How a model is put onto the ranks.
 struct Sharding {
   MeshSize mesh = {};
   shard::Policy policy = {};
   Wrap wrap = {};
   std::vector<std::string> freeze = {};  ///< globs over the names of parameters that are not trained
+  /// Of a group that several match the last counts; of one that none does, policy.precision.
+  std::vector<PrecisionRule> precision = {};
 };
 
 /// Builds the model, freezes and shards it: a group for what `wrap` says and one for the rest. Collective over `world`,

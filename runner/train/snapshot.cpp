@@ -15,6 +15,7 @@ using nlohmann::json;
 constexpr const char* kModelOnly = "model_only";
 constexpr const char* kStarted = "optimizer_started";
 constexpr const char *kFirst = "adam.m.", *kSecond = "adam.v.";
+constexpr const char *kScaler = "loss_scaler", *kScale = "scale", *kGrowthTracker = "growth_tracker";
 
 checkpoint::Shard shard_of(const std::string& prefix, const shard::ParameterShard& shard, const Tensor& local) {
   return {prefix + shard.parameter->name(), shard.parameter->shape(), shard.rows.begin, local};
@@ -75,6 +76,19 @@ std::vector<std::string> restore_optimizer(optim::AdamW& optimizer, const checkp
   return fresh;
 }
 
+/// A run that did not scale its loss left nothing: then the scale begins as in a fresh run.
+void restore_scaler(optim::LossScaler& scaler, const checkpoint::Checkpoint& checkpoint) {
+  const auto found = checkpoint.state().find(kScaler);
+  if (found == checkpoint.state().end()) return;
+  const json state = found->is_object() ? *found : json::object();
+  const json scale = state.value(kScale, json()), tracker = state.value(kGrowthTracker, json());
+  if (!scale.is_number() || scale <= 0 || !tracker.is_number_integer())
+    throw InputError(
+        fmt::format("{}: the state's {} is {}, without a {} above 0 and a {}: not a checkpoint of a training run",
+                    checkpoint.path().string(), kScaler, found->dump(), kScale, kGrowthTracker));
+  scaler.load_state({scale.get<double>(), tracker.get<int64_t>()});
+}
+
 void warn_of_fresh(const std::vector<std::string>& names, const checkpoint::Checkpoint& checkpoint) {
   if (names.empty()) return;
   spdlog::warn("{}: holds no optimizer state of {}{}, frozen when it was saved; the moments begin at zero",
@@ -111,6 +125,9 @@ checkpoint::Snapshot snapshot_of(const Parts& parts, const Progress& progress, c
                     {"tokenizer", description.tokenizer},
                     {"tokenizer_files", description.tokenizer_files},
                     {"configuration", description.configuration}};
+  const optim::LossScaler::State& scaling = parts.scaler.state();
+  if (parts.scaler.is_on())
+    snapshot.state[kScaler] = {{kScale, scaling.scale}, {kGrowthTracker, scaling.growth_tracker}};
   return snapshot;
 }
 
@@ -130,6 +147,7 @@ Progress restore(Parts& parts, const checkpoint::Checkpoint& checkpoint, const m
   fill_from_checkpoint(parts.engine, checkpoint);
   if (!excluded.optimizer && !is_model_only(checkpoint)) {
     const std::vector<std::string> fresh = restore_optimizer(parts.optimizer, checkpoint);
+    restore_scaler(parts.scaler, checkpoint);
     if (parts.world.rank() == 0) warn_of_fresh(fresh, checkpoint);
   }
   if (!excluded.data) parts.loader.load_state(checkpoint.state().at("loader"));

@@ -27,7 +27,8 @@ Outcome Trainer::run(Progress& progress) {
           "step {}: every label is ignored, so there is nothing to learn from; look at the data", progress.step + 1));
     const double loss_sum = forward_backward(micro_batches, agreed.valid_tokens);
     StepResult result = total(loss_sum, progress.step + 1, agreed.valid_tokens);
-    require_finite(result);
+    result.skipped = has_overflowed(result);
+    if (!result.skipped) require_finite(result);
 
     result.lr = plan_.schedule.at(progress.step);
     update(result);
@@ -52,7 +53,8 @@ std::vector<data::Batch> Trainer::next_micro_batches() {
 }
 
 /// The gradient's scale is 1 / the valid tokens of the global batch, known before the first forward; so the gradient
-/// depends neither on the number of ranks nor on how the batch is split.
+/// depends neither on the number of ranks nor on how the batch is split. Where losses are scaled, it is so many times
+/// that.
 Trainer::Agreed Trainer::agree(const std::vector<data::Batch>& micro_batches) {
   double valid = 0;
   for (const data::Batch& batch : micro_batches) valid += static_cast<double>(batch.valid_tokens);
@@ -61,7 +63,8 @@ Trainer::Agreed Trainer::agree(const std::vector<data::Batch>& micro_batches) {
 }
 
 double Trainer::forward_backward(const std::vector<data::Batch>& micro_batches, int64_t valid_tokens) {
-  const auto scale = static_cast<float>(1.0 / static_cast<double>(std::max<int64_t>(valid_tokens, 1)));
+  const auto scale =
+      static_cast<float>(parts_.scaler.scale() / static_cast<double>(std::max<int64_t>(valid_tokens, 1)));
   const MemoryKindScope activations(MemoryKind::Activations);
   double loss_sum = 0;
   for (const data::Batch& batch : micro_batches) {
@@ -93,20 +96,26 @@ StepResult Trainer::total(double loss_sum, int64_t step, int64_t valid_tokens) {
                         "totals");
   return {.step = step,
           .loss = answers.sum(0) / static_cast<double>(std::max<int64_t>(valid_tokens, 1)),
-          .grad_norm = std::sqrt(answers.sum(1)),
+          .grad_norm = std::sqrt(answers.sum(1)) / parts_.scaler.scale(),
           .tokens = valid_tokens,
           .memory_bytes = static_cast<uint64_t>(answers.max(2)),
           .times = {.data_wait = answers.max(3),
                     .compute = answers.max(4),
                     .communication = answers.min(5),
                     .checkpoint = std::exchange(own_.checkpoint, 0)},
-          .slow = slow_rank(answers.column(6))};
+          .slow = slow_rank(answers.column(6)),
+          .loss_scale = parts_.scaler.is_on() ? std::optional(parts_.scaler.scale()) : std::nullopt};
 }
 
 void Trainer::update(StepResult& result) {
   const metrics::TraceSpan span("optimizer", "optimizer");
   watch_.lap();
-  parts_.optimizer.step(result.lr, optim::clip_factor(result.grad_norm, plan_.clip_grad_norm));
+  if (!result.skipped) {
+    const double clip = optim::clip_factor(result.grad_norm, plan_.clip_grad_norm);
+    parts_.optimizer.step(result.lr, static_cast<float>(clip / parts_.scaler.scale()));
+  }
+  parts_.scaler.update(result.skipped);
+  result.next_loss_scale = parts_.scaler.scale();
   parts_.engine.release_gradients();
   result.times.optimizer = own_.optimizer = watch_.lap().own;
 }
@@ -116,6 +125,11 @@ void Trainer::save(const Progress& progress) {
   callbacks_.save(progress);
   const Stopwatch::Lap lap = watch_.lap();
   own_.checkpoint = lap.own + lap.waited;
+}
+
+/// All ranks see the same norm, so all skip or none. A loss that is not finite came about before any scaling.
+bool Trainer::has_overflowed(const StepResult& result) const {
+  return std::isfinite(result.loss) && !std::isfinite(result.grad_norm) && parts_.scaler.can_back_off();
 }
 
 void Trainer::require_finite(const StepResult& result) {

@@ -9,6 +9,7 @@
 #include "data/loader.h"
 #include "models/model.h"
 #include "optim/adamw.h"
+#include "optim/loss_scaler.h"
 #include "optim/schedule.h"
 #include "shard/engine.h"
 #include "train/step_times.h"
@@ -25,13 +26,16 @@ struct Progress {
 struct StepResult {
   int64_t step = 0;      ///< 1 = the first
   double loss = 0;       ///< mean over the valid targets of the global batch
-  double grad_norm = 0;  ///< before clipping
+  double grad_norm = 0;  ///< before clipping, of the loss as it is; not finite where the step was skipped
   double lr = 0;
   int64_t tokens = 0;         ///< valid targets of this step
   uint64_t memory_bytes = 0;  ///< resident, of the rank that has most
   StepTimes times;
   std::optional<SlowRank> slow;           ///< the rank that the others wait for, where one stands out
   std::optional<double> validation_loss;  ///< after this step, where one was due
+  std::optional<double> loss_scale;       ///< that its gradients were computed with; none where losses are not scaled
+  bool skipped = false;                   ///< its gradients overflowed, so nothing was updated
+  double next_loss_scale = 1;
 };
 
 /// What a run is made of. All of it outlives the trainer; one thread.
@@ -40,6 +44,7 @@ struct Parts {
   models::Model& model;
   shard::Engine& engine;
   optim::AdamW& optimizer;
+  optim::LossScaler& scaler;
   data::Loader& loader;
 };
 
@@ -73,7 +78,9 @@ class Trainer {
   Trainer(Parts parts, Plan plan, Callbacks callbacks) : parts_(parts), plan_(plan), callbacks_(std::move(callbacks)) {}
 
   /// From `progress` to the last step, or to the step after which some rank wanted to stop; saved in both cases.
-  /// Throws NotFiniteError, naming step and first bad tensor, on all ranks alike.
+  /// Throws NotFiniteError, naming step and first bad tensor, on all ranks alike: at once where the loss is not finite,
+  /// and where gradients are not and the scale of the loss cannot be lowered. Where it can, the step is skipped: it
+  /// counts, for the schedule too, and its tokens are seen, but the optimizer knows nothing of it.
   Outcome run(Progress& progress);
 
  private:
@@ -85,6 +92,7 @@ class Trainer {
   Agreed agree(const std::vector<data::Batch>& micro_batches);
   double forward_backward(const std::vector<data::Batch>& micro_batches, int64_t valid_tokens);
   StepResult total(double loss_sum, int64_t step, int64_t valid_tokens);
+  [[nodiscard]] bool has_overflowed(const StepResult& result) const;
   void require_finite(const StepResult& result);
   void update(StepResult& result);
   void save(const Progress& progress);

@@ -84,12 +84,14 @@ Groups groups_of(nn::Module& model, const std::vector<nn::Module*>& blocks, cons
   return groups;
 }
 
-Groups in_buckets(const Groups& groups, int64_t bucket_bytes) {
+Groups in_buckets(const Groups& groups, int64_t bucket_bytes,
+                  const std::function<bool(const nn::Module&, const nn::Module&)>& alike) {
   if (are_nested(groups)) return groups;
   Groups buckets;
-  int64_t bytes = bucket_bytes;  // of the bucket being filled; full: the first group begins one
+  int64_t bytes = 0;  // of the bucket being filled
   for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
-    if (bytes >= bucket_bytes) buckets.emplace_back(), bytes = 0;
+    const bool fits = !buckets.empty() && bytes < bucket_bytes && alike(*group->front(), *buckets.back().front());
+    if (!fits) buckets.emplace_back(), bytes = 0;
     buckets.back().insert(buckets.back().begin(), group->begin(), group->end());
     for (const nn::Module* const module : *group) bytes += count_of(*module) * static_cast<int64_t>(sizeof(float));
   }

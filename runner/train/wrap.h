@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,9 @@ using Groups = std::vector<std::vector<nn::Module*>>;
 Groups groups_of(nn::Module& model, const std::vector<nn::Module*>& blocks, const Wrap& wrap);
 
 /// Neighbouring groups put together from the last on until each has `bucket_bytes` of float32, as DDP fills its
-/// buckets: gradients come in that order, and each message is worth its latency. Nested groups stay as they are.
-Groups in_buckets(const Groups& groups, int64_t bucket_bytes);
+/// buckets: gradients come in that order, and each message is worth its latency. Only those that are `alike` come
+/// together. Nested groups stay as they are.
+Groups in_buckets(const Groups& groups, int64_t bucket_bytes,
+                  const std::function<bool(const nn::Module&, const nn::Module&)>& alike);
 
 }  // namespace trainyard::train

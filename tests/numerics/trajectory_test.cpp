@@ -37,11 +37,12 @@ Trajectory trajectory_of(comm::Communicator& world, const Setting& setting) {
   train::fill_from_weights(sharded, parity.folder);
   config::Optimizer settings{.lr = peak_lr(parity), .warmup_steps = 5, .min_lr_ratio = 0.1};
   optim::AdamW optimizer(*sharded.engine, settings);
+  optim::LossScaler scaler;
   const auto loader =
       data::token_batches(parity.folder / "golden.safetensors",
                           {.place = {world.rank(), world.world()}, .accumulation_steps = setting.accumulation_steps});
   Trajectory seen;
-  train::Trainer trainer({world, *sharded.model, *sharded.engine, optimizer, *loader},
+  train::Trainer trainer({world, *sharded.model, *sharded.engine, optimizer, scaler, *loader},
                          {.total_steps = 30,
                           .accumulation_steps = setting.accumulation_steps,
                           .schedule = optim::schedule_of(settings, 30)},
@@ -133,7 +134,7 @@ TEST_CASE("training: weights with more blocks than config.json has are refused, 
 TEST_CASE("training: bfloat16 parameters follow PyTorch's bfloat16 run", "[parity]") {
   if (test_data().empty()) return skip("no reference data");
   const int world = GENERATE(1, 2, 3);
-  const Trajectory seen = run({"qwen3-tiny", {1, world}, {.param_dtype = DType::BFloat16}});
+  const Trajectory seen = run({"qwen3-tiny", {1, world}, {.precision = {.param_dtype = DType::BFloat16}}});
   const auto expected =
       nlohmann::json::parse(std::ifstream(test_data() / "parity/qwen3-tiny/golden-bf16.json")).at("training");
   CHECK(seen.loss.front() == Approx(expected.at("loss").at(0).get<double>()).epsilon(5e-3));

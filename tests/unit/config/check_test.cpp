@@ -54,6 +54,11 @@ TEST_CASE("values that contradict each other are refused with both places", "[co
       {{"--parallel.cpu_ram_efficient_loading", "--parallel.no_sync_module_states"},
        "--parallel.cpu_ram_efficient_loading is true, but parallel.sync_module_states is false (flag), and what rank 0 "
        "alone reads it must broadcast; leave one out"},
+      {{"--parallel.precision=model.layers.*=fp32, root=fp8"},
+       "--parallel.precision: param_dtype of root is 'fp8'; use fp32, bf16 or fp16"},
+      {{"--parallel.precision=model.layers.*=fp32"}, "no error"},
+      {{"--training.loss_scale=dynamic"},
+       "--training.loss_scale: 'dynamic' is none of auto, none and a number above 0"},
       {{"--validation.interval=5"},
        "--validation.interval is 5, but no held-out data is given; set validation.path or validation.tokens"},
       {{"--validation.path=v.txt"}, "no error"},

@@ -43,10 +43,14 @@ TEST_CASE("the lines of other programs have names", "[metrics]") {
   CHECK(LineFormat("t5", "FULL_SHARD").format(r) == "Epoch 2 | Step 10 | Loss: 8.1235 | Strategy: FULL_SHARD");
 }
 
-TEST_CASE("without a peak there is no MFU to print, in either form", "[metrics]") {
+TEST_CASE("without a peak there is no MFU to print, in either form, and no loss scale where none is used",
+          "[metrics]") {
   StepRecord without = record();
   without.mfu.reset();
   CHECK(LineFormat("{mfu} {mfu:.3f}").format(without) == "n/a n/a");
+  CHECK(LineFormat("{loss_scale}").format(without) == "n/a");
+  without.loss_scale = 65536;
+  CHECK(LineFormat("{loss_scale} {loss_scale:.1e}").format(without) == "65536 6.6e+04");
 }
 
 TEST_CASE("a pattern of one's own takes names, specifications and doubled braces", "[metrics]") {

@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -54,6 +55,11 @@ TEST_CASE("a line of metrics.jsonl has the promised keys in order and every digi
   CHECK(parsed["memory_bytes"].get<uint64_t>() == UINT64_MAX);
   CHECK(parsed["time"].get<double>() == 1763721600.125);
   CHECK(nlohmann::json::parse(to_json_line({.step = 1}))["mfu"].is_null());
+  const auto skipped = nlohmann::json::parse(
+      to_json_line({.grad_norm = std::numeric_limits<double>::infinity(), .loss_scale = 65536, .skipped = true}));
+  CHECK(skipped["grad_norm"].is_null());
+  CHECK(skipped["loss_scale"] == 65536);
+  CHECK(skipped["skipped"] == true);
 }
 
 TEST_CASE("each step is in the file as soon as append has returned", "[metrics]") {

@@ -187,8 +187,9 @@ TEST_CASE("Engine: on a network slower than the computation every use waits for 
 }
 
 TEST_CASE("Engine: bfloat16 parameters stay near float32, and the shards are float32", "[shard]") {
-  const auto fp32 = run_step({1, 2}, {}), bf16 = run_step({1, 2}, {{.param_dtype = DType::BFloat16}});
-  const auto half = run_step({1, 2}, {{.param_dtype = DType::BFloat16, .reduce_dtype = DType::BFloat16}});
+  const auto fp32 = run_step({1, 2}, {}), bf16 = run_step({1, 2}, {{.precision = {.param_dtype = DType::BFloat16}}});
+  const auto half =
+      run_step({1, 2}, {{.precision = {.param_dtype = DType::BFloat16, .reduce_dtype = DType::BFloat16}}});
   CHECK(bf16[0].loss_sum + bf16[1].loss_sum == Approx(fp32[0].loss_sum + fp32[1].loss_sum).epsilon(1e-2));
   CHECK(bf16[0].squares + bf16[1].squares == Approx(fp32[0].squares + fp32[1].squares).epsilon(2e-2));
   CHECK(half[0].squares + half[1].squares == Approx(bf16[0].squares + bf16[1].squares).epsilon(2e-2));
@@ -209,7 +210,7 @@ TEST_CASE("Engine: bfloat16 parameters with a float32 sum: what ranks add surviv
     return test::run_ranks(2, [&](comm::Communicator& comm) {
       OneProduct model;
       const Mesh mesh(comm, {1, 2});
-      Engine engine(mesh, {.param_dtype = DType::BFloat16, .reduce_dtype = reduce_dtype});
+      Engine engine(mesh, {.precision = {.param_dtype = DType::BFloat16, .reduce_dtype = reduce_dtype}});
       engine.fully_shard(model);
       engine.fill([](const autograd::Parameter&, Rows, std::span<float> out) { std::ranges::fill(out, 1.0F); });
       const auto bf16 = [](const Shape& shape, float value) {

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -55,6 +56,7 @@ struct Combination {
   Sharding sharding;
   int64_t accumulation = 1;
   double clip = 0;
+  optim::LossScaling scaling = {};
 };
 
 struct Sent {
@@ -87,10 +89,11 @@ Seen run(comm::Communicator& comm, const Combination& what, const std::filesyste
     fill_random(*sharded.engine, 3);
     const config::Optimizer settings{.lr = 1e-2, .decay = config::Decay::Constant};
     optim::AdamW optimizer(*sharded.engine, settings);
+    optim::LossScaler scaler(what.scaling);
     const auto loader = data::token_batches(
         rows, {.place = {comm.rank(), comm.world()}, .accumulation_steps = what.accumulation, .vocab_size = 37});
     sharded.engine->on_event([&](const Event& event) { seen.events.push_back(event); });
-    Trainer trainer({comm, *sharded.model, *sharded.engine, optimizer, *loader},
+    Trainer trainer({comm, *sharded.model, *sharded.engine, optimizer, scaler, *loader},
                     {.total_steps = 2,
                      .accumulation_steps = what.accumulation,
                      .clip_grad_norm = what.clip,
@@ -160,11 +163,16 @@ Sent twice(const shard::Messages& messages) {
   return {2 * messages.count, 2 * messages.bytes};
 }
 
-void check(const Combination& what, const std::vector<Seen>& ranks, const Seen& one) {
+struct Tolerances {
+  double loss = 1e-5, norm = 1e-4;
+};
+
+void check(const Combination& what, const std::vector<Seen>& ranks, const Seen& one,
+           const Tolerances& tolerances = {}) {
   for (const Seen& seen : ranks)
     for (size_t step = 0; step < 2; ++step) {
-      CHECK(seen.losses.at(step) == Approx(one.losses.at(step)).epsilon(1e-5));
-      CHECK(seen.norms.at(step) == Approx(one.norms.at(step)).epsilon(1e-4));
+      CHECK(seen.losses.at(step) == Approx(one.losses.at(step)).epsilon(tolerances.loss));
+      CHECK(seen.norms.at(step) == Approx(one.norms.at(step)).epsilon(tolerances.norm));
     }
   const Seen& seen = ranks.front();
   auto sent = seen.sent;
@@ -178,14 +186,17 @@ void check(const Combination& what, const std::vector<Seen>& ranks, const Seen& 
   CHECK(told(seen.events, Event::Kind::Sum) == expected_reductions(seen, what, mesh.replicate > 1));
 }
 
-/// All of it independent of the layout code: ceil(rows / shard) rows a rank of each parameter, float32.
-uint64_t gathered_bytes_of_a_pass(const MeshSize& mesh) {
+/// All of it independent of the layout code: ceil(rows / shard) rows a rank of each parameter, of this many bytes each.
+uint64_t gathered_bytes_of_a_pass(
+    const MeshSize& mesh,
+    const std::function<uint64_t(const std::string&)>& size_of_one = [](const auto&) { return 4; }) {
   const models::ModelConfig config = odd_model();
   const auto model = models::build(config);
   uint64_t bytes = 0;
   for (const autograd::Parameter* const parameter : model->parameters()) {
     const int64_t rows = parameter->shape()[0], row = parameter->count() / rows;
-    bytes += static_cast<uint64_t>((rows + mesh.shard - 1) / mesh.shard * mesh.shard * row) * 4;
+    bytes +=
+        static_cast<uint64_t>((rows + mesh.shard - 1) / mesh.shard * mesh.shard * row) * size_of_one(parameter->name());
   }
   return bytes;
 }
@@ -303,6 +314,101 @@ TEST_CASE("matrix: a step gathers 2G - 1 groups or G, in bytes of whole padded r
   CHECK(given_back["all_gather"].count == 2 * 7);
   CHECK(sent_with(Reshard::AfterForward, {.policy = Wrap::Policy::None, .classes = {}})["all_gather"] ==
         Sent{2 * 1, 2 * gathered_bytes_of_a_pass(mesh)});
+}
+
+namespace {
+
+constexpr DType kFloat = DType::Float32, kBFloat = DType::BFloat16, kHalf = DType::Float16;
+
+struct Mix {
+  shard::MixedPrecision all;
+  std::vector<PrecisionRule> rules;
+  optim::LossScaling scaling = {};
+};
+
+std::vector<Mix> mixes() {
+  const optim::LossScaling scaling{.kind = optim::LossScaling::Kind::Dynamic};
+  return {{{kBFloat}, {{"model.layers.[01]", {kFloat}}}},
+          {{kFloat}, {{"model.layers.*", {kBFloat, kBFloat}}, {"model.layers.1", {kFloat}}}},
+          {{kBFloat}, {{"model.layers.0", {kFloat, kFloat, kBFloat}}, {"root", {kFloat, kBFloat, {}, false}}}},
+          {{kBFloat, kFloat, kFloat, false}, {}},
+          {{kHalf}, {}, scaling},
+          {{kBFloat}, {{"model.layers.1", {kHalf, kHalf}}, {"root", {kFloat}}}, scaling}};
+}
+
+}  // namespace
+
+TEST_CASE("matrix: groups of different precision train as one rank does, and as float32 but for rounding", "[matrix]") {
+  const test::TemporaryFolder folder;
+  write_rows(folder / "rows.safetensors");
+  const Seen whole = run_on_ranks({}, folder / "rows.safetensors").front();
+  for (const Mix& mix : mixes()) {
+    const Combination one{.sharding = {.policy = {.precision = mix.all}, .precision = mix.rules},
+                          .scaling = mix.scaling};
+    const Seen alone = run_on_ranks(one, folder / "rows.safetensors").front();
+    check(one, {alone}, whole, {1e-2, 3e-2});
+    for (const MeshSize mesh : {MeshSize{1, 2}, MeshSize{1, 3}, MeshSize{1, 4}, MeshSize{2, 2}, MeshSize{2, 1},
+                                MeshSize{3, 1}, MeshSize{1, 4, 2}}) {
+      CAPTURE(mesh.replicate, mesh.shard, mesh.regather, name_of(mix.all.param_dtype), mix.rules.size());
+      Combination what = one;
+      what.sharding.mesh = mesh;
+      check(what, run_on_ranks(what, folder / "rows.safetensors"), alone, {1e-2, 1e-2});
+    }
+  }
+}
+
+TEST_CASE("matrix: each group is gathered and reduced in its own type", "[matrix]") {
+  const test::TemporaryFolder folder;
+  write_rows(folder / "rows.safetensors");
+  const MeshSize mesh{1, 3};
+  const Combination what{
+      .sharding = {.mesh = mesh,
+                   .policy = {.reshard = Reshard::AfterBackward, .precision = {kBFloat, kFloat}},
+                   .precision = {{"model.layers.*", {kFloat, kBFloat}}, {"model.layers.2", {kBFloat, kBFloat}}}}};
+  const auto is_block = [](const std::string& name) { return name.starts_with("model.layers."); };
+  auto sent = run_on_ranks(what, folder / "rows.safetensors").front().sent;
+  const auto gathered = gathered_bytes_of_a_pass(mesh, [&](const std::string& name) -> uint64_t {
+    return is_block(name) && !name.starts_with("model.layers.2") ? 4 : 2;
+  });
+  const auto reduced =
+      gathered_bytes_of_a_pass(mesh, [&](const std::string& name) -> uint64_t { return is_block(name) ? 2 : 4; });
+  CHECK(sent["all_gather"] == Sent{2 * 4, 2 * gathered});
+  CHECK(sent["reduce_scatter"] == Sent{2 * 4, 2 * reduced});
+}
+
+TEST_CASE("matrix: replicas sum neighbouring groups together only where these are of one precision", "[matrix]") {
+  const auto labels = test::run_ranks(2, [](comm::Communicator& comm) {
+    const ShardedModel sharded =
+        shard_model(odd_model(), comm, {.mesh = {2, 1}, .precision = {{"model.layers.1", {kBFloat}}}});
+    std::vector<std::string> seen;
+    for (const auto& group : sharded.engine->groups()) seen.push_back(group->label());
+    return seen;
+  });
+  CHECK(labels[0] == std::vector<std::string>{"model.layers.0", "model.layers.1", "model.layers.2", "root"});
+}
+
+TEST_CASE("precision: a glob that matches no group is refused with those that there are", "[matrix]") {
+  const auto refusal = [](const std::string& pattern, const Wrap& wrap, int64_t layers = 3) {
+    models::ModelConfig model = odd_model();
+    model.layers = layers;
+    return test::run_ranks(1, [&](comm::Communicator& comm) -> std::string {
+      try {
+        shard_model(model, comm, {.wrap = wrap, .precision = {{"root", {}}, {pattern, {kBFloat}}}});
+      } catch (const std::exception& error) {
+        return error.what();
+      }
+      return "none";
+    })[0];
+  };
+  CHECK(refusal("model.layers.3", {}) ==
+        "parallel.precision: 'model.layers.3' matches no group of this model; they are model.layers.0, model.layers.1, "
+        "model.layers.2, root");
+  CHECK(refusal("model.layers.*", {.policy = Wrap::Policy::None, .classes = {}}) ==
+        "parallel.precision: 'model.layers.*' matches no group of this model; they are root");
+  CHECK_THAT(
+      refusal("model.layers.12", {}, 12),
+      Catch::EndsWith("model.layers.2, model.layers.3, …, model.layers.9, model.layers.10, model.layers.11, root"));
+  CHECK(refusal("*.[012]", {}) == "none");
 }
 
 TEST_CASE("matrix: frozen parameters stay as they are and have no moments", "[matrix]") {

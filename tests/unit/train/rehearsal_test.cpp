@@ -73,7 +73,9 @@ TEST_CASE("rehearsal: memory is within 5 % with bf16, accumulation and offloaded
   config.training.sync_every_micro_batch = GENERATE(false, true);
   config.activation_checkpointing.offload = true;
   config.parallel.param_dtype = GENERATE(config::Precision::Float32, config::Precision::BFloat16);
-  CAPTURE(world, config.training.sync_every_micro_batch, static_cast<int>(config.parallel.param_dtype));
+  config.parallel.precision = GENERATE("", "model.layers.[02]=bf16 output_dtype:fp32, model.layers.3=fp32, root=fp16");
+  CAPTURE(world, config.training.sync_every_micro_batch, static_cast<int>(config.parallel.param_dtype),
+          config.parallel.precision);
   check_predicted(config, world);
 }
 
@@ -84,6 +86,7 @@ TEST_CASE(
   CAPTURE(world, static_cast<int>(strategy));
   config::Config plain = configured(strategy, CheckpointingMode::None);
   plain.training.accumulation_steps = 2;
+  if (world == 2) plain.parallel.precision = "model.layers.[024]=bf16, model.layers.1=bf16 output_dtype:fp16";
   const test::Ran expected = test::run_small(plain, test::odd_model(), world, {2, 9});
   const std::vector<config::ActivationCheckpointing> others{
       {CheckpointingMode::Selective, 1, false}, {CheckpointingMode::EveryN, 2, false},

@@ -18,9 +18,10 @@ test::Ran run_rank(comm::Communicator& comm, const config::Config& config, const
   set_recompute(*sharded.model, config.activation_checkpointing);
   fill_random(*sharded.engine, 7);
   optim::AdamW optimizer(*sharded.engine, config.optimizer);
+  optim::LossScaler scaler(loss_scaling_of(config.training, *sharded.engine));
   ledger->restart_peak();
   test::Ran ran;
-  Trainer trainer({comm, *sharded.model, *sharded.engine, optimizer, loader},
+  Trainer trainer({comm, *sharded.model, *sharded.engine, optimizer, scaler, loader},
                   {.total_steps = steps,
                    .accumulation_steps = config.training.accumulation_steps,
                    .clip_grad_norm = config.training.clip_grad_norm,
@@ -30,6 +31,9 @@ test::Ran run_rank(comm::Communicator& comm, const config::Config& config, const
                        [&ran](const StepResult& result) {
                          ran.losses.push_back(result.loss);
                          ran.norms.push_back(result.grad_norm);
+                         ran.lrs.push_back(result.lr);
+                         if (result.loss_scale) ran.loss_scales.push_back(*result.loss_scale);
+                         ran.skipped.push_back(result.skipped);
                        },
                    .is_checkpoint_due = [](int64_t) { return false; },
                    .save = [](const Progress&) {}});

@@ -63,7 +63,9 @@ class FormulaLoader final : public data::Loader {
 
 /// What rank 0 saw of a short run.
 struct Ran {
-  std::vector<double> losses, norms;
+  std::vector<double> losses, norms, lrs;
+  std::vector<double> loss_scales;  ///< empty where losses are not scaled
+  std::vector<bool> skipped;
   std::vector<float> weights;  ///< its rows of everything, at the end
   MemoryUse at_peak, most;
 };

@@ -168,16 +168,17 @@ TEST_CASE("state dict: what was frozen when it was saved begins at zero, with a 
         store);
     const Description description{models::to_hugging_face(state_dict_model()), "", {}, ""};
     const config::Optimizer settings{.weight_decay = 0};
+    optim::LossScaler scaler;
     {
       ShardedModel sharded = shard_model(state_dict_model(), comm, {.mesh = {1, 2}, .freeze = {"*.mlp.*"}});
       fill_random(*sharded.engine, 5);
       optim::AdamW optimizer(*sharded.engine, settings);
       for (int done = 0; done < 3; ++done) step(sharded, optimizer), sharded.engine->release_gradients();
-      saver.save(snapshot_of({comm, *sharded.model, *sharded.engine, optimizer, loader}, {3, 12}, description));
+      saver.save(snapshot_of({comm, *sharded.model, *sharded.engine, optimizer, scaler, loader}, {3, 12}, description));
     }
     ShardedModel sharded = shard_model(state_dict_model(), comm, {.mesh = {1, 2}});
     optim::AdamW optimizer(*sharded.engine, settings);
-    Parts parts{comm, *sharded.model, *sharded.engine, optimizer, loader};
+    Parts parts{comm, *sharded.model, *sharded.engine, optimizer, scaler, loader};
     restore(parts, checkpoint::Checkpoint(folder / "step-3"), state_dict_model());
     std::vector<std::vector<float>> before;
     for (const optim::AdamW::Moments& each : optimizer.moments())
@@ -198,7 +199,7 @@ TEST_CASE("state dict: what was frozen when it was saved begins at zero, with a 
     const checkpoint::Snapshot next = snapshot_of(parts, {4, 16}, description);
     saver.save(next);
     optim::AdamW later(*sharded.engine, settings);
-    Parts again{comm, *sharded.model, *sharded.engine, later, loader};
+    Parts again{comm, *sharded.model, *sharded.engine, later, scaler, loader};
     restore(again, checkpoint::Checkpoint(folder / "step-4"), state_dict_model());
     for (size_t i = 0; i < later.moments().size(); ++i)
       off += later.moments()[i].started != optimizer.moments()[i].started;

@@ -56,9 +56,10 @@ std::vector<StepResult> steps_with(Fault fault, std::unique_ptr<comm::Communicat
       if (event.kind == shard::Event::Kind::Use && event.group == "root") std::this_thread::sleep_for(kDelay);
     });
   optim::AdamW optimizer(*sharded.engine, {});
+  optim::LossScaler scaler;
   Batches loader(fault == Fault::SlowReader && is_slow ? kDelay : milliseconds(0));
   std::vector<StepResult> results;
-  Trainer trainer({world, *sharded.model, *sharded.engine, optimizer, loader},
+  Trainer trainer({world, *sharded.model, *sharded.engine, optimizer, scaler, loader},
                   {.total_steps = 4, .schedule = optim::schedule_of({}, 4)},
                   {.asked_to_stop = [] { return false; },
                    .validate = [](int64_t) { return std::nullopt; },

@@ -125,14 +125,20 @@ TEST_CASE("in_buckets: neighbours are put together from the last on until a buck
   int64_t block_bytes = 0;
   for (const autograd::Parameter* const parameter : model->blocks().front()->parameters())
     block_bytes += parameter->count() * 4;
+  const auto always = [](const nn::Module&, const nn::Module&) { return true; };
   const std::string all = "model.layers.0 model.layers.1 model.layers.2 model.layers.3";
-  CHECK(labels_of(in_buckets(blocks, 1)).size() == 4);
-  CHECK(labels_of(in_buckets(blocks, 1 << 20)) == Names{all});
-  CHECK(labels_of(in_buckets(blocks, block_bytes * 2)) ==
+  CHECK(labels_of(in_buckets(blocks, 1, always)).size() == 4);
+  CHECK(labels_of(in_buckets(blocks, 1 << 20, always)) == Names{all});
+  CHECK(labels_of(in_buckets(blocks, block_bytes * 2, always)) ==
         Names{"model.layers.0 model.layers.1", "model.layers.2 model.layers.3"});
-  CHECK(labels_of(in_buckets(blocks, block_bytes * 2 + 1)) ==
+  CHECK(labels_of(in_buckets(blocks, block_bytes * 2 + 1, always)) ==
         Names{"model.layers.0", "model.layers.1 model.layers.2 model.layers.3"});
-  CHECK(in_buckets({}, 1).empty());
+  CHECK(in_buckets({}, 1, always).empty());
+  const auto but_the_first = [&](const nn::Module& a, const nn::Module& b) {
+    return &a != blocks[0].front() && &b != blocks[0].front();
+  };
+  CHECK(labels_of(in_buckets(blocks, 1 << 20, but_the_first)) ==
+        Names{"model.layers.0", "model.layers.1 model.layers.2 model.layers.3"});
 }
 
 }  // namespace trainyard::train

@@ -1,0 +1,100 @@
+// Training in float16 with a scaled loss, on in-process ranks.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include "small_run.h"
+
+namespace trainyard::train {
+namespace {
+
+constexpr BatchShape kRowsOfARank{2, 9};
+
+config::Config in_float16() {
+  config::Config config;
+  config.parallel.param_dtype = config::Precision::Float16;
+  config.optimizer.lr = 1e-2;
+  return config;
+}
+
+test::Ran train_small(const config::Config& config, int64_t steps, int world = 2) {
+  return test::run_small(config, test::odd_model(), world, kRowsOfARank, steps);
+}
+
+}  // namespace
+
+TEST_CASE("loss scale: a step that overflows changes no weight and lowers the scale, and training goes on", "[train]") {
+  config::Config config = in_float16();
+  config.training.loss_scale_init = 0x1p24;  // over the 18 tokens of a rank's rows past the largest float16
+  const int world = GENERATE(1, 2, 3);
+  const test::Ran ran = train_small(config, 12, world);
+  double scale = 0x1p24;
+  for (size_t step = 0; step < 12; ++step) {
+    CAPTURE(step);
+    CHECK(ran.loss_scales[step] == scale);
+    CHECK(std::isfinite(ran.norms[step]) == !ran.skipped[step]);
+    if (ran.skipped[step]) scale /= 2;
+  }
+  const int64_t at_first = std::ranges::find(ran.skipped, false) - ran.skipped.begin();
+  CHECK(at_first >= 2);
+  CHECK(std::ranges::count(ran.skipped, false) >= 2);
+  const auto weights_after = [&](int64_t steps) { return train_small(config, steps, world).weights; };
+  CHECK((weights_after(at_first) == weights_after(1)));
+  CHECK_FALSE((weights_after(at_first + 1) == weights_after(1)));
+}
+
+TEST_CASE("loss scale: the optimizer does not count a step that was skipped, the schedule does", "[train]") {
+  config::Config config = in_float16(), never = in_float16();
+  config.optimizer.warmup_steps = never.optimizer.warmup_steps = 3;
+  config.training.loss_scale_init = 0x1p96;
+  config.training.loss_scale_backoff_factor = 0x1p-80;  // one overflow, then 65536
+  const test::Ran ran = train_small(config, 6), straight = train_small(never, 6);
+  CHECK(ran.skipped == std::vector<bool>{true, false, false, false, false, false});
+  CHECK(ran.lrs == straight.lrs);
+  // Its second step is the first of AdamW: all of its bias correction, so about the rate of learning for each weight.
+  const test::Ran before = train_small(config, 1), after = train_small(config, 2);
+  double moved = 0;
+  for (size_t i = 0; i < after.weights.size(); ++i)
+    moved = std::max(moved, std::abs(static_cast<double>(after.weights[i]) - static_cast<double>(before.weights[i])));
+  CHECK(moved == Approx(ran.lrs[1]).epsilon(0.01));
+}
+
+TEST_CASE("loss scale: norm and update are those of the loss as it is, whatever the scale", "[train]") {
+  config::Config plain, scaled;
+  plain.training.clip_grad_norm = scaled.training.clip_grad_norm = 0.1;
+  plain.training.accumulation_steps = scaled.training.accumulation_steps = 2;
+  scaled.training.loss_scale = "1024";  // a power of two changes no bit of float32
+  const test::Ran expected = train_small(plain, 4), ran = train_small(scaled, 4);
+  CHECK(expected.loss_scales.empty());
+  CHECK(ran.loss_scales == std::vector<double>(4, 1024));
+  CHECK(ran.losses == expected.losses);
+  CHECK(ran.norms == expected.norms);
+  CHECK((ran.weights == expected.weights));
+}
+
+TEST_CASE("loss scale: small gradients that float16 loses without it are there with it", "[train]") {
+  config::Config whole, scaled = in_float16(), unscaled = in_float16();
+  unscaled.training.loss_scale = "0.0000152587890625";  // 2^-16: as 65536 times as many tokens would leave of each
+  const auto norm = [](const config::Config& config) { return train_small(config, 1, 1).norms.front(); };
+  const double expected = norm(whole);
+  CHECK(norm(scaled) == Approx(expected).epsilon(1e-2));
+  CHECK(norm(unscaled) < 0.9 * expected);
+}
+
+TEST_CASE("loss scale: growth after the interval; an overflow that no scale mends names the tensor", "[train]") {
+  config::Config config = in_float16();
+  config.training.loss_scale_init = 256, config.training.loss_scale_growth_interval = 2;
+  CHECK(train_small(config, 5).loss_scales == std::vector<double>{256, 256, 512, 512, 1024});
+
+  for (const char* const scale : {"auto", "1e30"}) {
+    config::Config hopeless = in_float16();
+    hopeless.training.loss_scale = scale;
+    hopeless.training.loss_scale_init = 1e30, hopeless.training.loss_scale_backoff_factor = 1e-31;
+    CHECK_THROWS_WITH(train_small(hopeless, 5), Catch::Contains("step 1: loss 5.") &&
+                                                    Catch::Contains("gradient norm") &&
+                                                    Catch::Contains("the first bad tensor is the gradient of model."));
+  }
+}
+
+}  // namespace trainyard::train
