@@ -11,12 +11,14 @@
 #include "ops/bias.h"
 #include "ops/cast.h"
 #include "ops/embedding.h"
+#include "ops/layer_norm.h"
 #include "ops/matmul.h"
 #include "ops/multiply.h"
 #include "ops/relative_bias.h"
 #include "ops/rms_norm.h"
 #include "ops/rope.h"
 #include "ops/scale.h"
+#include "ops/sum.h"
 #include "ops/swiglu.h"
 
 namespace trainyard::autograd {
@@ -193,6 +195,25 @@ Variable rms_norm(const Variable& input, Parameter& weight, float eps) {
   return y;
 }
 
+Variable layer_norm(const Variable& input, Parameter& weight, Parameter& bias, float eps) {
+  const Variable x = cast(input, weight.value().dtype());
+  const auto of_rows = [&] { return Tensor::empty({x.value().size(0)}, DType::Float32, x.value().device()); };
+  const ops::RowMoments moments{of_rows(), of_rows()};
+  Tensor normed = empty_like(x.value());
+  ops::layer_norm(x.value(), weight.value(), bias.value(), eps, normed, moments);
+  const Variable y(std::move(normed), x.tape());
+  if (x.tape()) {
+    x.tape()->record(y, [value = x.value(), moments, &weight, &bias, dx = x.gradient()](const Tensor& gradient) {
+      // The kernel makes both sums at once; that of a frozen parameter is dropped.
+      const auto to = [](Parameter& of) { return of.is_frozen() ? empty_like(of.value()) : of.gradient(); };
+      const ops::LayerNormGradients gradients{empty_like(value), to(weight), to(bias)};
+      ops::layer_norm_backward(gradient, value, weight.value(), moments, gradients);
+      dx->add(gradients.dx);
+    });
+  }
+  return y;
+}
+
 Variable embedding(const Tensor& ids, Parameter& table, Tape* tape) {
   Tensor rows = Tensor::empty({ids.count(), table.shape()[1]}, table.value().dtype(), table.value().device());
   ops::embedding(ids, table.value(), rows);
@@ -264,6 +285,89 @@ Variable attention(const Variable& q_input, const Variable& k_input, const Varia
     });
   }
   return y;
+}
+
+Variable convolution(const Variable& input, const ops::ImageShape& shape, Parameter& weight, Parameter& bias) {
+  const Variable x = cast(input, weight.value().dtype());
+  const int64_t out = weight.shape()[0], width = weight.count() / out, size = weight.shape()[3];
+  const auto patches_of = [shape, size, width](const Tensor& images) {
+    const int64_t pixels = ops::convolved(shape, size, 1).pixels();
+    Tensor patches = Tensor::empty({pixels, width}, images.dtype(), images.device());
+    ops::unfold(images, shape, size, patches);
+    return patches;
+  };
+  const auto outputs = kept([&] {
+    const Tensor patches = patches_of(x.value());
+    Tensor product = Tensor::empty({patches.size(0), out}, patches.dtype(), patches.device());
+    ops::matmul(patches, weight.value().reshape({out, width}), product, {.b = ops::Transpose::Yes});
+    ops::add_bias(product, bias.value());
+    return std::vector{std::move(product)};
+  });
+  const Variable y(outputs[0], x.tape());
+  if (x.tape()) {
+    x.tape()->record(y, [=, value = x.value(), &weight, &bias, dx = x.gradient()](const Tensor& gradient) {
+      if (!bias.is_frozen()) ops::bias_backward(gradient, bias.gradient());
+      Tensor patches = patches_of(value);
+      if (!weight.is_frozen()) {
+        Tensor dweight = weight.gradient().reshape({out, width});
+        ops::matmul(gradient, patches, dweight, {.a = ops::Transpose::Yes, .accumulate = true});
+      }
+      Tensor input_gradient = empty_like(value);
+      ops::matmul(gradient, weight.value().reshape({out, width}), patches);  // of the patches, in their place
+      ops::unfold_backward(patches, shape, size, input_gradient);
+      dx->add(std::move(input_gradient));
+    });
+  }
+  return y;
+}
+
+Variable max_pool(const Variable& x, const ops::ImageShape& shape, int64_t size) {
+  const ops::ImageShape to = ops::pooled(shape, size);
+  Tensor largest = Tensor::empty({to.pixels(), to.channels}, x.value().dtype(), x.value().device());
+  Tensor chosen = Tensor::empty(largest.shape(), DType::Int32, x.value().device());
+  ops::max_pool(x.value(), shape, size, largest, chosen);
+  const Variable y(std::move(largest), x.tape());
+  if (x.tape()) {
+    x.tape()->record(y, [shape, size, chosen, dx = x.gradient()](const Tensor& gradient) {
+      Tensor input_gradient = Tensor::empty({shape.pixels(), shape.channels}, gradient.dtype(), gradient.device());
+      ops::max_pool_backward(gradient, chosen, shape, size, input_gradient);
+      dx->add(std::move(input_gradient));
+    });
+  }
+  return y;
+}
+
+Variable channels_first(const Variable& x, const ops::ImageShape& shape) {
+  const Tensor& pixels = x.value();
+  Tensor rows =
+      Tensor::empty({shape.images, shape.height * shape.width * shape.channels}, pixels.dtype(), pixels.device());
+  ops::channels_first(pixels, shape, rows);
+  const Variable y(std::move(rows), x.tape());
+  if (x.tape()) {
+    x.tape()->record(y, [shape, dx = x.gradient()](const Tensor& gradient) {
+      Tensor input_gradient = Tensor::empty({shape.pixels(), shape.channels}, gradient.dtype(), gradient.device());
+      ops::channels_last(gradient, shape, input_gradient);
+      dx->add(std::move(input_gradient));
+    });
+  }
+  return y;
+}
+
+double sum(const Variable& x, float gradient_scale) {
+  if (x.tape()) {
+    Tensor gradient = empty_like(x.value());
+    ops::fill(gradient, gradient_scale);
+    x.tape()->record([gradient, dx = x.gradient()] { dx->add(gradient); });
+  }
+  return ops::sum(x.value());
+}
+
+ops::LossSums cross_entropy(const Variable& logits, const Tensor& targets, float gradient_scale) {
+  if (!logits.tape()) return ops::cross_entropy(logits.value(), targets);
+  Tensor gradient = empty_like(logits.value());
+  const ops::LossSums sums = ops::cross_entropy(logits.value(), targets, gradient_scale, &gradient);
+  logits.tape()->record([gradient, dlogits = logits.gradient()] { dlogits->add(gradient); });
+  return sums;
 }
 
 ops::LossSums linear_cross_entropy(const Variable& input, Parameter& head, const Tensor& targets,

@@ -5,9 +5,10 @@
 #include "ops/activation.h"
 #include "ops/attention.h"
 #include "ops/cross_entropy.h"
+#include "ops/image.h"
 #include "ops/rope.h"
 
-// The operations of a transformer on variables: each computes with ops/ and records its way back on its input's tape.
+// The operations of models on variables: each computes with ops/ and records its way back on its input's tape.
 namespace trainyard::autograd {
 
 /// A frozen parameter gets no gradient, and none is computed for it.
@@ -43,6 +44,9 @@ Variable linear(const Variable& x, Parameter& weight, Parameter& bias);
 /// RMS norm over the last `weight` count of each row; x [tokens, k · size], seen as [tokens · k, size].
 Variable rms_norm(const Variable& x, Parameter& weight, float eps);
 
+/// Layer norm of each row of x [tokens, hidden] (ops/layer_norm.h).
+Variable layer_norm(const Variable& x, Parameter& weight, Parameter& bias, float eps);
+
 /// Rows of table [vocab, hidden] → [tokens, hidden]. `tape`: as nothing before an embedding has one.
 Variable embedding(const Tensor& ids, Parameter& table, Tape* tape);
 
@@ -56,6 +60,20 @@ Variable rope(const Variable& x, const Tensor& positions, const ops::RopeTables&
 /// options.bias; empty: none.
 Variable attention(const Variable& q, const Variable& k, const Variable& v, const ops::AttentionShape& shape,
                    const ops::AttentionOptions& options, const Variable& bias = {});
+
+/// A convolution of step 1 inside the edges (ops/image.h): x [pixels of `shape`, channels], weight [out, channels,
+/// size, size] → [pixels of convolved(), out], + bias [out]. Backward makes the patches again instead of keeping them.
+Variable convolution(const Variable& x, const ops::ImageShape& shape, Parameter& weight, Parameter& bias);
+
+/// ops/image.h: the largest of each window; each image by channels, as a row.
+Variable max_pool(const Variable& x, const ops::ImageShape& shape, int64_t size);
+Variable channels_first(const Variable& x, const ops::ImageShape& shape);
+
+/// The sum of all elements of x. With a tape: the gradient of sum · gradient_scale goes back.
+double sum(const Variable& x, float gradient_scale);
+
+/// Cross-entropy of logits [rows, classes] against targets, summed over the valid ones; gradients as below.
+ops::LossSums cross_entropy(const Variable& logits, const Tensor& targets, float gradient_scale);
 
 /// Cross-entropy of the head's logits h · headᵀ against targets, summed over the valid ones; the logits never exist
 /// whole. With a tape on h, gradients of loss_sum · gradient_scale are computed on the way: backward hands them on.

@@ -9,8 +9,8 @@ namespace trainyard::autograd {
 
 /// How a parameter begins where nothing is loaded.
 struct Init {
-  enum class Kind { Normal, Ones, Zeros } kind = Kind::Normal;
-  float deviation = 0.02F;
+  enum class Kind { Normal, Uniform, Ones, Zeros } kind = Kind::Normal;
+  float deviation = 0.02F;  ///< of a normal one; a uniform one is in [-deviation, deviation]
 };
 
 /// A named weight. The model owns it and computes with value(); who places it (shard/, or place_whole) decides where

@@ -37,6 +37,10 @@ void fill_normal(SplitMix64 random, float deviation, std::span<float> row) {
   }
 }
 
+void fill_uniform(SplitMix64 random, float bound, std::span<float> row) {
+  for (float& value : row) value = static_cast<float>(bound * (2.0 * random.uniform() - 1.0));
+}
+
 }  // namespace
 
 // FNV-1a: std::hash does not promise to be the same everywhere.
@@ -48,15 +52,18 @@ uint64_t hash_of(const std::string& name) {
 
 void initial_rows(const autograd::Parameter& parameter, uint64_t seed, int64_t row_begin, int64_t rows,
                   std::span<float> out) {
-  if (parameter.init().kind != autograd::Init::Kind::Normal) {
-    std::fill(out.begin(), out.end(), parameter.init().kind == autograd::Init::Kind::Ones ? 1.0F : 0.0F);
+  using Kind = autograd::Init::Kind;
+  const auto [kind, deviation] = parameter.init();
+  if (kind == Kind::Ones || kind == Kind::Zeros) {
+    std::fill(out.begin(), out.end(), kind == Kind::Ones ? 1.0F : 0.0F);
     return;
   }
+  const auto fill_row = kind == Kind::Uniform ? fill_uniform : fill_normal;
   const uint64_t name_hash = hash_of(parameter.name());
   const size_t row_size = rows == 0 ? 0 : out.size() / static_cast<size_t>(rows);
   for (int64_t row = 0; row < rows; ++row)
-    fill_normal(stream_of(seed, name_hash, row_begin + row), parameter.init().deviation,
-                out.subspan(static_cast<size_t>(row) * row_size, row_size));
+    fill_row(stream_of(seed, name_hash, row_begin + row), deviation,
+             out.subspan(static_cast<size_t>(row) * row_size, row_size));
 }
 
 }  // namespace trainyard::nn

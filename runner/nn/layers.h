@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <vector>
 
 #include "autograd/functions.h"
@@ -9,13 +10,20 @@ namespace trainyard::nn {
 
 enum class Bias { No, Yes };
 
-/// y = x · weightᵀ, + bias in each row where it has one; weight [out, in], bias [out], zeros at first.
+/// What PyTorch's layers begin with where nobody says otherwise, weights and biases alike: uniform within
+/// ±inputs^-½ of one output.
+inline Init uniform_init(int64_t inputs) {
+  return {Init::Kind::Uniform, static_cast<float>(1 / std::sqrt(static_cast<double>(inputs)))};
+}
+
+/// y = x · weightᵀ, + bias in each row where it has one; weight [out, in], bias [out], zeros at first unless `init` is
+/// uniform_init().
 class Linear : public Module {
  public:
   Linear(std::string name, int64_t in, int64_t out, Init init = {}, Bias bias = Bias::No)
       : Module(std::move(name)),
         weight_(add_parameter("weight", {out, in}, init)),
-        bias_(bias == Bias::Yes ? &add_parameter("bias", {out}, {Init::Kind::Zeros}) : nullptr) {}
+        bias_(bias == Bias::Yes ? &add_parameter("bias", {out}, bias_init(init)) : nullptr) {}
   Variable operator()(const Variable& x) const {
     return run(x, [this](const Variable& input) {
       return bias_ ? autograd::linear(input, weight_, *bias_) : autograd::linear(input, weight_);
@@ -25,8 +33,52 @@ class Linear : public Module {
   [[nodiscard]] Parameter& weight() const { return weight_; }
 
  private:
+  static Init bias_init(const Init& init) { return init.kind == Init::Kind::Uniform ? init : Init{Init::Kind::Zeros}; }
+
   Parameter& weight_;
   Parameter* bias_;  // null: none
+};
+
+/// A layer as PyTorch's nn.Linear begins.
+inline Linear uniform_linear(std::string name, int64_t in, int64_t out, Bias bias = Bias::No) {
+  return {std::move(name), in, out, uniform_init(in), bias};
+}
+
+/// PyTorch's Conv2d of step 1 without padding: weight [out, in, size, size], bias [out].
+class Convolution : public Module {
+ public:
+  Convolution(std::string name, int64_t in, int64_t out, int64_t size)
+      : Module(std::move(name)),
+        weight_(add_parameter("weight", {out, in, size, size}, uniform_init(in * size * size))),
+        bias_(add_parameter("bias", {out}, uniform_init(in * size * size))) {}
+  /// x [pixels, in] of `shape` → [pixels, out] of output_of(shape).
+  Variable operator()(const Variable& x, const ops::ImageShape& shape) const {
+    return run(x, [this, shape](const Variable& input) { return autograd::convolution(input, shape, weight_, bias_); });
+  }
+  [[nodiscard]] ops::ImageShape output_of(const ops::ImageShape& shape) const {
+    return ops::convolved(shape, weight_.shape()[3], weight_.shape()[0]);
+  }
+  [[nodiscard]] std::string_view class_name() const override { return "Conv2d"; }
+
+ private:
+  Parameter &weight_, &bias_;
+};
+
+/// Ba et al. 2016.
+class LayerNorm : public Module {
+ public:
+  LayerNorm(std::string name, int64_t size, float eps = 1e-5F)
+      : Module(std::move(name)),
+        weight_(add_parameter("weight", {size}, {Init::Kind::Ones})),
+        bias_(add_parameter("bias", {size}, {Init::Kind::Zeros})),
+        eps_(eps) {}
+  Variable operator()(const Variable& x) const {
+    return run(x, [this](const Variable& input) { return autograd::layer_norm(input, weight_, bias_, eps_); });
+  }
+
+ private:
+  Parameter &weight_, &bias_;
+  float eps_;
 };
 
 /// Zhang & Sennrich 2019, as Hugging Face computes it: in float32, cast, then × weight.

@@ -6,7 +6,8 @@ namespace trainyard::ops {
 
 enum class Activation {
   Relu,      ///< max(x, 0); its derivative at 0 is 0
-  GeluTanh,  ///< x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³))), Hendrycks & Gimpel 2016; Hugging Face's gelu_new
+  Gelu,      ///< x/2 · (1 + erf(x/√2)), Hendrycks & Gimpel 2016: PyTorch's nn.GELU
+  GeluTanh,  ///< x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³))); Hugging Face's gelu_new
 };
 
 /// y = f(x), element by element; both of one shape and dtype, float32, bfloat16 or float16; y may be x.

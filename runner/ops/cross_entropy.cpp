@@ -43,4 +43,15 @@ LossSums linear_cross_entropy_with_gradients(const Tensor& h, const Tensor& w, c
   return cpu::linear_cross_entropy(h, w, targets, &gradients, token_loss);
 }
 
+LossSums cross_entropy(const Tensor& logits, const Tensor& targets, float grad_scale, Tensor* dlogits) {
+  const metrics::TraceSpan span("cross_entropy", "op");
+  require_rank("cross_entropy", "logits", logits, 2);
+  require_floating("cross_entropy", "logits", logits);
+  require("cross_entropy", "targets", targets, {logits.size(0)}, DType::Int32);
+  require_indices("cross_entropy", "targets", targets, logits.size(1), kIgnoredTarget);
+  if (dlogits) require("cross_entropy", "dlogits", *dlogits, logits.shape(), logits.dtype());
+  tell_cost({&logits});
+  return cpu::cross_entropy(logits, targets, grad_scale, dlogits);
+}
+
 }  // namespace trainyard::ops

@@ -10,6 +10,7 @@ constexpr int32_t kIgnoredTarget = -100;
 struct LossSums {
   double loss_sum = 0;  ///< of the valid targets' cross-entropies, natural logarithm
   int64_t valid = 0;    ///< targets that are not kIgnoredTarget
+  int64_t correct = 0;  ///< of those, targets with the largest logit; only cross_entropy() counts them
 };
 
 /// Cross-entropy of softmax(h · wᵀ) against `targets`, fused with the head: the logits exist for one chunk of tokens at
@@ -30,5 +31,10 @@ struct LossGradients {
 /// The loss and, in the same pass over the chunks, its gradients: the logits are computed once.
 LossSums linear_cross_entropy_with_gradients(const Tensor& h, const Tensor& w, const Tensor& targets,
                                              LossGradients gradients, Tensor* token_loss = nullptr);
+
+/// The same of logits that are there, as a classifier's few are: logits [rows, classes], targets [rows].
+///   dlogits  null, or like logits: written grad_scale · d(loss_sum) / d(logits), 0 in rows whose target is ignored
+/// Of equal logits the first counts as the largest. Throws as linear_cross_entropy().
+LossSums cross_entropy(const Tensor& logits, const Tensor& targets, float grad_scale = 1, Tensor* dlogits = nullptr);
 
 }  // namespace trainyard::ops

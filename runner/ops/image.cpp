@@ -6,6 +6,7 @@
 
 #include "metrics/trace.h"
 #include "ops/check.h"
+#include "ops/cost.h"
 #include "ops/cpu/kernels.h"
 
 namespace trainyard::ops {
@@ -41,6 +42,7 @@ void unfold(const Tensor& x, const ImageShape& shape, int64_t size, Tensor& patc
   require_size("unfold", shape, size);
   require_images("unfold", "x", x, shape, x.dtype());
   require("unfold", "patches", patches, patches_shape(shape, size), x.dtype());
+  tell_cost({&x, &patches});
   cpu::unfold(x, shape, size, patches);
 }
 
@@ -49,6 +51,7 @@ void unfold_backward(const Tensor& dpatches, const ImageShape& shape, int64_t si
   require_size("unfold_backward", shape, size);
   require_images("unfold_backward", "dx", dx, shape, dpatches.dtype());
   require("unfold_backward", "dpatches", dpatches, patches_shape(shape, size), dx.dtype());
+  tell_cost({&dpatches, &dx});
   cpu::unfold_backward(dpatches, shape, size, dx);
 }
 
@@ -59,6 +62,7 @@ void max_pool(const Tensor& x, const ImageShape& shape, int64_t size, Tensor& y,
   const ImageShape out = pooled(shape, size);
   require_images("max_pool", "y", y, out, x.dtype());
   require("max_pool", "chosen", chosen, y.shape(), DType::Int32);
+  tell_cost({&x, &y, &chosen});
   cpu::max_pool(x, shape, size, y, chosen);
 }
 
@@ -69,6 +73,7 @@ void max_pool_backward(const Tensor& dy, const Tensor& chosen, const ImageShape&
   require_images("max_pool_backward", "dy", dy, pooled(shape, size), dx.dtype());
   require("max_pool_backward", "chosen", chosen, dy.shape(), DType::Int32);
   require_indices("max_pool_backward", "chosen", chosen, shape.pixels());
+  tell_cost({&dy, &chosen, &dx});
   cpu::max_pool_backward(dy, chosen, shape, size, dx);
 }
 
@@ -76,6 +81,7 @@ void channels_first(const Tensor& x, const ImageShape& shape, Tensor& y) {
   const metrics::TraceSpan span("channels_first", "op");
   require_images("channels_first", "x", x, shape, x.dtype());
   require("channels_first", "y", y, {shape.images, shape.channels * shape.height * shape.width}, x.dtype());
+  tell_cost({&x, &y});
   cpu::channels_first(x, shape, y);
 }
 
@@ -83,6 +89,7 @@ void channels_last(const Tensor& y, const ImageShape& shape, Tensor& x) {
   const metrics::TraceSpan span("channels_last", "op");
   require_images("channels_last", "x", x, shape, y.dtype());
   require("channels_last", "y", y, {shape.images, shape.channels * shape.height * shape.width}, x.dtype());
+  tell_cost({&y, &x});
   cpu::channels_last(y, shape, x);
 }
 

@@ -2,6 +2,7 @@
 
 #include "metrics/trace.h"
 #include "ops/check.h"
+#include "ops/cost.h"
 #include "ops/cpu/kernels.h"
 
 namespace trainyard::ops {
@@ -22,6 +23,7 @@ void layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float
   require_rows("layer_norm", x, weight, moments);
   require("layer_norm", "bias", bias, weight.shape(), x.dtype());
   require("layer_norm", "y", y, x.shape(), x.dtype());
+  tell_cost({&x, &y});
   cpu::layer_norm(x, weight, bias, eps, y, moments);
 }
 
@@ -36,6 +38,7 @@ void layer_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight
   require(kOp, "dweight", gradients.dweight, weight.shape(), gradients.dweight.dtype());
   require_floating(kOp, "dbias", gradients.dbias);
   require(kOp, "dbias", gradients.dbias, weight.shape(), gradients.dbias.dtype());
+  tell_cost({&dy, &x, &gradients.dx});
   cpu::layer_norm_backward(dy, x, weight, moments, gradients);
 }
 

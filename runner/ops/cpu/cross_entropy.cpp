@@ -1,5 +1,6 @@
 #include "ops/cross_entropy.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -41,12 +42,33 @@ TRAINYARD_MULTIVERSION SoftmaxSums exponentials(float* logits, int64_t vocab) {
   return {most, total};
 }
 
+/// The loss of one row; leaves exponentials in place of its logits.
+template <typename T>
+struct RowLoss {
+  double loss;
+  SoftmaxSums sums;
+
+  RowLoss(float* logits, int64_t vocab, int32_t target) {
+    const float target_logit = rounded_to<T>(logits[target]);
+    sums = exponentials<T>(logits, vocab);
+    loss = std::log(static_cast<double>(sums.total)) + sums.most - target_logit;
+  }
+};
+
 /// d(loss) / d(logits) = softmax − onehot(target) with the factor grad_scale / total, but for the target's −1, which
 /// the caller sets. `gradient` may be `exponentials`.
 template <typename T>
 TRAINYARD_MULTIVERSION void softmax_gradient(const float* exponentials, T* gradient, int64_t vocab, float factor) {
 #pragma omp simd
   for (int64_t i = 0; i < vocab; ++i) gradient[i] = from_float<T>(exponentials[i] * factor);
+}
+
+/// The whole of it. `gradient` may be `exponentials`.
+template <typename T>
+void row_gradient(const float* exponentials, T* gradient, int64_t vocab, int32_t target, float total, float scale) {
+  const float target_gradient = exponentials[target] / total * scale - scale;
+  softmax_gradient(exponentials, gradient, vocab, scale / total);
+  gradient[target] = from_float<T>(target_gradient);
 }
 
 /// The tokens of one chunk: a range of h where none in between is ignored, else gathered.
@@ -138,14 +160,9 @@ class HeadLoss {
   template <typename T>
   void softmax_row(int32_t token, float* logits, T* gradient, int64_t vocab) {
     const int32_t target = targets_[token];
-    const float target_logit = rounded_to<T>(logits[target]);
-    const SoftmaxSums sums = exponentials<T>(logits, vocab);
-    token_loss_[static_cast<size_t>(token)] = std::log(static_cast<double>(sums.total)) + sums.most - target_logit;
-    if (!gradient) return;
-    const float scale = gradients_->grad_scale;
-    const float target_gradient = logits[target] / sums.total * scale - scale;
-    softmax_gradient(logits, gradient, vocab, scale / sums.total);
-    gradient[target] = from_float<T>(target_gradient);
+    const RowLoss<T> row(logits, vocab, target);
+    token_loss_[static_cast<size_t>(token)] = row.loss;
+    if (gradient) row_gradient(logits, gradient, vocab, target, row.sums.total, gradients_->grad_scale);
   }
 
   const Tensor &h_, &w_;
@@ -163,6 +180,31 @@ LossSums linear_cross_entropy(const Tensor& h, const Tensor& w, const Tensor& ta
   if (token_loss)
     std::transform(loss.token_loss().begin(), loss.token_loss().end(), token_loss->data<float>(),
                    [](double value) { return static_cast<float>(value); });
+  return sums;
+}
+
+LossSums cross_entropy(const Tensor& logits, const Tensor& targets, float grad_scale, Tensor* dlogits) {
+  LossSums sums;
+  if (dry_run()) return sums;
+  const int64_t classes = logits.size(1);
+  std::vector<float> row(static_cast<size_t>(classes));
+  with_element(logits.dtype(), [&]<typename T>(T*) {
+    for (int64_t i = 0; i < logits.size(0); ++i) {
+      const int32_t target = targets.data<int32_t>()[i];
+      T* const gradient = dlogits ? dlogits->data<T>() + i * classes : nullptr;
+      if (target == kIgnoredTarget) {
+        if (gradient) std::fill_n(gradient, classes, from_float<T>(0));
+        continue;
+      }
+      std::transform(logits.data<T>() + i * classes, logits.data<T>() + (i + 1) * classes, row.begin(),
+                     [](T value) { return to_float(value); });
+      sums.correct += std::ranges::max_element(row) - row.begin() == target;
+      const RowLoss<T> loss(row.data(), classes, target);
+      sums.loss_sum += loss.loss;
+      ++sums.valid;
+      if (gradient) row_gradient(row.data(), gradient, classes, target, loss.sums.total, grad_scale);
+    }
+  });
   return sums;
 }
 

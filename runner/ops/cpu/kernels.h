@@ -28,6 +28,7 @@ void attention_backward(const Tensor& dout, const AttentionSaved& saved, const A
 void add_bias(Tensor& y, const Tensor& bias);
 void bias_backward(const Tensor& dy, Tensor& dbias);
 void cast(const Tensor& from, Tensor& to);
+LossSums cross_entropy(const Tensor& logits, const Tensor& targets, float grad_scale, Tensor* dlogits);
 void dropout(const Tensor& x, const Dropout& dropout, Tensor& y);
 void embedding(const Tensor& ids, const Tensor& table, Tensor& out);
 void embedding_backward(const Tensor& dout, const Tensor& ids, Tensor& dtable);

@@ -134,6 +134,140 @@ TEST_CASE("autograd: a linear layer's bias is added to each row, and its gradien
   CHECK(relative_error(bias.gradient(), slopes([&](const auto& v) { return objective(at, w, v); }, b)) < 1e-5);
 }
 
+TEST_CASE("autograd: a layer norm and a gelu go back along the slope of their formula") {
+  constexpr size_t kWidth = 5;
+  const Tensor x0 = random_tensor({3, kWidth}, DType::Float32, 1), end = random_tensor({3, kWidth}, DType::Float32, 2);
+  PlacedParameter weight("weight", {kWidth}, 3), bias("bias", {kWidth}, 4);
+  Tape tape;
+  const Variable x(x0, &tape);
+  activation(ops::Activation::Gelu, layer_norm(x, weight, bias, 1e-5F)).gradient()->add(end);
+  tape.backward();
+
+  const auto objective = [&](const Doubles& input, const Doubles& w, const Doubles& b) {
+    Doubles y(input.size());
+    for (size_t row = 0; row < input.size(); row += kWidth) {
+      double mean = 0, variance = 0;
+      for (size_t i = 0; i < kWidth; ++i) mean += input[row + i] / kWidth;
+      for (size_t i = 0; i < kWidth; ++i) variance += (input[row + i] - mean) * (input[row + i] - mean) / kWidth;
+      for (size_t i = 0; i < kWidth; ++i) {
+        const double normed = (input[row + i] - mean) / std::sqrt(variance + 1e-5) * w[i] + b[i];
+        y[row + i] = normed / 2 * (1 + std::erf(normed / std::sqrt(2.0)));
+      }
+    }
+    return dot(y, in_double(end));
+  };
+  const Doubles at = in_double(x0), w = in_double(weight.value()), b = in_double(bias.value());
+  CHECK(relative_error(x.gradient()->take(), slopes([&](const auto& v) { return objective(v, w, b); }, at)) < 1e-5);
+  CHECK(relative_error(weight.gradient(), slopes([&](const auto& v) { return objective(at, v, b); }, w)) < 1e-5);
+  CHECK(relative_error(bias.gradient(), slopes([&](const auto& v) { return objective(at, w, v); }, b)) < 1e-5);
+}
+
+namespace {
+
+/// A convolution, the largest of each window, each image by channels, a product and a cross-entropy.
+struct SmallClassifier {
+  static constexpr ops::ImageShape kImages{2, 5, 6, 2};
+  PlacedParameter filters{"filters", {3, 2, 2, 2}, 1}, filter_bias{"filter_bias", {3}, 2}, weight{"weight", {4, 12}, 3},
+      bias{"bias", {4}, 4};
+  Tensor pixels = random_tensor({kImages.pixels(), kImages.channels}, DType::Float32, 5), targets = int_tensor({3, 1});
+
+  std::vector<Parameter*> parameters() { return {&filters, &filter_bias, &weight, &bias}; }
+
+  double loss(Tape* tape) {
+    const ops::ImageShape convolved = ops::convolved(kImages, 2, 3);
+    const Variable features =
+        max_pool(convolution(Variable(pixels, tape), kImages, filters, filter_bias), convolved, 2);
+    const Variable rows = channels_first(features, ops::pooled(convolved, 2));
+    return cross_entropy(linear(rows, weight, bias), targets, 1).loss_sum;
+  }
+
+  /// The same by loops over image, channel and place, in double.
+  [[nodiscard]] double loss_by_loops(const Doubles& f, const Doubles& fb, const Doubles& w, const Doubles& b) const {
+    const Doubles x = in_double(pixels);
+    const auto pixel = [&](int64_t image, int64_t row, int64_t column, int64_t channel) {
+      return x[static_cast<size_t>(((image * 5 + row) * 6 + column) * 2 + channel)];
+    };
+    const auto filtered = [&](int64_t image, int64_t row, int64_t column, int64_t out) {
+      double sum = fb[static_cast<size_t>(out)];
+      for (int64_t c = 0; c < 2; ++c)
+        for (int64_t i = 0; i < 2; ++i)
+          for (int64_t j = 0; j < 2; ++j)
+            sum += pixel(image, row + i, column + j, c) * f[static_cast<size_t>(((out * 2 + c) * 2 + i) * 2 + j)];
+      return sum;
+    };
+    double loss = 0;
+    for (int64_t image = 0; image < 2; ++image) {
+      Doubles logits = b;
+      size_t feature = 0;
+      for (int64_t out = 0; out < 3; ++out)
+        for (int64_t row = 0; row < 2; ++row)
+          for (int64_t column = 0; column < 2; ++column, ++feature) {
+            double most = -1e30;
+            for (const auto& [i, j] : {std::pair{0, 0}, {0, 1}, {1, 0}, {1, 1}})
+              most = std::max(most, filtered(image, 2 * row + i, 2 * column + j, out));
+            for (size_t k = 0; k < 4; ++k) logits[k] += most * w[k * 12 + feature];
+          }
+      double total = 0;
+      for (const double logit : logits) total += std::exp(logit);
+      loss += std::log(total) - logits[image == 0 ? 3 : 1];
+    }
+    return loss;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("autograd: a small convolutional classifier has the loss and the slopes of its loops") {
+  SmallClassifier model;
+  Tape tape;
+  const double loss = model.loss(&tape);
+  CHECK(loss == model.loss(nullptr));
+  tape.backward();
+  const Doubles f = in_double(model.filters.value()), fb = in_double(model.filter_bias.value()),
+                w = in_double(model.weight.value()), b = in_double(model.bias.value());
+  CHECK(loss == Approx(model.loss_by_loops(f, fb, w, b)).epsilon(1e-6));
+  const auto check = [&](Parameter& parameter, const Doubles& expected) {
+    CAPTURE(parameter.name());
+    CHECK(relative_error(parameter.gradient(), expected) < 1e-5);
+  };
+  check(model.filters, slopes([&](const auto& v) { return model.loss_by_loops(v, fb, w, b); }, f));
+  check(model.filter_bias, slopes([&](const auto& v) { return model.loss_by_loops(f, v, w, b); }, fb));
+  check(model.weight, slopes([&](const auto& v) { return model.loss_by_loops(f, fb, v, b); }, w));
+  check(model.bias, slopes([&](const auto& v) { return model.loss_by_loops(f, fb, w, v); }, b));
+}
+
+TEST_CASE("autograd: a sum goes back as its scale in every place") {
+  const Tensor x0 = random_tensor({3, 7}, DType::Float32, 1);
+  double expected = 0;
+  for (const double value : in_double(x0)) expected += value;
+  Tape tape;
+  const Variable x(x0, &tape);
+  CHECK(sum(x, 0.25F) == Approx(expected).epsilon(1e-6));
+  tape.backward();
+  CHECK(in_double(x.gradient()->take()) == Doubles(21, 0.25));
+}
+
+TEST_CASE("autograd: what is frozen of a norm or a convolution gets no gradient, and the rest the same") {
+  SmallClassifier whole, part;
+  part.filters.freeze(), part.filter_bias.freeze();
+  for (SmallClassifier* const model : {&whole, &part}) {
+    Tape tape;
+    model->loss(&tape);
+    tape.backward();
+  }
+  CHECK(in_double(part.filters.gradient()) == Doubles(24, 0));
+  CHECK(in_double(part.weight.gradient()) == in_double(whole.weight.gradient()));
+  PlacedParameter weight("weight", {4}, 3), bias("bias", {4}, 4);
+  weight.freeze();
+  Tape tape;
+  layer_norm(Variable(random_tensor({3, 4}, DType::Float32, 1), &tape), weight, bias, 1e-5F)
+      .gradient()
+      ->add(random_tensor({3, 4}, DType::Float32, 2));
+  tape.backward();
+  CHECK(in_double(weight.gradient()) == Doubles(4, 0));
+  CHECK(in_double(bias.gradient()) != Doubles(4, 0));
+}
+
 TEST_CASE("autograd: through a whole block with a tied head the loss falls along each gradient as fast as it says") {
   SmallModel model;
   Tape tape;

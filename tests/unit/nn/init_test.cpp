@@ -42,6 +42,19 @@ TEST_CASE("initial_rows: normal with the parameter's deviation, and other for an
   CHECK(values != rows_of(other, 7, 0, 300));
 }
 
+TEST_CASE("initial_rows: uniform within the bound, to both sides of zero alike", "[nn]") {
+  const autograd::Parameter parameter("fc.weight", {200, 101}, {autograd::Init::Kind::Uniform, 0.25F});
+  const auto values = rows_of(parameter, 7, 0, 200);
+  double sum = 0, squares = 0;
+  for (const float value : values)
+    sum += static_cast<double>(value), squares += static_cast<double>(value) * static_cast<double>(value);
+  const auto count = static_cast<double>(values.size());
+  CHECK(std::ranges::all_of(values, [](float v) { return std::abs(v) <= 0.25F; }));
+  CHECK(std::abs(sum / count) < 4 * 0.25 / std::sqrt(3 * count));  // four standard errors
+  CHECK(squares / count == Approx(0.25 * 0.25 / 3).epsilon(0.02));
+  CHECK(rows_of(parameter, 7, 150, 50) == std::vector<float>(values.begin() + 150 * 101, values.end()));
+}
+
 TEST_CASE("initial_rows: norms begin at one, biases at zero", "[nn]") {
   const autograd::Parameter norm("norm.weight", {5}, {autograd::Init::Kind::Ones});
   CHECK(rows_of(norm, 7, 1, 3) == std::vector<float>(3, 1.0F));

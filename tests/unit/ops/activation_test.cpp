@@ -16,6 +16,7 @@ namespace {
 
 double expected(Activation f, double x) {
   if (f == Activation::Relu) return x > 0 ? x : 0;
+  if (f == Activation::Gelu) return x / 2 * (1 + std::erf(x / std::numbers::sqrt2));
   return x / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
 }
 
@@ -24,7 +25,7 @@ double expected(Activation f, double x) {
 TEST_CASE("activation: relu and gelu, backward their derivative", "[ops]") {
   const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
-  const Activation f = GENERATE(Activation::Relu, Activation::GeluTanh);
+  const Activation f = GENERATE(Activation::Relu, Activation::Gelu, Activation::GeluTanh);
   const int64_t count = GENERATE(0, 1, 31, 20001);
   Tensor x = random_tensor({count}, dtype, 1, device);
   const Tensor dy = random_tensor({count}, dtype, 2, device);
@@ -53,11 +54,13 @@ TEST_CASE("activation: values far out neither overflow nor lose a NaN", "[ops]")
   CHECK(in_double(y)[3] == 1e4);
   CHECK(std::isnan(in_double(y)[4]));
   CHECK(std::isinf(in_double(y)[5]));
-  ops::activation(Activation::GeluTanh, x, y);
-  CHECK(in_double(y)[0] == Approx(0).margin(1e-30));
-  CHECK(in_double(y)[2] == 30);
-  CHECK(in_double(y)[3] == 1e4);
-  CHECK(std::isnan(in_double(y)[4]));
+  for (const Activation gelu : {Activation::Gelu, Activation::GeluTanh}) {
+    ops::activation(gelu, x, y);
+    CHECK(in_double(y)[0] == Approx(0).margin(1e-30));
+    CHECK(in_double(y)[2] == 30);
+    CHECK(in_double(y)[3] == 1e4);
+    CHECK(std::isnan(in_double(y)[4]));
+  }
   CHECK_THROWS_WITH(ops::activation(Activation::Relu, x.rows(0, 5), y),
                     "activation: y is float32 [6], but float32 [5] is needed");
 }

@@ -133,4 +133,31 @@ TEST_CASE("linear_cross_entropy: a target outside the vocabulary is named with i
                     "linear_cross_entropy: targets[0] is -1, outside 0 to 8");
 }
 
+TEST_CASE("cross_entropy: of logits that are there, what linear_cross_entropy says of their product", "[ops]") {
+  const DType dtype = GENERATE(from_range(floating_dtypes()));
+  const Head size = GENERATE(Head{0, 1, 5}, Head{1, 1, 1}, Head{7, 6, 10}, Head{65, 20, 33});
+  const int ignore_every = GENERATE(0, 1, 3);
+  const Tensor logits = random_tensor({size.tokens, size.vocab}, dtype, 1);
+  std::vector<double> unit(static_cast<size_t>(size.vocab * size.vocab));  // logits · 1ᵀ
+  for (size_t i = 0; i < static_cast<size_t>(size.vocab); ++i) unit[i * static_cast<size_t>(size.vocab) + i] = 1;
+  const std::vector<int32_t> targets = targets_of(size, ignore_every);
+  const Expected expected =
+      reference(in_double(logits), unit, targets, {size.tokens, size.vocab, size.vocab}, 0.25, DType::Float32);
+  Tensor dlogits = random_tensor(logits.shape(), dtype, 4);
+  const ops::LossSums sums = ops::cross_entropy(logits, int_tensor(targets), 0.25F, &dlogits);
+  CHECK(sums.loss_sum == Approx(expected.loss).epsilon(1e-5));
+  CHECK(sums.valid == std::ranges::count_if(targets, [](int32_t target) { return target != ops::kIgnoredTarget; }));
+  CHECK(relative_error(dlogits, expected.dh) < tolerance(dtype));
+  CHECK(ops::cross_entropy(logits, int_tensor(targets)).loss_sum == sums.loss_sum);
+}
+
+TEST_CASE("cross_entropy: counts the targets with the largest logit, the first of equals, and refuses others",
+          "[ops]") {
+  const Tensor logits = Tensor::from<float>(std::vector<float>{1, 2, 0, 3, 3, 1, 0, 0, 5, 9, 8, 7}, {4, 3});
+  CHECK(ops::cross_entropy(logits, int_tensor({1, 0, 2, 0})).correct == 4);
+  CHECK(ops::cross_entropy(logits, int_tensor({0, 1, 2, ops::kIgnoredTarget})).correct == 1);
+  CHECK_THROWS_WITH(ops::cross_entropy(logits, int_tensor({0, 3, 0, 0})),
+                    "cross_entropy: targets[1] is 3, outside 0 to 2");
+}
+
 }  // namespace trainyard
