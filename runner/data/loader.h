@@ -27,7 +27,12 @@ class Loader {
 
   /// Sequences handed out so far to all ranks together, and how many one pass over the data has.
   [[nodiscard]] virtual int64_t sequences_seen() const = 0;
+  /// kEndless where it has no end.
   [[nodiscard]] virtual int64_t sequences_per_epoch() const = 0;
+  static constexpr int64_t kEndless = int64_t{1} << 40;
+  /// Rows that a pass takes: more than its sequences where it ends with a short micro-batch of its own, which counts as
+  /// a full one.
+  [[nodiscard]] virtual int64_t rows_per_epoch() const { return sequences_per_epoch(); }
 
   /// Steps the data has in all; none where it can be repeated for ever.
   [[nodiscard]] virtual std::optional<int64_t> steps_available() const { return std::nullopt; }

@@ -35,6 +35,19 @@ struct PackingOptions {
 /// Throws InputError where the corpus is too short for one window.
 std::unique_ptr<Loader> packed_loader(TokenArray tokens, const PackingOptions& options);
 
+struct RandomTokenOptions {
+  Place place;
+  int64_t sequence_length = 512;
+  int64_t batch_size = 8;          ///< rows a rank and micro-batch
+  int64_t accumulation_steps = 1;  ///< micro-batches a step
+  uint64_t seed = 0;
+  int64_t vocab_size = 0;  ///< ids are below it
+};
+
+/// Rows of ids drawn evenly, without an end: for models that are tried and not taught. targets[t] is what input_ids[t +
+/// 1] is, or would be. Which ids follows from the seed and the row's number alone, whatever the number of ranks.
+std::unique_ptr<Loader> random_tokens(const RandomTokenOptions& options);
+
 /// Which batches of a file that holds both are taken: a run's, or the single one.
 enum class Prefer { TrainingBatches, SingleBatch };
 

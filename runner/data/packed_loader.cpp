@@ -68,8 +68,8 @@ class PackedLoader : public Loader {
 
   /// Sequence number `sequence` of the endless run of epochs, each in an order of its own.
   void fill_row(int64_t sequence, int64_t row, Batch& batch) const {
-    const auto epoch = static_cast<uint64_t>(sequence / windows_), index = static_cast<uint64_t>(sequence % windows_);
-    const Permutation permutation(static_cast<uint64_t>(windows_), mix_bits(mix_bits(options_.seed) ^ epoch));
+    const auto index = static_cast<uint64_t>(sequence % windows_);
+    const Permutation permutation = order_of_epoch(windows_, options_.seed, sequence / windows_);
     const auto window = static_cast<int64_t>(options_.shuffle ? permutation(index) : index);
     const auto length = static_cast<size_t>(sequence_length());
     const int64_t begin = window * sequence_length();

@@ -96,7 +96,7 @@ class PairLoader : public Loader {
 
   [[nodiscard]] int64_t shuffled(int64_t epoch, int64_t index) const {
     if (!options_.shuffle) return index;
-    const Permutation permutation(static_cast<uint64_t>(pairs_.size()), key_of(epoch));
+    const Permutation permutation = order_of_epoch(pairs_.size(), options_.seed, epoch);
     return static_cast<int64_t>(permutation(static_cast<uint64_t>(index)));
   }
 

@@ -30,6 +30,10 @@ uint64_t Permutation::operator()(uint64_t index) const {
   return index;
 }
 
+Permutation order_of_epoch(int64_t size, uint64_t seed, int64_t epoch) {
+  return {static_cast<uint64_t>(size), mix_bits(mix_bits(seed) ^ static_cast<uint64_t>(epoch))};
+}
+
 uint64_t Permutation::shuffled(uint64_t value) const {
   if (half_bits_ == 0) return value;
   const uint64_t mask = (uint64_t{1} << half_bits_) - 1;

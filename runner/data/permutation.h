@@ -21,6 +21,9 @@ class Permutation {
   uint32_t half_bits_;
 };
 
+/// The order of epoch number `epoch` of `size` elements: another for each.
+Permutation order_of_epoch(int64_t size, uint64_t seed, int64_t epoch);
+
 /// splitmix64's finisher: every bit of the result depends on every bit of `value`.
 uint64_t mix_bits(uint64_t value);
 

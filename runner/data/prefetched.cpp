@@ -121,6 +121,7 @@ class PrefetchedLoader : public Loader {
 
   [[nodiscard]] int64_t sequences_seen() const override { return position_->sequences_seen(); }
   [[nodiscard]] int64_t sequences_per_epoch() const override { return position_->sequences_per_epoch(); }
+  [[nodiscard]] int64_t rows_per_epoch() const override { return position_->rows_per_epoch(); }
   [[nodiscard]] std::optional<int64_t> steps_available() const override { return position_->steps_available(); }
   [[nodiscard]] int64_t sequences_per_step() const override { return position_->sequences_per_step(); }
   [[nodiscard]] int64_t sequence_length() const override { return position_->sequence_length(); }
