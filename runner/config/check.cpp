@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -40,7 +43,12 @@ void check_offered(const Loaded& loaded, Devices devices) {
       throw InputError(fmt::format("{}, which this build does not offer yet; {}", is(loaded, each.key), each.instead));
 }
 
-std::vector<std::string> given(const Loaded& loaded, std::initializer_list<const char*> text_keys) {
+// Keys of which one is given.
+constexpr std::array kModel{"model.preset", "model.config", "model.init_from"};
+constexpr std::array kData{"data.path", "data.tokens", "data.images"};
+constexpr std::array kHeldOut{"validation.path", "validation.tokens", "validation.images"};
+
+std::vector<std::string> given(const Loaded& loaded, std::span<const char* const> text_keys) {
   std::vector<std::string> found;
   for (const char* const key : text_keys)
     if (!std::get<std::string>(find_key(key)->get(loaded.config)).empty()) found.emplace_back(key);
@@ -48,7 +56,7 @@ std::vector<std::string> given(const Loaded& loaded, std::initializer_list<const
 }
 
 /// Exactly one of `text_keys`: two are an error that shows both places.
-void check_one_of(const Loaded& loaded, std::initializer_list<const char*> text_keys, std::string_view if_none) {
+void check_one_of(const Loaded& loaded, std::span<const char* const> text_keys, std::string_view if_none) {
   const auto found = given(loaded, text_keys);
   if (found.empty()) throw InputError(std::string(if_none));
   if (found.size() < 2) return;
@@ -58,14 +66,18 @@ void check_one_of(const Loaded& loaded, std::initializer_list<const char*> text_
 
 void check_model(const Loaded& loaded) {
   check_one_of(
-      loaded, {"model.preset", "model.config", "model.init_from"},
+      loaded, kModel,
       "no model is given; set one of model.preset, model.config and model.init_from (in a file: --config FILE)");
 }
 
 void check_data(const Loaded& loaded) {
-  check_one_of(loaded, {"data.path", "data.tokens"},
-               "no data is given; set data.path (a .txt or .jsonl file, a folder, or embedded) or data.tokens");
-  if (!loaded.config.data.path.empty() && loaded.config.data.tokenizer.empty())
+  check_one_of(loaded, kData,
+               "no data is given; set data.path (a .txt or .jsonl file, a folder, embedded or random), data.tokens or "
+               "data.images");
+  const std::string& path = loaded.config.data.path;
+  if (path == "random" && loaded.config.training.steps == 0)
+    throw InputError(is(loaded, "data.path") + ", which has no end; set training.steps");
+  if (!path.empty() && path != "random" && loaded.config.data.tokenizer.empty())
     throw InputError(
         fmt::format("{}, but no data.tokenizer is given; name a tokenizer's file or folder, or bytes for byte-level",
                     is(loaded, "data.path")));
@@ -73,11 +85,12 @@ void check_data(const Loaded& loaded) {
 
 void check_validation(const Loaded& loaded) {
   const Validation& validation = loaded.config.validation;
-  const auto data = given(loaded, {"validation.path", "validation.tokens"});
+  const auto data = given(loaded, kHeldOut);
   if (data.empty() && validation.interval > 0)
-    throw InputError(fmt::format("{}, but no held-out data is given; set validation.path or validation.tokens",
-                                 is(loaded, "validation.interval")));
-  if (!data.empty()) check_one_of(loaded, {"validation.path", "validation.tokens"}, "");
+    throw InputError(
+        fmt::format("{}, but no held-out data is given; set validation.path, validation.tokens or validation.images",
+                    is(loaded, "validation.interval")));
+  if (!data.empty()) check_one_of(loaded, kHeldOut, "");
   if (!validation.path.empty() && loaded.config.data.tokenizer.empty())
     throw InputError(fmt::format("{}, but no data.tokenizer is given; name that of the training data",
                                  is(loaded, "validation.path")));
@@ -261,6 +274,15 @@ void check_for_plan(const Loaded& loaded) {
   check_parallel(loaded);
   check_precision(loaded);
   check_offered(loaded, Devices::Any);
+}
+
+bool excludes(const Key& one, const Key& other) {
+  const auto holds = [](std::span<const char* const> list, const Key& key) {
+    return std::ranges::find(list, key.full_name(), [](const char* name) { return std::string(name); }) != list.end();
+  };
+  return &one != &other && std::ranges::any_of(std::array{kModel, kData, kHeldOut}, [&](const auto& list) {
+    return holds(list, one) && holds(list, other);
+  });
 }
 
 Loaded for_world(Loaded loaded, int world) {

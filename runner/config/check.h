@@ -15,4 +15,7 @@ void check_for_plan(const Loaded& loaded);
 /// given. Throws InputError where it does not divide.
 Loaded for_world(Loaded loaded, int world);
 
+/// Whether the two are different keys of which only one may be given, as data.path and data.tokens.
+bool excludes(const Key& one, const Key& other);
+
 }  // namespace trainyard::config

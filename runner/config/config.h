@@ -34,10 +34,12 @@ struct Model {
 };
 
 struct Data {
-  std::string path;  ///< .txt, .jsonl, or a folder of them; "embedded" = the corpus that ships with the program
+  std::string path;  ///< .txt, .jsonl, or a folder of them; "embedded" = the corpus that ships with the program,
+                     ///< "random" = ids drawn at random
   std::string field = "text";  ///< of each JSON line
   std::string tokenizer;       ///< file or folder; "bytes" = byte-level without files
   std::string tokens;          ///< safetensors of pre-tokenised batches, in place of path
+  std::string images;          ///< folder of MNIST's idx files, in place of path
   bool append_eos = true;      ///< after each document
   uint64_t seed = 0;           ///< of the order of sequences
   bool shuffle = true;
@@ -54,11 +56,12 @@ struct Data {
   int64_t prefetch_factor = 2;  ///< batches that each has ready at most
 };
 
-/// Held-out data. Empty path and tokens: no validation.
+/// Held-out data. Empty path, tokens and images: no validation.
 struct Validation {
   int64_t interval = 0;    ///< steps; 0 = only at the end
   std::string path;        ///< as data.path, or
-  std::string tokens;      ///< as data.tokens; one of the two
+  std::string tokens;      ///< as data.tokens, or
+  std::string images;      ///< a folder as data.images, of which the t10k files are taken; one of the three
   int64_t steps = 0;       ///< batches a validation; 0 = all the data holds
   int64_t batch_size = 0;  ///< rows a rank; 0 = as training
 };

@@ -46,14 +46,19 @@ void add_model(std::vector<Key>& table) {
 void add_data(std::vector<Key>& table) {
   const SectionKeys<Data> key{table, "data", &Config::data};
   key("path", &Data::path, kAny,
-      "The corpus: a .txt or .jsonl file, a folder of them, or `embedded` for the Shakespeare that ships with the "
-      "program. Exactly one of path and tokens is given.");
+      "The corpus: a .txt or .jsonl file, a folder of them, `embedded` for the Shakespeare that ships with the "
+      "program, or `random` for token ids drawn at random, without an end. Exactly one of path, tokens and images is "
+      "given.");
   key("field", &Data::field, kNotEmpty, "The field of each JSON line that holds the text.");
   key("tokenizer", &Data::tokenizer, kAny,
-      "A tokenizer's file or folder, or `bytes` for byte-level without files. Needed with path.");
+      "A tokenizer's file or folder, or `bytes` for byte-level without files. Needed with a path of text.");
   key("tokens", &Data::tokens, kAny,
       "A safetensors file of pre-tokenised batches in place of path: input_ids and labels [rows, tokens], or "
       "train.input_ids [steps, rows, tokens], replayed in file order. batch_size is then not used.");
+  key("images", &Data::images, kAny,
+      "For classifiers: a folder of MNIST's files (train-images-idx3-ubyte and train-labels-idx1-ubyte, with or "
+      "without "
+      ".gz) in place of path.");
   key("append_eos", &Data::append_eos, kAny, "Append the end-of-text token to each document.");
   key("seed", &Data::seed, kAny, "Seed of the order of sequences.");
   key("shuffle", &Data::shuffle, kAny, "Draw sequences in a random order, new in each epoch.");
@@ -87,12 +92,16 @@ void add_data(std::vector<Key>& table) {
 void add_validation(std::vector<Key>& table) {
   const SectionKeys<Validation> key{table, "validation", &Config::validation};
   key("interval", &Validation::interval, between(0, kMany),
-      "Steps between validations; 0: only after the last step. Without path and tokens there are none.");
+      "Steps between validations; 0: only after the last step. Without path, tokens and images there are none.");
   key("path", &Validation::path, kAny,
       "Held-out text, read as data.path is: by the same tokenizer, field and sequence length, in its own order.");
   key("tokens", &Validation::tokens, kAny,
       "A safetensors file of held-out pre-tokenised batches in place of path: input_ids [rows, tokens], else each "
       "batch of train.input_ids. batch_size is then not used.");
+  key("images", &Validation::images, kAny,
+      "For classifiers: a folder as data.images, of which the files t10k-… are taken, in place of path; the accuracy "
+      "is "
+      "told too.");
   key("steps", &Validation::steps, between(0, kMany), "Batches of a validation, always the first; 0: all there are.");
   key("batch_size", &Validation::batch_size, between(0, kRows), "Rows a rank and batch; 0: training.batch_size.");
 }
@@ -269,12 +278,13 @@ void add_people(std::vector<Key>& table) {
       Agreement::PerRank;
   metrics("interval", &Metrics::interval, between(1, kMany), "Steps between printed lines.");
   metrics("line", &Metrics::line, kAny,
-          "Pattern of the printed line, such as `{step} {loss:.3f}`; empty: the standard line; hyperpod, torchtitan "
-          "or t5: the line of those programs. Names: step, loss, "
+          "Pattern of the printed line, such as `{step} {loss:.3f}`; empty: the standard line; hyperpod, torchtitan, "
+          "t5 or mnist: the line of those programs. Names: step, loss, "
           "grad_norm, lr, tokens, tokens_per_second, samples_per_second, mfu, memory, memory_bytes, time, "
-          "validation_loss, loss_scale, data_wait_ms, compute_ms, communication_wait_ms, optimizer_ms, checkpoint_ms, "
-          "slow_rank, "
-          "epoch, strategy, tps and tflops (a rank's).")
+          "validation_loss, validation_accuracy, loss_scale, data_wait_ms, compute_ms, communication_wait_ms, "
+          "optimizer_ms, checkpoint_ms, slow_rank, "
+          "epoch, epoch_number (from 1), epoch_samples, epoch_percent, dataset_size, strategy, tps and tflops (a "
+          "rank's).")
       .agreement = Agreement::PerRank;
   metrics("validation_line", &Metrics::validation_line, kAny,
           "Pattern of the line after a validation, of the same names; empty: "

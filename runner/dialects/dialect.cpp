@@ -31,6 +31,10 @@ Row refused(std::string_view theirs, std::string_view why) {
   return {.theirs = theirs, .why = why, .is_refused = true};
 }
 
+Row brings(std::string_view theirs, std::string_view value, std::string_view ours, std::string_view value_of_ours) {
+  return {.theirs = theirs, .ours = ours, .words = {{value, value_of_ours}}, .when = value};
+}
+
 Row alone(Row row, std::string_view bare) {
   row.bare = bare;
   return row;

@@ -34,6 +34,7 @@ struct Row {
   std::string_view by_default{};  ///< what they take where the key is absent, and we would not
   std::string_view bare{};        ///< what the flag alone means; "" where it needs a value
   bool is_refused = false;        ///< whatever its value, for the reason in `why`
+  std::string_view when{};        ///< the row is for this value alone, and what is given anywhere goes before it
   bool is_noted = false;          ///< sets nothing, whatever its value; a run says why, but for `words`
 };
 
@@ -53,6 +54,8 @@ Row no_op(std::string_view theirs, std::string_view why, std::vector<std::string
 Row only(std::string_view theirs, std::vector<std::string_view> values, std::string_view why);
 /// No value is taken.
 Row refused(std::string_view theirs, std::string_view why);
+/// Where `theirs` is `value`, ours is `value_of_ours` unless it is given: for a word that stands for many settings.
+Row brings(std::string_view theirs, std::string_view value, std::string_view ours, std::string_view value_of_ours);
 /// A word of the command line that needs no value after it.
 Row alone(Row row, std::string_view bare);
 

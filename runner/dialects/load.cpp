@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "config/check.h"
 #include "config/yaml.h"
 #include "dialects/tables.h"
 
@@ -174,6 +175,16 @@ void read_source(config::Loaded& loaded, Gathered& gathered, const std::string& 
   std::ranges::move(config::read_yaml(text), std::back_inserter(gathered.files));
 }
 
+/// A default falls away where another key is given that says the same another way.
+void drop_displaced(Gathered& gathered) {
+  const auto displaces = [&](const config::Setting& theirs, const std::vector<config::Setting>& given) {
+    return std::ranges::any_of(given, [&](const auto& setting) { return config::excludes(*theirs.key, *setting.key); });
+  };
+  std::erase_if(gathered.defaults, [&](const config::Setting& theirs) {
+    return displaces(theirs, gathered.files) || displaces(theirs, gathered.flags);
+  });
+}
+
 /// One key of ours by two flags: which of two values is meant is not ours to guess.
 void refuse_contradictions(const std::vector<config::Setting>& theirs, const std::vector<config::Setting>& ours) {
   for (const config::Setting& one : theirs)
@@ -204,6 +215,7 @@ config::Loaded load(const std::vector<std::string>& arguments, const std::vector
   take(loaded, gathered, std::move(by_trainer));
   take(loaded, gathered, std::move(by_scripts));
   std::ranges::move(ours.settings, std::back_inserter(gathered.flags));
+  drop_displaced(gathered);
   for (const auto& settings : {gathered.defaults, gathered.files, gathered.flags}) config::set_all(loaded, settings);
   loaded.rest = std::move(ours.rest);
   return loaded;

@@ -60,6 +60,7 @@ std::string values(const Row& row) {
 /// What there is to know beside the names.
 std::string remark(const Row& row) {
   if (row.is_noted) return std::string(row.why);
+  if (!row.when.empty()) return values(row) + ", unless another is given";
   if (row.is_refused) return fmt::format("refused: {}", row.why);
   if (row.words.empty()) return std::string(row.remark.empty() ? row.why : row.remark);
   if (row.why.empty()) return values(row);

@@ -147,10 +147,32 @@ std::vector<Row> hyperpod() {
   };
 }
 
+/// What example.py of PyTorch's FSDP2 tutorial has in it, where its model is named.
+std::vector<Row> fsdp2_example() {
+  const auto sets = [](std::string_view ours, std::string_view value) {
+    return brings("model", "tutorial", ours, value);
+  };
+  return {
+      sets("model.preset", "tutorial"),
+      sets("data.path", "random"),
+      sets("training.steps", "10"),
+      sets("training.batch_size", "32"),
+      sets("training.sequence_length", "64"),
+      sets("training.clip_grad_norm", "1.0"),
+      sets("optimizer.lr", "1e-2"),
+      sets("optimizer.decay", "constant"),
+      sets("optimizer.betas", "[0.9, 0.999]"),
+      sets("optimizer.weight_decay", "0"),
+      sets("metrics.interval", "1"),
+  };
+}
+
 /// PyTorch's FSDP2 tutorial, and the T5 example of FSDP on Kubernetes.
 std::vector<Row> tutorials() {
   return {
+      follows("model", "model.preset", preset, "as `model_type`; `tutorial` is all of the FSDP2 tutorial's example"),
       truth("explicit_prefetching", "parallel.prefetch", {{"true", "2"}, {"false", "1"}}),
+      truth("explicit_prefetching", "parallel.unshard_early", {{"true", "true"}, {"false", "false"}}),
       alone(maps("mixed_precision", "parallel.param_dtype",
                  {{"true", "bf16"}, {"no", "fp32"}, {"bf16", "bf16"}, {"fp16", "fp16"}}),
             "true"),
@@ -196,7 +218,8 @@ std::vector<Row> trainer_arguments() {
 
 std::vector<Row> script_rows() {
   std::vector<Row> rows = hyperpod();
-  for (const auto& part : {tutorials(), trainer_arguments()}) rows.insert(rows.end(), part.begin(), part.end());
+  for (const auto& part : {tutorials(), fsdp2_example(), trainer_arguments()})
+    rows.insert(rows.end(), part.begin(), part.end());
   rows.insert(rows.end(), fsdp_rows().begin(), fsdp_rows().end());
   return rows;
 }

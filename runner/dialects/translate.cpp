@@ -41,9 +41,9 @@ class Translator {
 
   Translation run() {
     for (const Entry& entry : document_)
-      if (rows_of(entry.key).empty()) check_known(entry);
+      if (rows_of(entry).empty()) check_known(entry);
     for (const Entry& entry : document_)
-      for (const Row* const row : rows_of(entry.key)) apply(*row, entry);
+      for (const Row* const row : rows_of(entry)) apply(*row, entry);
     if (has_defaults())
       for (const Row& row : dialect_.rows) apply_default(row);
     refuse();
@@ -52,10 +52,17 @@ class Translator {
   }
 
  private:
-  [[nodiscard]] std::vector<const Row*> rows_of(std::string_view key) const {
-    std::vector<const Row*> exact, by_pattern;
-    for (const Row& row : dialect_.rows)
-      if (covers(row, key)) (is_pattern(row) ? by_pattern : exact).push_back(&row);
+  /// Rows for the entry's very value go before those of its name, and those before patterns.
+  [[nodiscard]] std::vector<const Row*> rows_of(const Entry& entry) const {
+    std::vector<const Row*> by_value, exact, by_pattern;
+    for (const Row& row : dialect_.rows) {
+      if (!covers(row, entry.key)) continue;
+      if (row.when.empty())
+        (is_pattern(row) ? by_pattern : exact).push_back(&row);
+      else if (is_same_word(row.when, entry.value))
+        by_value.push_back(&row);
+    }
+    if (!by_value.empty()) return by_value;
     return exact.empty() ? by_pattern : exact;
   }
 
@@ -143,8 +150,9 @@ class Translator {
     } else {
       const config::Setting setting = setting_of(*config::find_key(row.ours), entry, ours);
       meaning = config::format_value(setting.value);
-      refuse_contradiction(row, entry, meaning);
-      (entry.is_default ? translation_.defaults : translation_.settings).push_back(setting);
+      const bool is_weak = entry.is_default || !row.when.empty();
+      if (row.when.empty()) refuse_contradiction(row, entry, meaning);
+      (is_weak ? translation_.defaults : translation_.settings).push_back(setting);
     }
     translation_.became.push_back(
         fmt::format("{}: {} → {} {} ({})", entry.key, shown(entry.value), row.ours, shown(meaning), entry.origin));

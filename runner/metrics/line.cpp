@@ -17,18 +17,22 @@ const std::string_view kStandardLine =
     "step: {step}  loss: {loss}  grad_norm: {grad_norm}  lr: {lr}  tokens/s: {tokens_per_second}  mfu: {mfu}  memory: "
     "{memory}";
 const std::string_view kValidationLine = "Batch {step} Validation loss: {validation_loss}";
+const std::string_view kAccuracyLine =
+    "Batch {step} Validation loss: {validation_loss}, accuracy: {validation_accuracy}";
 
 namespace {
 
 struct NamedLine {
   std::string_view name, pattern;
 };
+constexpr std::string_view kMnist = "mnist";
 constexpr NamedLine kNamedLines[] = {
     {"hyperpod", "Batch {step} Loss: {loss}, Speed: {samples_per_second:.2f} samples/sec, lr: {lr:.6f}"},
     {"torchtitan",
      "step: {step:2}  loss: {loss:8.5f}  grad_norm: {grad_norm:7.4f}  memory: {memory:5.2f}GiB  tps: {tps}  tflops: "
      "{tflops}  mfu: {mfu}"},
     {"t5", "Epoch {epoch} | Step {step} | Loss: {loss:.4f} | Strategy: {strategy}"},
+    {kMnist, "Train Epoch: {epoch_number} [{epoch_samples}/{dataset_size} ({epoch_percent:.0f}%)]\tLoss: {loss:.6f}"},
 };
 
 using Number = std::variant<std::monostate, int64_t, double>;
@@ -82,6 +86,14 @@ const Field kFields[] = {
      [](const StepRecord& r) { return r.slow_rank ? fmt::format("{}", *r.slow_rank) : "none"; }},
     {"epoch", [](const StepRecord& r) { return Number(r.epoch); },
      [](const StepRecord& r) { return fmt::format("{}", r.epoch); }},
+    {"epoch_number", [](const StepRecord& r) { return Number(r.epoch + 1); },
+     [](const StepRecord& r) { return fmt::format("{}", r.epoch + 1); }},
+    {"epoch_samples", [](const StepRecord& r) { return Number(r.epoch_samples); },
+     [](const StepRecord& r) { return fmt::format("{}", r.epoch_samples); }},
+    {"epoch_percent", [](const StepRecord& r) { return Number(r.epoch_percent); },
+     [](const StepRecord& r) { return fmt::format("{:.0f}%", r.epoch_percent); }},
+    {"dataset_size", [](const StepRecord& r) { return Number(r.dataset_size); },
+     [](const StepRecord& r) { return fmt::format("{}", r.dataset_size); }},
     {"tps", [](const StepRecord& r) { return Number(r.tokens_per_second / r.ranks); },
      [](const StepRecord& r) { return with_thousands(static_cast<int64_t>(r.tokens_per_second / r.ranks + 0.5)); }},
     {"tflops", [](const StepRecord& r) { return Number(r.flops_per_second / r.ranks / 1e12); },
@@ -90,6 +102,11 @@ const Field kFields[] = {
      [](const StepRecord& r) { return fmt::format("{:.3f}", r.time); }},
     {"validation_loss", [](const StepRecord& r) { return r.validation_loss ? Number(*r.validation_loss) : Number(); },
      [](const StepRecord& r) { return r.validation_loss ? fmt::format("{:.5f}", *r.validation_loss) : "n/a"; }},
+    {"validation_accuracy",
+     [](const StepRecord& r) { return r.validation_accuracy ? Number(*r.validation_accuracy) : Number(); },
+     [](const StepRecord& r) {
+       return r.validation_accuracy ? fmt::format("{:.2f}%", *r.validation_accuracy * 100) : "n/a";
+     }},
     {"loss_scale", [](const StepRecord& r) { return r.loss_scale ? Number(*r.loss_scale) : Number(); },
      [](const StepRecord& r) { return r.loss_scale ? fmt::format("{}", *r.loss_scale) : "n/a"; }},
 };
@@ -144,7 +161,8 @@ std::string_view line_of(std::string_view text) {
   return named == std::end(kNamedLines) ? text : named->pattern;
 }
 
-LineFormat::LineFormat(std::string_view pattern, std::string_view strategy) : strategy_(strategy) {
+LineFormat::LineFormat(std::string_view pattern, std::string_view strategy)
+    : strategy_(strategy), counts_batches_(pattern == kMnist) {
   check_printable(pattern);
   check_meaning(pattern);
   std::string_view rest = pattern.empty() ? kStandardLine : line_of(pattern);
@@ -174,7 +192,8 @@ LineFormat::Part LineFormat::field(std::string_view inside) const {
   if (colon == std::string_view::npos) return {name, {}, true};
   const std::string spec = fmt::format("{{{}}}", inside.substr(colon));
   // What is absent would not try the specification.
-  const StepRecord with_all{.mfu = 0.5, .slow_rank = 0, .validation_loss = 0.5, .loss_scale = 1};
+  const StepRecord with_all{
+      .mfu = 0.5, .slow_rank = 0, .validation_loss = 0.5, .validation_accuracy = 0.5, .loss_scale = 1};
   try {
     if (!is_modest(inside.substr(colon))) throw fmt::format_error("too wide, or a brace inside");
     static_cast<void>(by_spec(spec, known.value(with_all)));

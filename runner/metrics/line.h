@@ -13,15 +13,17 @@ namespace trainyard::metrics {
 extern const std::string_view kStandardLine;
 /// Of the line after a validation: Batch 100 Validation loss: 5.12345
 extern const std::string_view kValidationLine;
+/// The same of a classifier: …, accuracy: 98.31%
+extern const std::string_view kAccuracyLine;
 
 /// The lines of other programs, by name: "hyperpod" prints `Batch 90 Loss: 7.24291, Speed: 9.41 samples/sec, lr:
-/// 0.000010`, "torchtitan" and "t5" theirs. `text` itself where it is no such name.
+/// 0.000010`, "torchtitan", "t5" and "mnist" theirs. `text` itself where it is no such name.
 std::string_view line_of(std::string_view text);
 
 /// A pattern of the printed line, understood once and used every interval. `{loss}` is written as in the standard line,
 /// `{loss:.3f}` by the format specification of fmt; `{{` and `}}` are braces. Names: the keys of metrics.jsonl, and
 /// `memory`, which is memory_bytes in GiB. `{mfu:.2f}` is the fraction, `{mfu}` a percentage; both n/a without a peak,
-/// as `{validation_loss}` is in a step without a validation.
+/// as `{validation_loss}` and `{validation_accuracy}` are in a step without a validation.
 class LineFormat {
  public:
   /// An empty pattern stands for the standard one, a name for line_of(); {strategy} is replaced here. Throws InputError
@@ -30,6 +32,11 @@ class LineFormat {
   explicit LineFormat(std::string_view pattern, std::string_view strategy = "");
 
   [[nodiscard]] std::string format(const StepRecord& record) const;
+  /// Whether this step's line is printed: every `interval` steps; of "mnist" every `interval` batches of an epoch,
+  /// whose first is number 0, as that program counts.
+  [[nodiscard]] bool is_due(const StepRecord& record, int64_t interval) const {
+    return (counts_batches_ ? record.step_of_epoch : record.step) % interval == 0;
+  }
 
  private:
   struct Part {
@@ -40,6 +47,7 @@ class LineFormat {
   [[nodiscard]] Part field(std::string_view inside) const;
 
   std::string strategy_;
+  bool counts_batches_;
   std::vector<Part> parts_;
 };
 

@@ -25,6 +25,7 @@ nlohmann::ordered_json to_json(const StepRecord& record) {
   };
   if (record.slow_rank) line["slow_rank"] = *record.slow_rank;
   if (record.validation_loss) line["validation_loss"] = *record.validation_loss;
+  if (record.validation_accuracy) line["validation_accuracy"] = *record.validation_accuracy;
   if (record.loss_scale) line["loss_scale"] = *record.loss_scale, line["skipped"] = record.skipped;
   return line;
 }

@@ -25,20 +25,25 @@ struct StepRecord {
   double communication_wait_ms = 0;
   double optimizer_ms = 0;
   double checkpoint_ms = 0;
-  std::optional<int> slow_rank;           ///< the one that the others wait for, where one stands out
-  std::optional<double> validation_loss;  ///< after this step, where one was due
-  std::optional<double> loss_scale;       ///< of its gradients; none where losses are not scaled
-  bool skipped = false;                   ///< the gradients overflowed and nothing was updated
-  double time = 0;                        ///< seconds since 1970, at the end of the step
+  std::optional<int> slow_rank;               ///< the one that the others wait for, where one stands out
+  std::optional<double> validation_loss;      ///< after this step, where one was due
+  std::optional<double> validation_accuracy;  ///< of a classifier
+  std::optional<double> loss_scale;           ///< of its gradients; none where losses are not scaled
+  bool skipped = false;                       ///< the gradients overflowed and nothing was updated
+  double time = 0;                            ///< seconds since 1970, at the end of the step
   // For the line alone.
   int64_t epoch = 0;            ///< 0 = the first
+  int64_t step_of_epoch = 0;    ///< 0 = the first
+  int64_t epoch_samples = 0;    ///< rows of this epoch that came before this step
+  int64_t dataset_size = 0;     ///< rows of an epoch
+  double epoch_percent = 0;     ///< steps of this epoch that came before this one
   int ranks = 1;                ///< of the job
   double flops_per_second = 0;  ///< of all ranks together
 };
 
 /// One line of metrics.jsonl without its line feed: a JSON object with the fields above up to time as keys, in this
 /// order, numbers with all the digits that bring back the same double. mfu is null where there is none, and what is not
-/// finite; slow_rank, validation_loss and loss_scale are left out, and skipped with the latter.
+/// finite; slow_rank, those of a validation and loss_scale are left out, and skipped with the latter.
 std::string to_json_line(const StepRecord& record);
 
 /// The numbers of such a line but step and time, those that are there, by name.

@@ -63,8 +63,8 @@ std::string to_hugging_face(const ModelConfig& config) {
   return document.dump(2) + "\n";
 }
 
-bool answers_sources(const ModelConfig& config) {
-  return family_of(config).answers_sources;
+LearnsFrom learns_from(const ModelConfig& config) {
+  return family_of(config).learns_from;
 }
 
 int64_t window_of(const ModelConfig& config, int64_t layer) {

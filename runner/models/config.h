@@ -17,11 +17,19 @@ struct T5Config {
   int64_t decoder_layers = 0;
   int64_t buckets = 32, max_distance = 128;  ///< of relative positions
   bool is_gated = false;                     ///< v1.1's feed-forward: gelu(wi_0 x) · wi_1 x instead of relu(wi x)
-  double dropout = 0.1;
-  int32_t start_token = 0, pad_token = 0;  ///< of the decoder's input
+  int32_t start_token = 0, pad_token = 0;    ///< of the decoder's input
 };
 
-/// The shape of a decoder, as a Hugging Face config.json gives it.
+/// What a convolutional classifier has.
+struct CnnConfig {
+  int64_t image_size = 28;  ///< height and width; one channel
+  int64_t channels1 = 32, channels2 = 64;
+  int64_t classes = 10;
+  double hidden_dropout = 0.5;  ///< before the last layer; ModelConfig::dropout is that before the first
+  double image_mean = 0.1307, image_std = 0.3081;  ///< of pixels in [0, 1]: those of MNIST
+};
+
+/// The shape of a model, as a config.json gives it.
 struct ModelConfig {
   std::string family = "llama";  ///< its name in the registry, which is config.json's model_type
   int64_t vocab_size = 0, hidden_size = 0, intermediate_size = 0, layers = 0;
@@ -32,7 +40,9 @@ struct ModelConfig {
   bool tied_head = false;
   int64_t sliding_window = 0;        ///< keys that a query sees, its own included; 0: the whole sequence
   int64_t first_windowed_layer = 0;  ///< layers before it see the whole sequence
+  double dropout = 0;                ///< rate, of models that have it; the decoders have none
   T5Config t5 = {};
+  CnnConfig cnn = {};
 };
 
 /// Reads a config.json. Throws InputError naming `path` and the field: missing, of the wrong type, out of range, or
@@ -43,8 +53,9 @@ ModelConfig parse_config(std::string_view json, const std::filesystem::path& pat
 /// config.json in the published spelling; transformers loads it.
 std::string to_hugging_face(const ModelConfig& config);
 
-/// Whether models of this family answer a source, as encoder-decoders do, and so learn from pairs.
-bool answers_sources(const ModelConfig& config);
+/// What the models of a family learn from: text, pairs of a source and a target, labelled images.
+enum class LearnsFrom { Text, Pairs, Images };
+LearnsFrom learns_from(const ModelConfig& config);
 
 /// A named size: "qwen3-0.6b", "llama3.1-8b", … and small ones that train on a laptop.
 /// Throws InputError with the nearest name and the list.
@@ -58,7 +69,7 @@ int64_t parameter_count(const ModelConfig& config);
 
 /// Tokens of a row, as floating-point operations are counted.
 struct RowLengths {
-  int64_t tokens = 0;  ///< targets
+  int64_t tokens = 0;  ///< targets; 1 for an image
   int64_t source = 0;  ///< of an encoder; 0 where there is none
 };
 

@@ -12,10 +12,6 @@
 
 namespace trainyard::models {
 
-inline nn::Init init_of(const ModelConfig& config) {
-  return {nn::Init::Kind::Normal, static_cast<float>(config.initializer_range)};
-}
-
 /// One block of a decoder: [batch · tokens, hidden] → the same.
 class DecoderBlock : public nn::Module {
  public:

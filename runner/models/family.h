@@ -27,7 +27,7 @@ struct Family {
   /// config.json's fields in the published spelling, but for model_type and architectures.
   nlohmann::json (*write)(const ModelConfig& config);
   std::unique_ptr<Model> (*build)(const ModelConfig& config);
-  bool answers_sources = false;  ///< an encoder-decoder: learns from pairs
+  LearnsFrom learns_from = LearnsFrom::Text;
   /// flops_per_row where it is not a decoder's.
   double (*flops_per_row)(const ModelConfig& config, const RowLengths& lengths) = nullptr;
 };

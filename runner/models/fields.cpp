@@ -31,6 +31,14 @@ double Fields::number(const char* key, double otherwise) const {
   return value.get<double>();
 }
 
+double Fields::rate(const char* key, double otherwise) const {
+  if (!has(key)) return otherwise;
+  const nlohmann::json& value = object_.at(key);
+  if (!value.is_number() || value.get<double>() < 0 || value.get<double>() >= 1)
+    fail(key, fmt::format("is {}; a number from 0 to below 1 is needed", value.dump()));
+  return value.get<double>();
+}
+
 bool Fields::flag(const char* key, bool otherwise) const {
   if (!has(key)) return otherwise;
   if (!object_.at(key).is_boolean()) fail(key, fmt::format("is {}; true or false is needed", object_.at(key).dump()));

@@ -23,6 +23,8 @@ class Fields {
   [[nodiscard]] int64_t count(const char* key, int64_t otherwise) const;
   /// Above 0.
   [[nodiscard]] double number(const char* key, double otherwise) const;
+  /// From 0 to below 1, as of dropout.
+  [[nodiscard]] double rate(const char* key, double otherwise) const;
   [[nodiscard]] bool flag(const char* key, bool otherwise) const;
   [[nodiscard]] std::string text(const char* key, const std::string& otherwise) const;
   [[nodiscard]] Fields object(const char* key) const;

@@ -6,6 +6,7 @@
 
 #include "data/batch.h"
 #include "models/config.h"
+#include "nn/dropout.h"
 #include "nn/module.h"
 #include "ops/cross_entropy.h"
 
@@ -20,6 +21,14 @@ struct Pass {
   std::optional<uint64_t> dropout_seed = {};  ///< none, as everywhere but in training: nothing is dropped
 };
 
+/// How transformers' models begin.
+inline nn::Init init_of(const ModelConfig& config) {
+  return {nn::Init::Kind::Normal, static_cast<float>(config.initializer_range)};
+}
+
+/// Drops at `rate` where the pass does at all.
+nn::DropoutContext dropout_of(double rate, const Batch& batch, const Pass& pass);
+
 /// What a training loop asks of any model. Knows nothing of ranks.
 class Model : public nn::Module {
  public:
@@ -29,6 +38,9 @@ class Model : public nn::Module {
   /// tape: backward() then adds to every parameter's gradient. Throws InputError where the batch lacks what the model
   /// needs.
   virtual ops::LossSums loss(const Batch& batch, const Pass& pass) = 0;
+  /// What `batch` adds to the number that a step's loss is divided by: its valid targets, so that the loss is their
+  /// mean.
+  [[nodiscard]] virtual double loss_weight(const Batch& batch) const { return static_cast<double>(batch.valid_tokens); }
 
   /// The repeated blocks, first to last: the units of sharding and of recomputation.
   [[nodiscard]] virtual std::vector<nn::Module*> blocks() = 0;

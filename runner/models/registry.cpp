@@ -15,10 +15,10 @@
 namespace trainyard::models {
 
 // Each in the file of its name.
-const Family &llama(), &mistral(), &qwen2(), &qwen3(), &t5();
+const Family &llama(), &mistral(), &mnist(), &qwen2(), &qwen3(), &t5(), &tutorial();
 
 std::span<const Family* const> families() {
-  static const std::array all{&llama(), &mistral(), &qwen2(), &qwen3(), &t5()};
+  static const std::array all{&llama(), &mistral(), &qwen2(), &qwen3(), &t5(), &tutorial(), &mnist()};
   return all;
 }
 

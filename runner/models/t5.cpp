@@ -17,10 +17,6 @@ namespace {
 
 using nn::Variable;
 
-nn::Init init_of(const ModelConfig& c) {
-  return {nn::Init::Kind::Normal, static_cast<float>(c.initializer_range)};
-}
-
 /// One of the two stacks: embedded tokens through its blocks to the final norm.
 class Stack : public nn::Module {
  public:
@@ -129,17 +125,11 @@ class T5 : public LanguageModel {
     return shifted;
   }
 
-  [[nodiscard]] nn::DropoutContext dropout_of(const Batch& batch, const Pass& pass) const {
-    if (!pass.dropout_seed || config_.t5.dropout == 0) return {};
-    return {static_cast<float>(config_.t5.dropout), *pass.dropout_seed,
-            Tensor::from<int64_t>(batch.sequences, {static_cast<int64_t>(batch.sequences.size())})};
-  }
-
   [[nodiscard]] Variable hidden(const Batch& batch, const Pass& pass) const {
     if (!batch.input_ids.defined() || !batch.targets.defined() || batch.targets.shape().size() != 2)
       throw InputError(
           "a t5 model learns from pairs of a source and a target: data.source_field and data.target_field");
-    const nn::DropoutContext dropout = dropout_of(batch, pass);
+    const nn::DropoutContext dropout = dropout_of(config_.dropout, batch, pass);
     T5Context context{.rows = batch.input_ids.size(0), .tokens = batch.input_ids.size(1)};
     context.lengths = batch.input_lengths, context.dropout = dropout;
     const Variable source = encoder_(shared_(batch.input_ids.reshape({batch.input_ids.count()}), pass.tape), context);
@@ -222,7 +212,7 @@ const Family& t5() {
       .read = read_t5,
       .write = write_t5,
       .build = [](const ModelConfig& config) -> std::unique_ptr<Model> { return std::make_unique<T5>(config); },
-      .answers_sources = true,
+      .learns_from = LearnsFrom::Pairs,
       .flops_per_row = t5_flops_per_row};
   return family;
 }

@@ -16,7 +16,7 @@ ModelConfig version_1_0(const Size& size) {
   c.hidden_size = size.hidden, c.intermediate_size = size.ff, c.layers = c.t5.decoder_layers = size.layers;
   c.heads = c.kv_heads = size.heads, c.head_dim = size.head_dim;
   c.max_positions = 512;
-  c.rms_norm_eps = 1e-6, c.initializer_range = 1, c.tied_head = true;
+  c.rms_norm_eps = 1e-6, c.initializer_range = 1, c.tied_head = true, c.dropout = 0.1;
   return c;
 }
 
@@ -24,14 +24,6 @@ ModelConfig version_1_1(const Size& size) {
   ModelConfig c = version_1_0(size);
   c.t5.is_gated = true, c.tied_head = false;
   return c;
-}
-
-double dropout_of(const Fields& fields) {
-  const nlohmann::json rate = fields.raw("dropout_rate");
-  if (rate.is_null()) return 0.1;
-  if (!rate.is_number() || rate.get<double>() < 0 || rate.get<double>() >= 1)
-    fields.fail("dropout_rate", fmt::format("is {}; a number from 0 to below 1 is needed", rate.dump()));
-  return rate.get<double>();
 }
 
 bool is_gated(const Fields& fields) {
@@ -59,7 +51,7 @@ ModelConfig read_t5(const Fields& fields) {
   c.t5.buckets = fields.size("relative_attention_num_buckets", 32);
   c.t5.max_distance = fields.size("relative_attention_max_distance", 128);
   c.t5.is_gated = is_gated(fields);
-  c.t5.dropout = dropout_of(fields);
+  c.dropout = fields.rate("dropout_rate", 0.1);
   c.t5.pad_token = static_cast<int32_t>(fields.count("pad_token_id", 0));
   c.t5.start_token = static_cast<int32_t>(fields.count("decoder_start_token_id", c.t5.pad_token));
   if (c.t5.buckets % 4 != 0 || c.t5.max_distance <= c.t5.buckets / 2)
@@ -82,7 +74,7 @@ nlohmann::json write_t5(const ModelConfig& c) {
           {"n_positions", c.max_positions},
           {"relative_attention_num_buckets", c.t5.buckets},
           {"relative_attention_max_distance", c.t5.max_distance},
-          {"dropout_rate", c.t5.dropout},
+          {"dropout_rate", c.dropout},
           {"layer_norm_epsilon", c.rms_norm_eps},
           {"initializer_factor", c.initializer_range},
           {"feed_forward_proj", c.t5.is_gated ? "gated-gelu" : "relu"},

@@ -86,22 +86,23 @@ Evaluated evaluate(const Evaluation& evaluation, const World& world) {
                                                               .prefer = data::Prefer::SingleBatch,
                                                               .vocab_size = sharded.model->config().vocab_size});
   const data::Batch batch = loader->next();
-  const Answers valid(world.comm, std::array{static_cast<double>(batch.valid_tokens)}, "agree");
-  if (valid.sum(0) == 0)
-    throw InputError(evaluation.tokens.string() + ": no position has a target, so there is no loss");
+  const Answers counts(world.comm,
+                       std::array{static_cast<double>(batch.valid_tokens), sharded.model->loss_weight(batch)}, "agree");
+  const double valid = counts.sum(0), weight = counts.sum(1);
+  if (valid == 0) throw InputError(evaluation.tokens.string() + ": no position has a target, so there is no loss");
 
   nn::Tape tape;
   sharded.engine->begin_micro_batch(true);
   const ops::LossSums sums =
-      sharded.model->loss(batch, {static_cast<float>(1 / valid.sum(0)), evaluation.gradients ? &tape : nullptr});
+      sharded.model->loss(batch, {static_cast<float>(1 / weight), evaluation.gradients ? &tape : nullptr});
   tape.backward();
   sharded.engine->finish_backward();
   if (evaluation.dump)
     dump(evaluation, world, sharded, models::language_model(*sharded.model).logits(batch),
          loader->sequences_per_step());
 
-  const double loss = Answers(world.comm, std::array{sums.loss_sum}, "loss").sum(0) / valid.sum(0);
-  return {loss, std::exp(loss), static_cast<int64_t>(valid.sum(0))};
+  const double loss = Answers(world.comm, std::array{sums.loss_sum}, "loss").sum(0) / weight;
+  return {loss, std::exp(loss), static_cast<int64_t>(valid)};
 }
 
 }  // namespace trainyard::train

@@ -40,7 +40,7 @@ data::Padding padding_of(config::Padding padding) {
 }
 
 void check_fit(const config::Data& data, const tokenizer::Tokenizer& tokenizer, const models::ModelConfig& model) {
-  if (!models::answers_sources(model))
+  if (models::learns_from(model) != models::LearnsFrom::Pairs)
     throw InputError(
         fmt::format("data.source_field is given, but a {} model learns from plain text; leave it out, or "
                     "choose an encoder-decoder such as t5-small",

@@ -62,6 +62,23 @@ std::string assumptions_text(const Job& job) {
       hardware.operation_seconds * 1e6, hardware.collective_seconds * 1e6);
 }
 
+/// What a batch is counted in.
+std::string unit_of(const Job& job) {
+  return job.batch.image_size > 0 ? "images" : "tokens";
+}
+
+std::string passes_text(const data::Loader& loader, int64_t total_steps) {
+  if (loader.sequences_per_epoch() == data::Loader::kEndless) return "";
+  const auto rows = static_cast<double>(total_steps * loader.sequences_per_step());
+  return fmt::format(" ({:.2f} passes over the data)", rows / static_cast<double>(loader.rows_per_epoch()));
+}
+
+std::string batch_text(const Job& job, const Rehearsal& rehearsal) {
+  const std::string row = job.batch.image_size > 0 ? "images" : fmt::format("x {} tokens", job.batch.tokens);
+  return fmt::format("{} {} a rank and micro-batch, {} {} a step", job.batch.rows, row,
+                     with_thousands(rehearsal.tokens_per_step), unit_of(job));
+}
+
 std::vector<TableRow> model_rows(const Job& job, const Rehearsal& rehearsal) {
   const models::ModelConfig& model = job.model;
   std::vector<TableRow> rows{{"model", fmt::format("{}, {} layers, hidden {}, {}", model.family, model.layers,
@@ -123,11 +140,11 @@ std::string traffic_text(const Rehearsal& rehearsal) {
   return metrics::format_columns({"collectives a step", "messages", "bytes"}, rows);
 }
 
-std::string time_text(const Rehearsal& rehearsal) {
+std::string time_text(const Job& job, const Rehearsal& rehearsal) {
   return fmt::format(
-      "step {:.1f} ms, {:.1f} ms of it waiting for ranks; {} tokens/s in all; {:.1f} TFLOP/s a rank; MFU {:.1f} %",
+      "step {:.1f} ms, {:.1f} ms of it waiting for ranks; {} {}/s in all; {:.1f} TFLOP/s a rank; MFU {:.1f} %",
       rehearsal.seconds * kMilli, rehearsal.waited_seconds * kMilli,
-      with_thousands(static_cast<int64_t>(rehearsal.tokens_per_second())),
+      with_thousands(static_cast<int64_t>(rehearsal.tokens_per_second())), unit_of(job),
       rehearsal.model_flops / rehearsal.seconds / 1e12, rehearsal.mfu() * 100);
 }
 
@@ -159,10 +176,9 @@ std::string plan_text(const Job& job) {
   std::vector<TableRow> rows = model_rows(job, rehearsal);
   const auto memory = memory_rows(job, rehearsal);
   rows.insert(rows.end(), memory.begin(), memory.end());
-  rows.push_back({"batch", fmt::format("{} x {} tokens a rank and micro-batch, {} tokens a step", job.batch.rows,
-                                       job.batch.tokens, with_thousands(rehearsal.tokens_per_step))});
+  rows.push_back({"batch", batch_text(job, rehearsal)});
   rows.push_back({"hardware", hardware_text(job, rehearsal)});
-  rows.push_back({"time", time_text(rehearsal)});
+  rows.push_back({"time", time_text(job, rehearsal)});
   return metrics::format_table("plan", rows, 160) + "\n" + modes_text(job) + "\n" + traffic_text(rehearsal) + "\n" +
          fit_text(job, rehearsal) + assumptions_text(job) + fmt::format("mfu: {}\n", metrics::kMfuFormula);
 }
@@ -211,11 +227,9 @@ std::vector<TableRow> plan_rows(const Job& job, const Rehearsal& rehearsal, cons
   std::vector<TableRow> rows = environment_rows();
   for (const auto& part : {model_rows(job, rehearsal), memory_rows(job, rehearsal)})
     rows.insert(rows.end(), part.begin(), part.end());
-  rows.push_back(
-      {"tokens", fmt::format("{} a step, {} in {} steps ({:.2f} passes over the data)", with_thousands(tokens_per_step),
-                             with_thousands(tokens_per_step * total_steps), with_thousands(total_steps),
-                             static_cast<double>(total_steps * loader.sequences_per_step()) /
-                                 static_cast<double>(loader.sequences_per_epoch()))});
+  rows.push_back({unit_of(job), fmt::format("{} a step, {} in {} steps{}", with_thousands(tokens_per_step),
+                                            with_thousands(tokens_per_step * total_steps), with_thousands(total_steps),
+                                            passes_text(loader, total_steps))});
   rows.push_back({"metrics", job.config().metrics.dir + "/metrics.jsonl"});
   if (job.config().checkpoint.enabled) rows.push_back({"checkpoints", job.config().checkpoint.dir});
   return rows;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <stdexcept>
 
 #include "checkpoint/division.h"
 #include "comm/dry_run.h"
@@ -25,14 +26,9 @@ class EmptyLoader final : public data::Loader {
   EmptyLoader(BatchShape shape, int64_t sequences_per_step) : shape_(shape), sequences_per_step_(sequences_per_step) {}
 
   data::Batch next() override {
-    const auto ids = [this](int64_t tokens) { return Tensor::zeros({shape_.rows, tokens}, DType::Int32); };
-    data::Batch batch{.input_ids = ids(shape_.source > 0 ? shape_.source : shape_.tokens),
-                      .targets = ids(shape_.tokens),
-                      .valid_tokens = shape_.rows * shape_.tokens};
+    data::Batch batch = shape_.image_size > 0 ? images() : tokens();
     batch.sequences.assign(static_cast<size_t>(shape_.rows), 0);
-    if (shape_.source == 0) return batch;
-    batch.input_lengths = Tensor::empty({shape_.rows}, DType::Int32);
-    std::ranges::fill(batch.input_lengths.values<int32_t>(), static_cast<int32_t>(shape_.source));
+    batch.valid_tokens = shape_.rows * shape_.tokens;
     return batch;
   }
   [[nodiscard]] nlohmann::json state() const override { return nullptr; }
@@ -44,6 +40,20 @@ class EmptyLoader final : public data::Loader {
   [[nodiscard]] int64_t source_length() const override { return shape_.source; }
 
  private:
+  [[nodiscard]] data::Batch images() const {
+    return {.targets = Tensor::zeros({shape_.rows}, DType::Int32),
+            .features = Tensor::zeros({shape_.rows, shape_.image_size, shape_.image_size}, DType::Float32)};
+  }
+  [[nodiscard]] data::Batch tokens() const {
+    const auto ids = [this](int64_t tokens) { return Tensor::zeros({shape_.rows, tokens}, DType::Int32); };
+    data::Batch batch{.input_ids = ids(shape_.source > 0 ? shape_.source : shape_.tokens),
+                      .targets = ids(shape_.tokens)};
+    if (shape_.source == 0) return batch;
+    batch.input_lengths = Tensor::empty({shape_.rows}, DType::Int32);
+    std::ranges::fill(batch.input_lengths.values<int32_t>(), static_cast<int32_t>(shape_.source));
+    return batch;
+  }
+
   BatchShape shape_;
   int64_t sequences_per_step_;
 };
@@ -166,8 +176,15 @@ uint64_t Rehearsal::device_bytes(const Hardware& hardware) const {
 
 BatchShape batch_shape_of(const config::Config& config, const models::ModelConfig& model) {
   const int64_t rows = config.training.batch_size;
-  if (!models::answers_sources(model)) return {rows, config.training.sequence_length};
-  return {rows, config.data.max_target_length, config.data.max_source_length};
+  switch (models::learns_from(model)) {
+    case models::LearnsFrom::Text:
+      return {rows, config.training.sequence_length};
+    case models::LearnsFrom::Pairs:
+      return {rows, config.data.max_target_length, config.data.max_source_length};
+    case models::LearnsFrom::Images:
+      return {.rows = rows, .tokens = 1, .image_size = model.cnn.image_size};
+  }
+  throw std::logic_error("batch_shape_of: a model learns from something");
 }
 
 Rehearsal rehearse(const config::Loaded& loaded, const models::ModelConfig& model, const Placement& placement,

@@ -17,7 +17,8 @@ namespace trainyard::train {
 /// A rank's part of a micro-batch.
 struct BatchShape {
   int64_t rows = 0, tokens = 0;
-  int64_t source = 0;  ///< tokens of an encoder's input; 0 where there is none
+  int64_t source = 0;      ///< tokens of an encoder's input; 0 where there is none
+  int64_t image_size = 0;  ///< height and width of an image, which counts as one token; 0 where there is none
 };
 
 /// What a run will hold and do, a rank and step.

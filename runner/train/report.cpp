@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "metrics/mfu.h"
@@ -19,6 +20,11 @@ std::optional<std::filesystem::path> tensorboard_folder(const config::Metrics& s
   return settings.tensorboard;
 }
 
+std::string_view validation_line_of(const config::Metrics& settings, const Workload& workload) {
+  if (!settings.validation_line.empty()) return settings.validation_line;
+  return workload.is_classifier ? metrics::kAccuracyLine : metrics::kValidationLine;
+}
+
 }  // namespace
 
 Report::Report(const config::Metrics& settings, Workload workload, const Progress& resumed, const World& world)
@@ -26,8 +32,7 @@ Report::Report(const config::Metrics& settings, Workload workload, const Progres
       workload_(workload),
       ranks_(world.comm.world()),
       line_(settings.line, workload_.strategy),
-      validation_line_(settings.validation_line.empty() ? metrics::kValidationLine : settings.validation_line,
-                       workload_.strategy),
+      validation_line_(validation_line_of(settings, workload_), workload_.strategy),
       file_(settings.dir, resumed.step),
       display_(stdout, metrics::ProgressDisplay::mode_of(stdout)),
       meter_(std::chrono::steady_clock::now()) {
@@ -63,13 +68,20 @@ void Report::step(const StepResult& result, int64_t tokens_so_far) {
       .optimizer_ms = result.times.optimizer,
       .checkpoint_ms = result.times.checkpoint,
       .slow_rank = result.slow ? std::optional(result.slow->rank) : std::nullopt,
-      .validation_loss = result.validation_loss,
+      .validation_loss = result.validated ? std::optional(result.validated->loss) : std::nullopt,
+      .validation_accuracy = result.validated ? result.validated->accuracy : std::nullopt,
       .loss_scale = result.loss_scale,
       .skipped = result.skipped,
       .time = seconds_since_1970(),
-      .epoch = workload_.steps_per_epoch > 0 ? (result.step - 1) / workload_.steps_per_epoch : 0,
       .ranks = ranks_,
       .flops_per_second = workload_.flops_per_row * rates.samples_per_second};
+  if (const int64_t per_epoch = workload_.steps_per_epoch; per_epoch > 0) {
+    record.epoch = (result.step - 1) / per_epoch;
+    record.step_of_epoch = (result.step - 1) % per_epoch;
+    record.epoch_samples = std::min(record.step_of_epoch * workload_.sequences_per_step, workload_.sequences_per_epoch);
+    record.dataset_size = workload_.sequences_per_epoch;
+    record.epoch_percent = 100.0 * static_cast<double>(record.step_of_epoch) / static_cast<double>(per_epoch);
+  }
   file_.append(record);
   if (tensorboard_) tensorboard_->append(record);
   if (endpoint_) endpoint_->step(record);
@@ -83,7 +95,7 @@ void Report::step(const StepResult& result, int64_t tokens_so_far) {
   }
 
   const bool is_last = result.step == workload_.total_steps;
-  if (result.step % settings_.interval == 0 || is_last) {
+  if (line_.is_due(record, settings_.interval) || is_last) {
     const metrics::Rates mean = meter_.since_last_line();
     record.tokens_per_second = mean.tokens_per_second;
     record.samples_per_second = mean.samples_per_second;
@@ -95,7 +107,7 @@ void Report::step(const StepResult& result, int64_t tokens_so_far) {
       spdlog::warn(news);
     }
   }
-  if (result.validation_loss) display_.line(validation_line_.format(record));
+  if (result.validated) display_.line(validation_line_.format(record));
   display_.update({result.step, workload_.total_steps, result.loss, rates.tokens_per_second,
                    meter_.remaining(workload_.total_steps - result.step)},
                   now);

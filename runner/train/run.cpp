@@ -44,10 +44,10 @@ using std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kFarewell{10};
 
-/// 0 where the data is a list of batches.
+/// 0 where the data is a list of batches, or has no end.
 int64_t steps_per_epoch(const data::Loader& loader) {
-  if (loader.steps_available()) return 0;
-  return (loader.sequences_per_epoch() + loader.sequences_per_step() - 1) / loader.sequences_per_step();
+  if (loader.steps_available() || loader.sequences_per_epoch() == data::Loader::kEndless) return 0;
+  return (loader.rows_per_epoch() + loader.sequences_per_step() - 1) / loader.sequences_per_step();
 }
 
 /// As PyTorch spells it: FULL_SHARD.
@@ -76,7 +76,7 @@ class Run {
   void resume_or_fill();
   void fill_fresh();
   Outcome train();
-  std::optional<double> validate(int64_t step);
+  std::optional<Validated> validate(int64_t step);
   void save();
   [[nodiscard]] checkpoint::Snapshot snapshot();
   [[nodiscard]] std::string saved() const;
@@ -179,7 +179,8 @@ void Run::run_to_end() {
   if (checkpoints_ && !checkpoints_->error().empty())
     throw InputError(fmt::format("all {} steps are done{}: {}; mend that and start again", total_steps_, saved(),
                                  checkpoints_->error()));
-  say(fmt::format("Training completed! {} steps, {} tokens.", total_steps_, with_thousands(progress_.tokens)));
+  say(fmt::format("Training completed! {} steps, {} {}.", total_steps_, with_thousands(progress_.tokens),
+                  models::learns_from(model_config_) == models::LearnsFrom::Images ? "images" : "tokens"));
 }
 
 /// On rank 0, which plans for all: they are taken to be alike.
@@ -193,7 +194,8 @@ void Run::say_plan() {
                 hardware_,
                 {.rows = (loader_->sequences_per_step() + ranks - 1) / ranks,
                  .tokens = loader_->longest_sequence(),
-                 .source = loader_->longest_source()}};
+                 .source = loader_->longest_source(),
+                 .image_size = batch_shape_of(config_, model_config_).image_size}};
   const Rehearsal rehearsal = rehearse(job);
   predicted_bytes_ = rehearsal.at_peak.total();
   fmt::print("{}", metrics::format_table("plan", plan_rows(job, rehearsal, *loader_, total_steps_)));
@@ -283,6 +285,8 @@ Outcome Run::train() {
                              .flops_per_row = models::flops_per_row(
                                  model_config_, {loader_->sequence_length(), loader_->source_length()}),
                              .steps_per_epoch = steps_per_epoch(*loader_),
+                             .sequences_per_epoch = loader_->sequences_per_epoch(),
+                             .is_classifier = models::learns_from(model_config_) == models::LearnsFrom::Images,
                              .strategy = strategy_word(config_),
                              .peak_flops = peak},
                     progress_, world_);
@@ -322,19 +326,19 @@ Outcome Run::train() {
   }
 }
 
-std::optional<double> Run::validate(int64_t step) {
+std::optional<Validated> Run::validate(int64_t step) {
   const int64_t interval = config_.validation.interval;
   const bool is_due = step == total_steps_ || (interval > 0 && step % interval == 0);
   if (!validation_ || !is_due) return std::nullopt;
   const auto start = steady_clock::now();
-  const double loss = validation_->loss(world_.comm, *sharded_.model, *sharded_.engine);
+  const Validated validated = validation_->run(world_.comm, *sharded_.model, *sharded_.engine);
   if (report_) report_->exclude(steady_clock::now() - start);
-  return loss;
+  return validated;
 }
 
 /// Whole passes over the data after `step` steps.
 int64_t Run::epochs_done(int64_t step) const {
-  return step * loader_->sequences_per_step() / loader_->sequences_per_epoch();
+  return step * loader_->sequences_per_step() / loader_->rows_per_epoch();
 }
 
 bool Run::is_checkpoint_due(int64_t step) const {

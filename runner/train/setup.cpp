@@ -17,6 +17,7 @@
 #include "data/loaders.h"
 #include "data/prefetched.h"
 #include "train/demo/demo.h"
+#include "train/images.h"
 #include "train/pairs.h"
 
 namespace trainyard::train {
@@ -24,9 +25,9 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kLargestConfigBytes = size_t{1} << 20;
-constexpr const char* kEmbedded = "embedded";
-constexpr int64_t kMostThreads = 4096;  // as device.threads
-constexpr int kMostGathers = 2;         // of limit_all_gathers, as PyTorch's FSDP
+constexpr const char *kEmbedded = "embedded", *kRandom = "random";  // in place of a path
+constexpr int64_t kMostThreads = 4096;                              // as device.threads
+constexpr int kMostGathers = 2;                                     // of limit_all_gathers, as PyTorch's FSDP
 
 models::ModelConfig read_model_config(const fs::path& path) {
   return models::parse_config(read_file(path, kLargestConfigBytes), path);
@@ -34,22 +35,31 @@ models::ModelConfig read_model_config(const fs::path& path) {
 
 /// Sizes that the configuration gives go before the model's own. A head as wide as hidden_size / heads stays so.
 models::ModelConfig with_sizes(models::ModelConfig config, const config::Model& model) {
-  const models::ModelConfig before = config;
-  bool is_changed = false;
-  const auto set = [&is_changed](int64_t& size, int64_t given) {
-    is_changed |= given > 0;
-    size = given > 0 ? given : size;
+  struct Size {
+    const char* key;
+    int64_t models::ModelConfig::*member;
+    int64_t given;
   };
-  set(config.hidden_size, model.hidden_size);
-  set(config.intermediate_size, model.intermediate_size);
-  set(config.layers, model.layers);
-  set(config.heads, model.heads);
-  set(config.kv_heads, model.kv_heads);
-  set(config.vocab_size, model.vocab_size);
-  if (!is_changed) return before;
-  if (before.head_dim * before.heads == before.hidden_size) config.head_dim = config.hidden_size / config.heads;
+  const Size sizes[] = {{"hidden_size", &models::ModelConfig::hidden_size, model.hidden_size},
+                        {"intermediate_size", &models::ModelConfig::intermediate_size, model.intermediate_size},
+                        {"layers", &models::ModelConfig::layers, model.layers},
+                        {"heads", &models::ModelConfig::heads, model.heads},
+                        {"kv_heads", &models::ModelConfig::kv_heads, model.kv_heads},
+                        {"vocab_size", &models::ModelConfig::vocab_size, model.vocab_size}};
+  const auto is_given = [](const Size& size) { return size.given > 0; };
+  if (std::ranges::none_of(sizes, is_given)) return config;
+  const bool has_plain_heads = config.heads > 0 && config.head_dim * config.heads == config.hidden_size;
+  for (const Size& size : sizes)
+    if (is_given(size)) config.*size.member = size.given;
+  if (has_plain_heads) config.head_dim = config.hidden_size / config.heads;
   // Read back, so that sizes that do not fit each other are refused as they are in a file.
-  return models::parse_config(models::to_hugging_face(config), "the model with the sizes of the configuration");
+  const models::ModelConfig made =
+      models::parse_config(models::to_hugging_face(config), "the model with the sizes of the configuration");
+  for (const Size& size : sizes)
+    if (is_given(size) && made.*size.member != size.given)
+      throw InputError(fmt::format("model.{} is {}, but a {} model has no such size to choose; leave it out", size.key,
+                                   size.given, made.family));
+  return made;
 }
 
 data::TokenArray corpus_of(const config::Data& settings, const tokenizer::Tokenizer& tokenizer) {
@@ -213,19 +223,43 @@ std::vector<std::string> tokenizer_files_of(const config::Data& data) {
   return files;
 }
 
+namespace {
+
+/// Refuses data that models of this kind do not learn from.
+void check_data_fits(const config::Data& data, const models::ModelConfig& model) {
+  using models::LearnsFrom;
+  const LearnsFrom wanted = models::learns_from(model);
+  if (wanted == LearnsFrom::Images && data.images.empty())
+    throw InputError(fmt::format("a {} model learns from labelled images; set data.images", model.family));
+  if (wanted != LearnsFrom::Images && !data.images.empty())
+    throw InputError(fmt::format("data.images is given, but a {} model learns from text; set data.path", model.family));
+  if (wanted == LearnsFrom::Pairs && data.tokens.empty() && !is_of_pairs(data))
+    throw InputError(
+        fmt::format("a {} model learns from pairs of a source and a target; set data.source_field and "
+                    "data.target_field",
+                    model.family));
+}
+
+}  // namespace
+
 std::unique_ptr<data::Loader> loader_of(const config::Config& config, const tokenizer::Tokenizer* tokenizer,
                                         const models::ModelConfig& model, int rank, int world) {
   const data::Place place{rank, world};
+  check_data_fits(config.data, model);
+  if (!config.data.images.empty())
+    return image_loader_of(config, model, place, data::Part::Training, data::Repeat::Forever);
   if (!config.data.tokens.empty())
     return data::token_batches(
         config.data.tokens,
         {.place = place, .accumulation_steps = config.training.accumulation_steps, .vocab_size = model.vocab_size});
   if (is_of_pairs(config.data)) return pair_loader_of(config, *tokenizer, model, place);
-  if (models::answers_sources(model))
-    throw InputError(
-        fmt::format("a {} model learns from pairs of a source and a target; set data.source_field and "
-                    "data.target_field",
-                    model.family));
+  if (config.data.path == kRandom)
+    return data::random_tokens({.place = place,
+                                .sequence_length = config.training.sequence_length,
+                                .batch_size = config.training.batch_size,
+                                .accumulation_steps = config.training.accumulation_steps,
+                                .seed = config.data.seed,
+                                .vocab_size = model.vocab_size});
   const data::TokenArray corpus = corpus_of(config.data, *tokenizer);
   data::check_ids(corpus, model.vocab_size);
   const data::PackingOptions options{.place = place,
@@ -250,11 +284,14 @@ std::unique_ptr<data::Loader> validation_loader_of(const config::Config& config,
   if (!validation.tokens.empty())
     return data::token_batches(validation.tokens,
                                {.place = place, .prefer = data::Prefer::SingleBatch, .vocab_size = model.vocab_size});
-  if (validation.path.empty()) return nullptr;
+  if (validation.path.empty() && validation.images.empty()) return nullptr;
   const int64_t rows = validation.batch_size > 0 ? validation.batch_size : config.training.batch_size;
   config::Config held_out = config;
-  held_out.data.path = validation.path, held_out.data.max_samples = 0, held_out.data.num_workers = 0;
+  held_out.data.path = validation.path, held_out.data.images = validation.images;
+  held_out.data.max_samples = 0, held_out.data.num_workers = 0;
   held_out.data.shuffle = false, held_out.training.batch_size = rows, held_out.training.accumulation_steps = 1;
+  check_data_fits(held_out.data, model);
+  if (!validation.images.empty()) return image_loader_of(held_out, model, place, data::Part::Test, data::Repeat::Never);
   if (is_of_pairs(config.data)) return pair_loader_of(held_out, *tokenizer, model, place, data::Repeat::Never);
   data::TokenArray corpus = corpus_of(held_out.data, *tokenizer);
   data::check_ids(corpus, model.vocab_size);
@@ -269,8 +306,8 @@ int64_t total_steps_of(const config::Training& training, const data::Loader& loa
   const auto available = loader.steps_available();
   if (training.steps == 0) {
     if (available) return *available;
-    const int64_t sequences = training.epochs * loader.sequences_per_epoch();
-    return (sequences + loader.sequences_per_step() - 1) / loader.sequences_per_step();
+    const int64_t rows = training.epochs * loader.rows_per_epoch();
+    return (rows + loader.sequences_per_step() - 1) / loader.sequences_per_step();
   }
   if (available && training.steps > *available)
     throw InputError(fmt::format("training.steps is {}, but data.tokens has {} batches, one a step; use at most {}",

@@ -25,15 +25,15 @@ Outcome Trainer::run(Progress& progress) {
     if (agreed.valid_tokens == 0 && !dry_run())  // whose ranks agree on nothing
       throw InputError(fmt::format(
           "step {}: every label is ignored, so there is nothing to learn from; look at the data", progress.step + 1));
-    const double loss_sum = forward_backward(micro_batches, agreed.valid_tokens);
-    StepResult result = total(loss_sum, progress.step + 1, agreed.valid_tokens);
+    const double loss_sum = forward_backward(micro_batches, agreed.loss_weight);
+    StepResult result = total(loss_sum, progress.step + 1, agreed);
     result.skipped = has_overflowed(result);
     if (!result.skipped) require_finite(result);
 
     result.lr = plan_.schedule.at(progress.step);
     update(result);
     progress = {result.step, progress.tokens + agreed.valid_tokens};
-    if (callbacks_.validate) result.validation_loss = callbacks_.validate(progress.step);
+    if (callbacks_.validate) result.validated = callbacks_.validate(progress.step);
     callbacks_.on_step(result);
 
     const bool is_last = progress.step == plan_.total_steps;
@@ -52,19 +52,22 @@ std::vector<data::Batch> Trainer::next_micro_batches() {
   return batches;
 }
 
-/// The gradient's scale is 1 / the valid tokens of the global batch, known before the first forward; so the gradient
-/// depends neither on the number of ranks nor on how the batch is split. Where losses are scaled, it is so many times
-/// that.
+/// The gradient's scale is 1 / the weight of the global batch, known before the first forward. Where that is its valid
+/// tokens, the gradient depends neither on the number of ranks nor on how the batch is split. Where losses are scaled,
+/// it is so many times that.
 Trainer::Agreed Trainer::agree(const std::vector<data::Batch>& micro_batches) {
-  double valid = 0;
-  for (const data::Batch& batch : micro_batches) valid += static_cast<double>(batch.valid_tokens);
-  const Answers answers(parts_.world, std::array{valid, callbacks_.asked_to_stop() ? 1.0 : 0.0}, "agree");
-  return {static_cast<int64_t>(answers.sum(0)), answers.max(1) > 0};
+  double valid = 0, weight = 0;
+  for (const data::Batch& batch : micro_batches) {
+    valid += static_cast<double>(batch.valid_tokens);
+    weight += parts_.model.loss_weight(batch);
+  }
+  const Answers answers(parts_.world, std::array{valid, weight, callbacks_.asked_to_stop() ? 1.0 : 0.0}, "agree");
+  // A dry run's ranks agree on nothing.
+  return {static_cast<int64_t>(answers.sum(0)), dry_run() ? 1 : answers.sum(1), answers.max(2) > 0};
 }
 
-double Trainer::forward_backward(const std::vector<data::Batch>& micro_batches, int64_t valid_tokens) {
-  const auto scale =
-      static_cast<float>(parts_.scaler.scale() / static_cast<double>(std::max<int64_t>(valid_tokens, 1)));
+double Trainer::forward_backward(const std::vector<data::Batch>& micro_batches, double loss_weight) {
+  const auto scale = static_cast<float>(parts_.scaler.scale() / loss_weight);
   const MemoryKindScope activations(MemoryKind::Activations);
   double loss_sum = 0;
   for (const data::Batch& batch : micro_batches) {
@@ -85,7 +88,7 @@ double Trainer::forward_backward(const std::vector<data::Batch>& micro_batches, 
   return loss_sum;
 }
 
-StepResult Trainer::total(double loss_sum, int64_t step, int64_t valid_tokens) {
+StepResult Trainer::total(double loss_sum, int64_t step, const Agreed& agreed) {
   const shard::Mesh& mesh = parts_.engine.mesh();
   // Replicas of a shard hold the same gradient: only one of them counts.
   const double squares = mesh.replicate().rank() == 0 ? parts_.engine.gradient_sum_of_squares() : 0;
@@ -95,9 +98,9 @@ StepResult Trainer::total(double loss_sum, int64_t step, int64_t valid_tokens) {
                                    own_.compute, own_.communication, own},
                         "totals");
   return {.step = step,
-          .loss = answers.sum(0) / static_cast<double>(std::max<int64_t>(valid_tokens, 1)),
+          .loss = answers.sum(0) / agreed.loss_weight,
           .grad_norm = std::sqrt(answers.sum(1)) / parts_.scaler.scale(),
-          .tokens = valid_tokens,
+          .tokens = agreed.valid_tokens,
           .memory_bytes = static_cast<uint64_t>(answers.max(2)),
           .times = {.data_wait = answers.max(3),
                     .compute = answers.max(4),

@@ -22,19 +22,25 @@ struct Progress {
   int64_t tokens = 0;  ///< valid targets seen, over all ranks
 };
 
+/// What a model makes of held-out data, over all ranks.
+struct Validated {
+  double loss = 0;                 ///< as a step's
+  std::optional<double> accuracy;  ///< of a classifier: the part of the data that it gets right
+};
+
 /// One step as it went, over all ranks.
 struct StepResult {
   int64_t step = 0;      ///< 1 = the first
-  double loss = 0;       ///< mean over the valid targets of the global batch
+  double loss = 0;       ///< of the global batch, divided by its Model::loss_weight: mostly a mean over valid targets
   double grad_norm = 0;  ///< before clipping, of the loss as it is; not finite where the step was skipped
   double lr = 0;
   int64_t tokens = 0;         ///< valid targets of this step
   uint64_t memory_bytes = 0;  ///< resident, of the rank that has most
   StepTimes times;
-  std::optional<SlowRank> slow;           ///< the rank that the others wait for, where one stands out
-  std::optional<double> validation_loss;  ///< after this step, where one was due
-  std::optional<double> loss_scale;       ///< that its gradients were computed with; none where losses are not scaled
-  bool skipped = false;                   ///< its gradients overflowed, so nothing was updated
+  std::optional<SlowRank> slow;        ///< the rank that the others wait for, where one stands out
+  std::optional<Validated> validated;  ///< after this step, where one was due
+  std::optional<double> loss_scale;    ///< that its gradients were computed with; none where losses are not scaled
+  bool skipped = false;                ///< its gradients overflowed, so nothing was updated
   double next_loss_scale = 1;
 };
 
@@ -60,9 +66,8 @@ struct Plan {
 struct Callbacks {
   /// True once this rank was asked to end (SIGTERM). One rank's yes ends all of them after the same step.
   std::function<bool()> asked_to_stop;
-  /// The loss on held-out data after this step, where one is due; null: never. Changes nothing of
-  /// training.
-  std::function<std::optional<double>(int64_t step)> validate;
+  /// What held-out data says after this step, where that is due; null: never. Changes nothing of training.
+  std::function<std::optional<Validated>(int64_t step)> validate;
   std::function<void(const StepResult&)> on_step;
   /// Whether to save after this step, and the saving; also called for the last step and when stopping.
   std::function<bool(int64_t step)> is_checkpoint_due;
@@ -86,12 +91,13 @@ class Trainer {
  private:
   struct Agreed {
     int64_t valid_tokens = 0;  ///< of the step, over all ranks
+    double loss_weight = 0;    ///< what its loss is divided by
     bool stop = false;
   };
   std::vector<data::Batch> next_micro_batches();
   Agreed agree(const std::vector<data::Batch>& micro_batches);
-  double forward_backward(const std::vector<data::Batch>& micro_batches, int64_t valid_tokens);
-  StepResult total(double loss_sum, int64_t step, int64_t valid_tokens);
+  double forward_backward(const std::vector<data::Batch>& micro_batches, double loss_weight);
+  StepResult total(double loss_sum, int64_t step, const Agreed& agreed);
   [[nodiscard]] bool has_overflowed(const StepResult& result) const;
   void require_finite(const StepResult& result);
   void update(StepResult& result);

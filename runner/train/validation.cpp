@@ -23,19 +23,21 @@ Validation::Validation(std::unique_ptr<data::Loader> loader, int64_t steps)
   steps_ = steps == 0 ? all : std::min(steps, all);
 }
 
-double Validation::loss(comm::Communicator& world, models::Model& model, shard::Engine& engine) {
+Validated Validation::run(comm::Communicator& world, models::Model& model, shard::Engine& engine) {
   const metrics::TraceSpan span("validate", "validation");
   loader_->load_state(begin_);
-  double loss_sum = 0, valid = 0;
+  double loss_sum = 0, weight = 0, valid = 0, correct = 0;
   for (int64_t step = 0; step < steps_; ++step) {
     const data::Batch batch = loader_->next();
     engine.begin_micro_batch(true);
-    loss_sum += model.loss(batch, {}).loss_sum;
-    valid += static_cast<double>(batch.valid_tokens);
+    const ops::LossSums sums = model.loss(batch, {});
+    loss_sum += sums.loss_sum, correct += static_cast<double>(sums.correct);
+    weight += model.loss_weight(batch), valid += static_cast<double>(batch.valid_tokens);
   }
-  const Answers answers(world, std::array{loss_sum, valid}, "validation");
-  if (answers.sum(1) == 0) throw InputError("the validation data has no position with a target, so there is no loss");
-  return answers.sum(0) / answers.sum(1);
+  const Answers answers(world, std::array{loss_sum, weight, valid, correct}, "validation");
+  if (answers.sum(2) == 0) throw InputError("the validation data has no position with a target, so there is no loss");
+  const bool classifies = models::learns_from(model.config()) == models::LearnsFrom::Images;
+  return {answers.sum(0) / answers.sum(1), classifies ? std::optional(answers.sum(3) / answers.sum(2)) : std::nullopt};
 }
 
 }  // namespace trainyard::train

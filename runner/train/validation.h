@@ -20,9 +20,9 @@ class Validation {
   /// Each validation is `steps` batches of `loader`, from where it stands now; 0: of one pass over its data.
   Validation(std::unique_ptr<data::Loader> loader, int64_t steps);
 
-  /// Mean over the valid targets of all ranks, natural logarithm. Collective; no micro-batch is under way. Throws
-  /// InputError where no position has a target.
-  double loss(comm::Communicator& world, models::Model& model, shard::Engine& engine);
+  /// Over the held-out data of all ranks. Collective; no micro-batch is under way. Throws InputError where no position
+  /// has a target.
+  Validated run(comm::Communicator& world, models::Model& model, shard::Engine& engine);
 
  private:
   std::unique_ptr<data::Loader> loader_;

@@ -58,7 +58,7 @@ TEST_CASE("models: recomputed blocks give the same bits, whatever they keep and 
   const auto name = GENERATE(as<std::string>(), "qwen3-tiny", "t5-tiny");
   if (case_folder(name).empty()) return skip("no reference data");
   ParityCase parity = load_case(name);
-  parity.config.t5.dropout = 0.2;  // masks too must come out again
+  parity.config.dropout = 0.2;  // masks too must come out again
   const auto plain = model_of(parity), recomputed = model_of(parity);
   for (nn::Module* const block : recomputed->blocks()) block->set_recompute(true, retention);
   for (models::Model* const model : {plain.get(), recomputed.get()}) {
@@ -166,7 +166,7 @@ TEST_CASE("t5: a batch without rows has no loss and goes back through the whole 
 TEST_CASE("t5: what is dropped follows from the row, not from the batch it came in", "[parity]") {
   if (case_folder("t5-tiny").empty()) return skip("no reference data");
   ParityCase parity = load_case("t5-tiny");
-  parity.config.t5.dropout = 0.1;
+  parity.config.dropout = 0.1;
   const auto model = model_of(parity);
   const data::Batch batch = parity.batch();
   const auto loss = [&](const data::Batch& rows, std::optional<uint64_t> seed) {

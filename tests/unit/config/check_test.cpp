@@ -24,7 +24,12 @@ TEST_CASE("values that contradict each other are refused with both places", "[co
       {{"--model.config=c.json"}, "--model.config and model.preset (train.yaml:1) are both given; keep one"},
       {{"--model.init_from=folder"}, "--model.init_from and model.preset (train.yaml:1) are both given; keep one"},
       {{"--data.path="},
-       "no data is given; set data.path (a .txt or .jsonl file, a folder, or embedded) or data.tokens"},
+       "no data is given; set data.path (a .txt or .jsonl file, a folder, embedded or random), data.tokens or "
+       "data.images"},
+      {{"--data.images=mnist"}, "--data.images and data.path (train.yaml:3) are both given; keep one"},
+      {{"--data.images=mnist", "--data.path="}, "no error"},
+      {{"--data.path=random", "--data.tokenizer="}, "--data.path is random, which has no end; set training.steps"},
+      {{"--data.path=random", "--data.tokenizer=", "--training.steps=3"}, "no error"},
       {{"--data.tokens=t.safetensors"}, "--data.tokens and data.path (train.yaml:3) are both given; keep one"},
       {{"--data.tokens=t.safetensors", "--data.path="}, "no error"},
       {{"--data.tokenizer="},
@@ -60,7 +65,8 @@ TEST_CASE("values that contradict each other are refused with both places", "[co
       {{"--training.loss_scale=dynamic"},
        "--training.loss_scale: 'dynamic' is none of auto, none and a number above 0"},
       {{"--validation.interval=5"},
-       "--validation.interval is 5, but no held-out data is given; set validation.path or validation.tokens"},
+       "--validation.interval is 5, but no held-out data is given; set validation.path, validation.tokens or "
+       "validation.images"},
       {{"--validation.path=v.txt"}, "no error"},
       {{"--validation.path=v.txt", "--validation.tokens=v.safetensors"},
        "--validation.tokens and validation.path (flag) are both given; keep one"},

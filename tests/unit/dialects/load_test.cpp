@@ -136,6 +136,32 @@ TEST_CASE("load: the flags of the tutorials, with and without a value, with - or
   CHECK(load({"--mixed_precision=no"}).config.parallel.param_dtype == Precision::Float32);
 }
 
+TEST_CASE("load: the model of the FSDP2 tutorial brings its example's settings, weaker than all that is given",
+          "[dialects]") {
+  const Config example = load({"--model", "tutorial", "--explicit-prefetching"}).config;
+  CHECK(example.model.preset == "tutorial");
+  CHECK(example.data.path == "random");
+  CHECK(example.training.steps == 10);
+  CHECK(example.training.batch_size == 32);
+  CHECK(example.training.sequence_length == 64);
+  CHECK(example.optimizer.lr == 1e-2);
+  CHECK(example.optimizer.betas == std::vector<double>{0.9, 0.999});
+  CHECK(example.optimizer.weight_decay == 0);
+  CHECK(example.parallel.prefetch == 2);
+  CHECK(example.parallel.unshard_early);
+  const Config given = load({"--model=tutorial", "--batch_size", "4", "--training.steps=3", "--model.init_from=weights",
+                             "--data.tokens=ids.safetensors"})
+                           .config;
+  CHECK(given.training.batch_size == 4);
+  CHECK(given.training.steps == 3);
+  CHECK(given.model.preset.empty());
+  CHECK(given.data.path.empty());
+  CHECK(given.optimizer.lr == 1e-2);
+  const Config other = load({"--model", "qwen3"}).config;
+  CHECK(other.model.preset == "qwen3-0.6b");
+  CHECK(other.optimizer.lr == Config{}.optimizer.lr);
+}
+
 TEST_CASE("load: flags of scripts are checked as ours are", "[dialects]") {
   CHECK(config::error_of([] {
           load({"--grad_acc_steps", "0"});

@@ -4,6 +4,7 @@
 
 #include <cctype>
 #include <set>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -38,10 +39,10 @@ TEST_CASE("tables: every row that sets something names a key of the schema, with
 
 TEST_CASE("tables: no key has two rows for the same thing", "[dialects]") {
   for (const Dialect* const dialect : dialects()) {
-    std::set<std::pair<std::string_view, std::string_view>> seen;
+    std::set<std::tuple<std::string_view, std::string_view, std::string_view>> seen;
     for (const Row& row : dialect->rows) {
       INFO(dialect->name << " " << row.theirs);
-      CHECK(seen.emplace(row.theirs, row.ours).second);
+      CHECK(seen.emplace(row.theirs, row.ours, row.when).second);
     }
   }
 }

@@ -43,6 +43,30 @@ TEST_CASE("the lines of other programs have names", "[metrics]") {
   CHECK(LineFormat("t5", "FULL_SHARD").format(r) == "Epoch 2 | Step 10 | Loss: 8.1235 | Strategy: FULL_SHARD");
 }
 
+TEST_CASE("the line of the MNIST example counts the batches of an epoch from 0, and is due by that number",
+          "[metrics]") {
+  const LineFormat line("mnist");
+  StepRecord r = record();
+  r.step = 470, r.epoch = 1, r.step_of_epoch = 0, r.dataset_size = 60000;
+  CHECK(line.format(r) == "Train Epoch: 2 [0/60000 (0%)]\tLoss: 8.123451");
+  CHECK(line.is_due(r, 100));
+  r.step = 570, r.step_of_epoch = 100, r.epoch_samples = 12800, r.epoch_percent = 21.3;
+  CHECK(line.format(r) == "Train Epoch: 2 [12800/60000 (21%)]\tLoss: 8.123451");
+  CHECK(line.is_due(r, 100));
+  CHECK_FALSE(LineFormat("hyperpod").is_due(r, 100));
+  r.step = 600;
+  CHECK(LineFormat("hyperpod").is_due(r, 100));
+}
+
+TEST_CASE("an accuracy is printed as a percentage, and n/a without a validation", "[metrics]") {
+  StepRecord r = record();
+  const LineFormat line(kAccuracyLine);
+  CHECK(line.format(r) == "Batch 10 Validation loss: n/a, accuracy: n/a");
+  r.validation_loss = 0.25, r.validation_accuracy = 0.98765;
+  CHECK(line.format(r) == "Batch 10 Validation loss: 0.25000, accuracy: 98.77%");
+  CHECK(LineFormat("{validation_accuracy:.3f}").format(r) == "0.988");
+}
+
 TEST_CASE("without a peak there is no MFU to print, in either form, and no loss scale where none is used",
           "[metrics]") {
   StepRecord without = record();
@@ -77,7 +101,7 @@ TEST_CASE("a pattern that cannot be printed is refused before training starts", 
   CHECK_THAT(error_of("{loss:1000000000}"), Catch::Contains("cannot be formatted: too wide"));
   CHECK_THAT(error_of("{loss:{step}}"), Catch::Contains("cannot be formatted: too wide, or a brace inside"));
   CHECK(error_of("torchtitn") ==
-        "'torchtitn' has no {name} in it and is none of hyperpod, torchtitan, t5; did you mean torchtitan?");
+        "'torchtitn' has no {name} in it and is none of hyperpod, torchtitan, t5, mnist; did you mean torchtitan?");
   CHECK(error_of("a\nb") == "a control character, such as a line feed, cannot be part of the line");
 }
 

@@ -42,19 +42,42 @@ TEST_CASE("parse_config: published models have their published sizes", "[models]
 }
 
 TEST_CASE("preset: every size of the table, in any spelling", "[models]") {
-  const auto [name, parameters] = GENERATE(table<const char*, int64_t>(
-      {{"qwen3-0.6b", 596049920},       {"Qwen3-1.7B", 1720574976},      {"qwen3-4b", 4022468096},
-       {"qwen3-8b", 8190735360},        {"qwen3-14b", 14768307200},      {"qwen3-32b", 32762123264},
-       {"Llama-3.2-1B", 1235814400},    {"llama3.2-3b", 3212749824},     {"llama3-8b", 8030261248},
-       {"Llama-3.1-8B", 8030261248},    {"llama3.1-70b", 70553706496},   {"llama3.1-405b", 405853388800},
-       {"llama2-7b", 6738415616},       {"llama2-13b", 13015864320},     {"llama2-70b", 68976648192},
-       {"qwen2.5-0.5b", 494032768},     {"Qwen2.5-1.5B", 1543714304},    {"qwen2.5-7b", 7615616512},
-       {"Mistral-7B-v0.1", 7241732096}, {"mistral-7b-v0.3", 7248023552}, {"qwen3-tiny", 853376},
-       {"qwen3-30m", 29369856},         {"t5-small", 60506624},          {"t5-base", 222903552},
-       {"t5-large", 737668096},         {"t5-3b", 2851598336},           {"t5-v1.1-small", 76961152},
-       {"t5-v1.1-base", 247577856},     {"t5-v1.1-large", 783150080},    {"T5-v1.1-XL", 2849757184},
-       {"t5-v1.1-xxl", 11135332352},    {"t5-11b", 11307321344},         {"llama3-debug", 6163712},
-       {"qwen3-debug", 31987968}}));
+  const auto [name, parameters] = GENERATE(table<const char*, int64_t>({{"qwen3-0.6b", 596049920},
+                                                                        {"Qwen3-1.7B", 1720574976},
+                                                                        {"qwen3-4b", 4022468096},
+                                                                        {"qwen3-8b", 8190735360},
+                                                                        {"qwen3-14b", 14768307200},
+                                                                        {"qwen3-32b", 32762123264},
+                                                                        {"Llama-3.2-1B", 1235814400},
+                                                                        {"llama3.2-3b", 3212749824},
+                                                                        {"llama3-8b", 8030261248},
+                                                                        {"Llama-3.1-8B", 8030261248},
+                                                                        {"llama3.1-70b", 70553706496},
+                                                                        {"llama3.1-405b", 405853388800},
+                                                                        {"llama2-7b", 6738415616},
+                                                                        {"llama2-13b", 13015864320},
+                                                                        {"llama2-70b", 68976648192},
+                                                                        {"qwen2.5-0.5b", 494032768},
+                                                                        {"Qwen2.5-1.5B", 1543714304},
+                                                                        {"qwen2.5-7b", 7615616512},
+                                                                        {"Mistral-7B-v0.1", 7241732096},
+                                                                        {"mistral-7b-v0.3", 7248023552},
+                                                                        {"qwen3-tiny", 853376},
+                                                                        {"qwen3-30m", 29369856},
+                                                                        {"t5-small", 60506624},
+                                                                        {"t5-base", 222903552},
+                                                                        {"t5-large", 737668096},
+                                                                        {"t5-3b", 2851598336},
+                                                                        {"t5-v1.1-small", 76961152},
+                                                                        {"t5-v1.1-base", 247577856},
+                                                                        {"t5-v1.1-large", 783150080},
+                                                                        {"T5-v1.1-XL", 2849757184},
+                                                                        {"t5-v1.1-xxl", 11135332352},
+                                                                        {"t5-11b", 11307321344},
+                                                                        {"llama3-debug", 6163712},
+                                                                        {"qwen3-debug", 31987968},
+                                                                        {"tutorial", 65984},
+                                                                        {"mnist", 1199882}}));
   CAPTURE(name);
   const ModelConfig config = preset(name);
   CHECK(parameter_count(config) == parameters);
@@ -78,6 +101,10 @@ TEST_CASE("to_hugging_face: each family under its class, with the fields that it
                          "attention_bias": false})"},
       {"t5-small", R"({"model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "feed_forward_proj": "relu",
                        "num_decoder_layers": 6, "tie_word_embeddings": true})"},
+      {"tutorial", R"({"model_type": "tutorial", "architectures": ["Transformer"], "dim": 16, "n_layers": 10,
+                       "n_heads": 4, "max_seq_len": 64, "dropout_p": 0.0})"},
+      {"mnist", R"({"model_type": "mnist", "architectures": ["Net"], "image_size": 28, "num_labels": 10,
+                    "dropout1": 0.25, "dropout2": 0.5})"},
       {"t5-v1.1-base", R"({"feed_forward_proj": "gated-gelu", "tie_word_embeddings": false})"},
   }));
   const json written = json::parse(to_hugging_face(preset(name))), wanted = json::parse(expected);
@@ -118,6 +145,32 @@ TEST_CASE("parse_config: windows are read as each family spells them", "[models]
   }
 }
 
+TEST_CASE("flops_per_row: of the first models, their products by hand", "[models]") {
+  // Ten blocks of 4 · 16² + 2 · 16 · 64 weights, a head of 1024 · 16, and 64 · 64 pairs of tokens of width 16 in each.
+  CHECK(flops_per_row(preset("tutorial"), {.tokens = 64}) ==
+        64 * 6.0 * (10 * (4 * 256 + 2048) + 16384) + 12.0 * 10 * 16 * 64 * 64);
+  CHECK(flops_per_row(preset("mnist"), {.tokens = 1}) ==
+        6.0 * (26 * 26 * 9 * 32 + 24 * 24 * 9 * 32 * 64 + 9216 * 128 + 128 * 10));
+}
+
+TEST_CASE("parse_config: the first models' sizes must fit together", "[models]") {
+  const json tutorial{{"model_type", "tutorial"}, {"vocab_size", 8}, {"n_layers", 2}, {"max_seq_len", 16}};
+  CHECK(parse(tutorial).hidden_size == 16);
+  CHECK(parse(tutorial).dropout == 0.1);
+  const auto with = [](json document, const char* key, const json& value) {
+    document[key] = value;
+    return document;
+  };
+  CHECK_THROWS_WITH(parse(with(tutorial, "dim", 18)),
+                    "config.json: dim is 18; it must be a multiple of n_heads, which is 4");
+  CHECK_THROWS_WITH(parse(with(tutorial, "dropout_p", 1)),
+                    "config.json: dropout_p is 1; a number from 0 to below 1 is needed");
+  const json mnist{{"model_type", "mnist"}};
+  CHECK(parse(mnist).cnn.hidden_dropout == 0.5);
+  CHECK(parse(with(mnist, "num_labels", 47)).cnn.classes == 47);
+  CHECK_THROWS_WITH(parse(with(mnist, "image_size", 5)), "config.json: image_size is 5; from 6 to 1024 is possible");
+}
+
 TEST_CASE("flops_per_row: a window bounds the attention of its layers", "[models]") {
   json document = small();
   document["model_type"] = "mistral";
@@ -147,7 +200,7 @@ TEST_CASE("parse_config: t5 takes its decoder's depth, its tied head and its tok
   CHECK(config.t5.decoder_layers == 3);
   CHECK(config.tied_head);
   CHECK_FALSE(config.t5.is_gated);
-  CHECK(config.t5.dropout == 0.1);
+  CHECK(config.dropout == 0.1);
   CHECK(config.max_positions == 512);
   const auto refusal = [&](const json& patch) {
     json document = t5;

@@ -1,0 +1,11 @@
+#include "models/model.h"
+
+namespace trainyard::models {
+
+nn::DropoutContext dropout_of(double rate, const Batch& batch, const Pass& pass) {
+  if (!pass.dropout_seed || rate == 0) return {};
+  return {static_cast<float>(rate), *pass.dropout_seed,
+          Tensor::from<int64_t>(batch.sequences, {static_cast<int64_t>(batch.sequences.size())})};
+}
+
+}  // namespace trainyard::models
