@@ -191,7 +191,7 @@ void check_checkpoint(const Loaded& loaded) {
   if (names_one && !checkpoint.initial_load_path.empty())
     throw InputError(fmt::format("{}, and checkpoint.resume names another to begin from ({}); keep one",
                                  is(loaded, "checkpoint.initial_load_path"), loaded.origin("checkpoint.resume")));
-  if (is_given(loaded, "checkpoint.initial_load_model_only") && checkpoint.initial_load_path.empty())
+  if (!checkpoint.initial_load_model_only && checkpoint.initial_load_path.empty())
     throw InputError(fmt::format("{}, but no checkpoint.initial_load_path is given, which it is about",
                                  is(loaded, "checkpoint.initial_load_model_only")));
   if (checkpoint.enabled && checkpoint.interval > 0 && checkpoint.keep < 2)
