@@ -24,6 +24,7 @@ class DcpWeights final : public Weights {
   [[nodiscard]] std::string stored_dtype(const std::string& name) const override;
   [[nodiscard]] std::filesystem::path path_of(const std::string& name) const override;
   [[nodiscard]] Tensor read_rows(const std::string& name, int64_t begin, int64_t count) const override;
+  [[nodiscard]] bool may_lack_rows() const override { return true; }
 
  private:
   struct Part {

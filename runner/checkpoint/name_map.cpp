@@ -152,6 +152,10 @@ class MappedWeights final : public Weights {
   std::string stored_dtype(const std::string& name) const override { return stored_->stored_dtype(find(name).stored); }
   fs::path path_of(const std::string& name) const override { return stored_->path_of(find(name).stored); }
   Tensor read_rows(const std::string& name, int64_t begin, int64_t count) const override;
+  std::optional<std::string> find_damage(int part, int parts) const override {
+    return stored_->find_damage(part, parts);
+  }
+  bool may_lack_rows() const override { return stored_->may_lack_rows(); }
 
  private:
   struct Source {

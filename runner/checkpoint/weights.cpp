@@ -42,6 +42,9 @@ class CheckpointWeights final : public Weights {
   Tensor read_rows(const std::string& name, int64_t begin, int64_t count) const override {
     return converted(checkpoint_.read_rows(name, begin, count), DType::Float32);
   }
+  std::optional<std::string> find_damage(int part, int parts) const override {
+    return checkpoint::find_damage(checkpoint_, part, parts);
+  }
 
  private:
   Checkpoint checkpoint_;

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,12 @@ class Weights {
   /// Rows [begin, begin + count) of dim 0 as float32, from any floating-point type. Throws InputError, naming file and
   /// tensor, where they are not there or of another type.
   [[nodiscard]] virtual Tensor read_rows(const std::string& name, int64_t begin, int64_t count) const = 0;
+
+  /// What is wrong with the files whose index is `part` modulo `parts`; none: they are as they were written, or whoever
+  /// wrote them left no checksums. Reads them whole.
+  [[nodiscard]] virtual std::optional<std::string> find_damage(int /*part*/, int /*parts*/) const { return {}; }
+  /// Whether the last rows of every tensor may be in a file that is missing, without a trace in those that are here.
+  [[nodiscard]] virtual bool may_lack_rows() const { return false; }
 };
 
 /// Opens the weights at `path`, by what is there:

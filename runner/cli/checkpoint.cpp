@@ -64,6 +64,25 @@ int inspect(const fs::path& path) {
   return 0;
 }
 
+/// Prints a line, or one for each file that is damaged.
+bool is_intact(const fs::path& folder) try {
+  const Checkpoint checkpoint(folder);
+  const auto files = static_cast<int>(checkpoint.manifest().files.size());
+  bool is_intact = true;
+  for (int file = 0; file < files; ++file)
+    if (const auto damage = find_damage(checkpoint, file, files)) {
+      fmt::print("damaged: {}\n", *damage);
+      is_intact = false;
+    }
+  if (is_intact)
+    fmt::print("{}: intact, step {}, {} files, {}\n", folder.string(), checkpoint.step(), files,
+               human_bytes(checkpoint.manifest().bytes()));
+  return is_intact;
+} catch (const InputError& error) {
+  fmt::print("damaged: {}\n", error.what());
+  return false;
+}
+
 /// A checkpoint, or all of a folder of them.
 int verify(const fs::path& path) {
   std::vector<fs::path> folders{locate(path)};
@@ -71,12 +90,11 @@ int verify(const fs::path& path) {
     folders.clear();
     for (const StepFolder& each : step_folders(path)) folders.push_back(each.path);
   }
-  for (const fs::path& folder : folders) {
-    const Checkpoint checkpoint(folder);
-    if (const auto damage = find_damage(checkpoint)) throw InputError("damaged: " + *damage);
-    fmt::print("{}: intact, step {}, {} files, {}\n", folder.string(), checkpoint.step(),
-               checkpoint.manifest().files.size(), human_bytes(checkpoint.manifest().bytes()));
-  }
+  size_t damaged = 0;
+  for (const fs::path& folder : folders) damaged += is_intact(folder) ? 0 : 1;
+  if (damaged > 0)
+    throw InputError(fmt::format("{}: {} of {} checkpoint{} damaged", path.string(), damaged, folders.size(),
+                                 folders.size() == 1 ? " is" : "s are"));
   return 0;
 }
 
@@ -116,8 +134,18 @@ std::vector<fs::path> tokenizer_beside(const fs::path& source) {
   return files;
 }
 
+/// What a lost file would have held nobody misses but the model.
+void require_all_rows(const Weights& weights, const std::vector<Wanted>& model) {
+  for (const auto& [name, shape] : model)
+    if (weights.has(name) && !shape.empty() && weights.shape(name).at(0) < shape[0])
+      throw InputError(fmt::format("{}: {} is {}, but config.json makes it {}; is the file of a rank missing?",
+                                   weights.path_of(name).string(), name, to_string(weights.shape(name)),
+                                   to_string(shape)));
+}
+
 int convert(const fs::path& source, const Conversion& conversion, const ExportOptions& options) {
   auto weights = open_weights(source);
+  if (const auto damage = weights->find_damage(0, 1)) throw InputError("damaged: " + *damage);
   const fs::path config = conversion.config.empty() ? config_path_of(source) : fs::path(conversion.config);
   const ModelFiles beside{conversion.config.empty() ? config_json_of(source) : read_file(config),
                           tokenizer_beside(config_path_of(source).parent_path())};
@@ -129,6 +157,8 @@ int convert(const fs::path& source, const Conversion& conversion, const ExportOp
   if (!conversion.name_map.empty())
     weights = mapped(std::move(weights), NameMap(conversion.name_map),
                      train::wanted_by(models::parse_config(beside.config_json, config)));
+  if (weights->may_lack_rows() && !beside.config_json.empty())
+    require_all_rows(*weights, train::wanted_by(models::parse_config(beside.config_json, config)));
   const Exported written = conversion.format == "hf"   ? write_hugging_face(*weights, beside, options)
                            : conversion.format == "pt" ? write_torch(*weights, beside, options)
                                                        : write_dcp(*weights, beside, conversion.ranks, options);

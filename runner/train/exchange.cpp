@@ -41,22 +41,38 @@ std::vector<double> Answers::column(size_t index) const {
   return column;
 }
 
-void on_rank_0(comm::Communicator& world, const std::function<void()>& act) {
-  std::string error;
-  if (world.rank() == 0) try {
-      act();
-    } catch (const InputError& failure) {
-      error = failure.what();
-    }
-  Tensor length = Tensor::from<int64_t>(std::array{static_cast<int64_t>(error.size())}, {1});
-  world.broadcast(length, 0, "agree").wait();
-  error.resize(static_cast<size_t>(length.values<int64_t>()[0]));
-  if (error.empty()) return;
-  Tensor text = Tensor::empty({static_cast<int64_t>(error.size())}, DType::UInt8);
+void throw_first(comm::Communicator& world, std::string own) {
+  const Answers lengths(world, std::array{static_cast<double>(own.size())}, "agree");
+  int first = 0;
+  while (first < world.world() && lengths.at(first, 0) == 0) ++first;
+  if (first == world.world()) return;
+  Tensor text = Tensor::empty({static_cast<int64_t>(lengths.at(first, 0))}, DType::UInt8);
   const auto bytes = text.values<uint8_t>();
-  if (world.rank() == 0) std::ranges::copy(error, bytes.begin());
-  world.broadcast(text, 0, "agree").wait();
+  if (world.rank() == first) std::ranges::copy(own, bytes.begin());
+  world.broadcast(text, first, "agree").wait();
   throw InputError(std::string(bytes.begin(), bytes.end()));
+}
+
+namespace {
+
+/// What act() throws as InputError; "" where it does not.
+std::string error_of(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const InputError& failure) {
+    return failure.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+void on_rank_0(comm::Communicator& world, const std::function<void()>& act) {
+  throw_first(world, world.rank() == 0 ? error_of(act) : "");
+}
+
+void on_every_rank(comm::Communicator& world, const std::function<void()>& act) {
+  throw_first(world, error_of(act));
 }
 
 }  // namespace trainyard::train

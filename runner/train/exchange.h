@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -26,8 +27,14 @@ class Answers {
   std::vector<double> values_;
 };
 
+/// Every rank throws InputError in the words of the first that has any; where none has, none does. Collective.
+void throw_first(comm::Communicator& world, std::string own);
+
 /// Rank 0 does what only it can; where that throws InputError every rank throws it, in the same words, instead of
 /// waiting for rank 0. Collective.
 void on_rank_0(comm::Communicator& world, const std::function<void()>& act);
+
+/// The same of what each rank does for itself: the first rank that fails speaks for all.
+void on_every_rank(comm::Communicator& world, const std::function<void()>& act);
 
 }  // namespace trainyard::train

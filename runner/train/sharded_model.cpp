@@ -125,9 +125,11 @@ void refuse_more_blocks(const checkpoint::Weights& weights, models::Model& model
 
 void require_fit(const checkpoint::Weights& weights, const autograd::Parameter& parameter) {
   const std::string& name = parameter.name();
-  if (weights.shape(name) != parameter.shape())
-    throw InputError(fmt::format("{}: {} is {}, but config.json makes it {}", weights.path_of(name).string(), name,
-                                 to_string(weights.shape(name)), to_string(parameter.shape())));
+  const Shape &stored = weights.shape(name), &wanted = parameter.shape();
+  if (stored != wanted)
+    throw InputError(fmt::format(
+        "{}: {} is {}, but config.json makes it {}{}", weights.path_of(name).string(), name, to_string(stored),
+        to_string(wanted), weights.may_lack_rows() && stored[0] < wanted[0] ? "; is the file of a rank missing?" : ""));
   static_cast<void>(weights.read_rows(name, 0, 0));  // throws for a type that is no floating point
 }
 
@@ -142,13 +144,17 @@ std::unique_ptr<checkpoint::Weights> open_weights_of(const ShardedModel& sharded
 
 void fill_from_weights(const ShardedModel& sharded, const std::filesystem::path& path, FilledBy by,
                        const std::filesystem::path& name_map) {
+  comm::Communicator& world = sharded.mesh->world();
+  const bool is_alone = by == FilledBy::Rank0;  // in reading
   std::unique_ptr<checkpoint::Weights> weights;
   const auto open = [&] {
     weights = open_weights_of(sharded, path, name_map);
     refuse_more_blocks(*weights, *sharded.model);
     for (const autograd::Parameter* const parameter : sharded.model->parameters()) require_fit(*weights, *parameter);
+    if (const auto damage = weights->find_damage(is_alone ? 0 : world.rank(), is_alone ? 1 : world.world()))
+      throw InputError("damaged: " + *damage);
   };
-  by == FilledBy::Rank0 ? on_rank_0(sharded.mesh->world(), open) : open();
+  is_alone ? on_rank_0(world, open) : on_every_rank(world, open);
   const auto read = [&](const autograd::Parameter& parameter, shard::Rows rows, std::span<float> out) {
     const Tensor values = weights->read_rows(parameter.name(), rows.begin, rows.count);
     std::ranges::copy(values.values<float>(), out.begin());

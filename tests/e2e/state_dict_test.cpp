@@ -81,6 +81,45 @@ TEST_CASE(
     CHECK(losses[step] == Approx(training.at("loss").at(step).get<double>()).epsilon(1e-5));
 }
 
+TEST_CASE("state dict: shards that were swapped are found by whoever takes weights from them, each of them by verify") {
+  const SmallJob job;
+  done(on_ranks(2, job.train(2)));
+  const fs::path saved = job.checkpoints() / "step-2", out = job.folder() / "out";
+  const auto shard = [&](int rank) {
+    return saved / fmt::format("shard-0000{}-model-00001-of-00001.safetensors", rank);
+  };
+  fs::rename(shard(1), saved / "aside");
+  fs::rename(shard(2), shard(1));
+  fs::rename(saved / "aside", shard(2));
+  const auto failed = [](const Words& words) { return run({words, {}, seconds(60)}); };
+  check_failure(failed(trainyard({"checkpoint", "convert", saved.string(), "--output", out.string()})), 2,
+                {"damaged: ", "shard-00001-model"});
+  CHECK_FALSE(fs::exists(out));
+  const Words from_it = job.train(4, {"--model.init_from", saved.string(), "--model.config", "", "--checkpoint.dir",
+                                      (job.folder() / "other").string()});
+  check_failure(failed(on_ranks(1, from_it)), 2, {"damaged: ", "shard-00001-model"});
+  CHECK(failed(on_ranks(2, from_it)).code == 2);
+  const Ended verified = failed(trainyard({"checkpoint", "verify", job.checkpoints().string()}));
+  CHECK(verified.code == 2);
+  CHECK_THAT(verified.out, Catch::Contains("shard-00001-model") && Catch::Contains("shard-00002-model"));
+}
+
+TEST_CASE("state dict: a distributed checkpoint whose last file is missing is no smaller model") {
+  const SmallJob job;
+  done(on_ranks(1, job.train(1)));
+  const fs::path dcp = job.folder() / "dcp", out = job.folder() / "out";
+  done(trainyard({"checkpoint", "convert", job.checkpoints().string(), "--format", "dcp", "--ranks", "2", "--output",
+                  dcp.string()}));
+  for (const auto& entry : fs::directory_iterator(dcp))
+    if (entry.path().filename().string().starts_with("shard-00002")) fs::remove(entry.path());
+  const char* const asks = "is the file of a rank missing?";
+  check_failure(run({trainyard({"checkpoint", "convert", dcp.string(), "--output", out.string()})}), 2, {asks});
+  CHECK_FALSE(fs::exists(out));
+  check_failure(run({on_ranks(1, job.train(2, {"--model.init_from", dcp.string(), "--model.config", "",
+                                               "--checkpoint.enabled", "false"}))}),
+                2, {asks});
+}
+
 TEST_CASE("state dict: sharded on the way and full at the end; the full one is a model, and resumes elsewhere") {
   const SmallJob job, straight;
   const Words more{"--checkpoint.interval", "2", "--optimizer.decay", "constant"};
