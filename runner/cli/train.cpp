@@ -26,7 +26,7 @@ namespace {
 constexpr const char* kHelp =
     "usage: trainyard train [--config FILE] [--section.key VALUE ...]\n"
     "\n"
-    "Trains a decoder, sharded over the ranks that the environment describes (docs/launching.md); alone without one.\n"
+    "Trains a model, sharded over the ranks that the environment describes (docs/launching.md); alone without one.\n"
     "Settings come from files and flags; flags win.\n"
     "\n"
     "  --config FILE       YAML with the sections below; may be repeated, later files win. A file of `accelerate "

@@ -11,6 +11,7 @@ namespace trainyard::train {
 namespace {
 
 constexpr double kStandsOut = 1.5;       // times the median; what threads on shared cores differ by is less
+constexpr int kFewestSteps = 5;          // to judge by: first steps differ for many reasons
 constexpr double kLeastDifference = 10;  // milliseconds: what a busy machine adds here and there
 
 double milliseconds(std::chrono::nanoseconds time) {
@@ -46,6 +47,7 @@ void SlowRankNews::step(const std::optional<SlowRank>& slow) {
 }
 
 std::string SlowRankNews::at_line() {
+  if (steps_ < kFewestSteps) return "";
   const auto most = std::ranges::max_element(times_, {}, &std::pair<const int, int>::second);
   std::optional<int> slowest;
   if (most != times_.end() && 2 * most->second > steps_) slowest = most->first;

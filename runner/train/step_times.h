@@ -32,15 +32,15 @@ struct SlowRank {
 /// Nobody does in a world of one.
 std::optional<SlowRank> slow_rank(std::span<const double> milliseconds_by_rank);
 
-/// When to say so: a rank that stood out in most steps between two lines, once until another does or none.
+/// When to say so: a rank that stood out in most steps since it was last judged, once until another does or none.
 class SlowRankNews {
  public:
   void step(const std::optional<SlowRank>& slow);
-  /// At a line: a sentence, "" where there is nothing new.
+  /// At a line: a sentence, "" where there is nothing new, or fewer than five steps to judge by.
   std::string at_line();
 
  private:
-  std::map<int, int> times_;  ///< steps since the last line in which a rank stood out
+  std::map<int, int> times_;  ///< steps since it was last judged in which a rank stood out
   int steps_ = 0;
   SlowRank last_;
   std::optional<int> named_;
