@@ -98,8 +98,7 @@ void visit_text(const MappedFile& file, const VisitPart& visit) {
 }  // namespace
 
 std::vector<fs::path> corpus_files(const fs::path& path) {
-  if (!fs::exists(path))
-    throw InputError(fmt::format("{}: no such file or folder; data.path names the corpus, and nothing is downloaded", path.string()));
+  if (!fs::exists(path)) throw InputError(fmt::format("{}: no such file or folder", path.string()));
   if (!fs::is_directory(path)) {
     if (!is_corpus_file(path))
       throw InputError(fmt::format("{}: a corpus is a .txt file, a .jsonl file, or a folder of them", path.string()));

@@ -394,6 +394,7 @@ void Run::say(const std::string& line) {
 
 void run(const config::Loaded& loaded, const World& world) {
   const MeshSize mesh = mesh_of(loaded, world);
+  require_text_files(loaded);
   ops::set_threads(threads_of(loaded.config.device, world.local_world));
   const config::Loaded ready = config::for_world(loaded, world.comm.world());
   Run(ready, world, mesh).go();

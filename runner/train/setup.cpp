@@ -8,12 +8,14 @@
 #include <optional>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
 #include "checkpoint/weights.h"
 #include "config/precision.h"
+#include "config/value.h"
 #include "data/loaders.h"
 #include "data/prefetched.h"
 #include "train/demo/demo.h"
@@ -241,6 +243,17 @@ void check_data_fits(const config::Data& data, const models::ModelConfig& model)
 }
 
 }  // namespace
+
+void require_text_files(const config::Loaded& loaded) {
+  const config::Config& config = loaded.config;
+  for (const auto& [key, path] : {std::pair("data.path", config.data.path),
+                                  {"validation.path", config.validation.path},
+                                  {"sample.path", config.sample.path}}) {
+    if (path.empty() || path == kEmbedded || path == kRandom || fs::exists(path)) continue;
+    throw InputError(fmt::format("{} is '{}': no such file or folder, and nothing is downloaded", loaded.subject(key),
+                                 config::shown(path)));
+  }
+}
 
 std::unique_ptr<data::Loader> loader_of(const config::Config& config, const tokenizer::Tokenizer* tokenizer,
                                         const models::ModelConfig& model, int rank, int world) {

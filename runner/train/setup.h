@@ -7,6 +7,7 @@
 
 #include "checkpoint/reader.h"
 #include "config/config.h"
+#include "config/load.h"
 #include "data/loader.h"
 #include "models/config.h"
 #include "optim/loss_scaler.h"
@@ -47,6 +48,9 @@ std::unique_ptr<tokenizer::Tokenizer> tokenizer_of(const config::Data& data);
 
 /// Files that belong to the tokenizer, for exports; none for byte-level.
 std::vector<std::string> tokenizer_files_of(const config::Data& data);
+
+/// Refuses a data.path, validation.path or sample.path that is not there, by the name under which it was given.
+void require_text_files(const config::Loaded& loaded);
 
 /// This rank's loader. Throws InputError where the data and the model do not fit each other.
 std::unique_ptr<data::Loader> loader_of(const config::Config& config, const tokenizer::Tokenizer* tokenizer,
