@@ -6,7 +6,6 @@
 #include <stdexcept>
 
 #include "base/error.h"
-#include "data/pairs.h"
 #include "tokenizer/utf8.h"
 #include "train/generate.h"
 #include "train/setup.h"
@@ -104,16 +103,24 @@ std::vector<int32_t> prompt_ids(const models::LanguageModel& model, const tokeni
   return ids;
 }
 
-AnswersReport answer_pairs(models::LanguageModel& model, const tokenizer::Tokenizer& tokenizer,
-                           const config::Config& config) {
+std::vector<data::PairText> sample_pairs(const config::Config& config) {
+  if (config.sample.path.empty()) return {};
   data::PairOptions options = options_of(config.data);
   options.path = config.sample.path, options.max_samples = config.sample.count;
+  try {
+    return data::read_pairs(options);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("sample.path: {}", error.what()));
+  }
+}
+
+AnswersReport answer_pairs(models::LanguageModel& model, const tokenizer::Tokenizer& tokenizer,
+                           const config::Data& options, const std::vector<data::PairText>& pairs) {
   const Sampling sampling{.max_new_tokens = options.max_target_length,
                           .temperature = 0,
                           .vocab_size = tokenizer.vocab_size(),
                           .stop = tokenizer.eos_id()};
   AnswersReport report;
-  const std::vector<data::PairText> pairs = data::read_pairs(options);
   for (size_t begin = 0; begin < pairs.size(); begin += kSideBySide) {
     const size_t end = std::min(begin + kSideBySide, pairs.size());
     std::vector<std::vector<int32_t>> sources;

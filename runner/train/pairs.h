@@ -6,6 +6,7 @@
 
 #include "config/config.h"
 #include "data/loaders.h"
+#include "data/pairs.h"
 #include "metrics/rouge.h"
 #include "models/language_model.h"
 #include "tokenizer/tokenizer.h"
@@ -34,10 +35,13 @@ struct AnswersReport {
   metrics::Rouge mean;  ///< of each answer against its reference
 };
 
-/// Answers the pairs of sample.path, always with the likeliest token, until the end of text or data.max_target_length.
-/// Ranks that share the model's shards call it together. Throws InputError for what is wrong with the file.
+/// The first sample.count pairs of sample.path; none where it is empty. Throws InputError for what is wrong with it.
+std::vector<data::PairText> sample_pairs(const config::Config& config);
+
+/// Answers `pairs`, at least one, always with the likeliest token, until the end of text or `options`'
+/// max_target_length. Ranks that share the model's shards call it together.
 AnswersReport answer_pairs(models::LanguageModel& model, const tokenizer::Tokenizer& tokenizer,
-                           const config::Config& config);
+                           const config::Data& options, const std::vector<data::PairText>& pairs);
 
 /// The mean scores, and the first `shown` answers beside their references.
 std::string format_answers(const AnswersReport& report, size_t shown);

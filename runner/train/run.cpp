@@ -98,6 +98,7 @@ class Run {
   const MemoryScope memory_{ledger_};
   models::ModelConfig model_config_;
   std::unique_ptr<tokenizer::Tokenizer> tokenizer_;
+  std::vector<data::PairText> questions_;  ///< of sample.path
   std::unique_ptr<data::Loader> loader_;
   std::optional<Validation> validation_;
   int64_t total_steps_;
@@ -121,6 +122,7 @@ Run::Run(const config::Loaded& loaded, const World& world, MeshSize mesh)
       world_(world),
       model_config_(model_config_of(config_.model)),
       tokenizer_(tokenizer_of(config_.data)),
+      questions_(sample_pairs(config_)),
       loader_(loader_of(config_, tokenizer_.get(), model_config_, world.comm.rank(), world.comm.world())),
       total_steps_(total_steps_of(config_.training, *loader_)),
       sharded_(shard_model(model_config_, world.comm, sharding_of(config_, mesh))),
@@ -163,6 +165,7 @@ void Run::run_to_end() {
   if (progress_.step >= total_steps_) {
     say(fmt::format("Training already completed! Step {} of {}.", progress_.step, total_steps_));
     sample("sample");
+    answer();
     return;
   }
   if (progress_.step == 0) sample("sample before training");
@@ -363,9 +366,10 @@ checkpoint::Snapshot Run::snapshot() {
 
 /// As sample(): every rank takes part.
 void Run::answer() {
-  if (config_.sample.path.empty() || !tokenizer_) return;
+  if (questions_.empty() || !tokenizer_) return;
   constexpr size_t kShown = 3;
-  say(format_answers(answer_pairs(models::language_model(*sharded_.model), *tokenizer_, config_), kShown));
+  say(format_answers(answer_pairs(models::language_model(*sharded_.model), *tokenizer_, config_.data, questions_),
+                     kShown));
 }
 
 /// Every rank takes part, as each holds a part of the model; rank 0 prints.

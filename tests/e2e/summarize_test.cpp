@@ -116,6 +116,10 @@ TEST_CASE("summarize: each epoch is saved, a resumed run goes on bit for bit, an
   const Ended second = completed(resumed.train(2, 2));
   CHECK(has_line(second, "Resuming at epoch 1, after step 6"));
   CHECK(resumed.losses() == at_once.losses());
+
+  const Ended again = completed(resumed.train(2, 2));
+  CHECK(has_line(again, "Training already completed!"));
+  CHECK(has_line(again, "ROUGE-1: ", "over 2 pairs"));
 }
 
 TEST_CASE("summarize: ranks, accumulation, padding and threads that read leave the losses as they are") {
@@ -148,6 +152,9 @@ TEST_CASE("summarize: what does not fit is one clear error") {
     check_failure(run({job.train(1, 1, more)}), 2, says);
   };
   refused({"--data.source_field", "dialogue"}, {"pairs.jsonl:1: no field 'dialogue'"});
+  write_text(job.path("other.jsonl"), "{\"text\": \"one\", \"resume\": \"two\"}\n");
+  refused({"--sample.path", job.path("other.jsonl")}, {"sample.path: ", "other.jsonl:1: no field 'summary'"});
+  CHECK(saved_in(job.path("checkpoints")).empty());  // so it was found before training
   refused({"--data.max_source_length", "65"}, {"data.max_source_length is 65", "sources of 64 tokens"});
   refused({"--data.truncate", "false", "--data.max_source_length", "12"}, {"pair 1: the source has", "limit of 12"});
   refused({"--data.target_field", ""}, {"data.source_field is text", "data.target_field is not given"});

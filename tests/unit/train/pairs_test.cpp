@@ -59,7 +59,8 @@ TEST_CASE("pairs: the asked number of sources is answered, and the scores are th
     Tensor value = parameter->value();
     nn::initial_rows(*parameter, 5, 0, parameter->shape()[0], value.values<float>());
   }
-  const AnswersReport report = answer_pairs(models::language_model(*model), *bytes, config_of(three_pairs(folder)));
+  const config::Config config = config_of(three_pairs(folder));
+  const AnswersReport report = answer_pairs(models::language_model(*model), *bytes, config.data, sample_pairs(config));
   REQUIRE(report.all.size() == 2);
   double rouge1 = 0;
   for (const Answered& each : report.all) {
