@@ -13,11 +13,14 @@ void require_same(const json& state, const json& ours, const std::string& data) 
   for (const auto& [name, value] : ours.items()) {
     const json saved = state.is_object() ? state.value(name, json()) : json();
     if (saved == value) continue;
+    // A text is a digest, which tells a reader nothing.
+    const std::string change =
+        value.is_string() ? "is not what it was" : fmt::format("is {} and was {}", value.dump(), saved.dump());
     throw InputError(
-        fmt::format("the checkpoint's place in the data does not fit {}: {} is {} and was {} when it was saved; resume "
-                    "with the same data "
-                    "settings, or start anew with --checkpoint.resume never",
-                    data, name, value.dump(), saved.dump()));
+        fmt::format("the checkpoint's place in the data does not fit {}: {} {} when it was saved; resume with the same "
+                    "data and its settings, or keep the model and the optimizer and begin the data anew with "
+                    "--checkpoint.exclude data",
+                    data, name, change));
   }
 }
 

@@ -161,6 +161,20 @@ TEST_CASE("resume: a checkpoint of another model is refused by the field that di
   }
 }
 
+TEST_CASE("resume: other data is told of by what differs, and may be begun anew") {
+  const SmallJob job;
+  completed({trainyard(job.train(2)), {}, seconds(60)});
+  const auto refused = [&](const Words& more, const std::string& says) {
+    check_failure(run({trainyard(job.train(4, more)), {}, seconds(60)}), 2, {says, "--checkpoint.exclude data"});
+  };
+  refused({"--training.sequence_length", "16"}, "sequence_length is 16 and was 32 when it was saved");
+  write_text(job.folder() / "other.txt", std::string(4000, 'a'));
+  const Words other{"--data.path", (job.folder() / "other.txt").string()};
+  refused(other, "other.txt: corpus is not what it was when it was saved");
+  completed({trainyard(job.train(4, other + Words{"--checkpoint.exclude", "data"})), {}, seconds(60)});
+  CHECK(job.metrics().back().at("step") == 4);
+}
+
 TEST_CASE("resume: a job that is started again goes on from what it saved itself, whatever it once began from") {
   const SmallJob other, job;
   completed({on_ranks(1, other.train(4))});
