@@ -43,6 +43,7 @@ namespace fs = std::filesystem;
 using std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kFarewell{10};
+constexpr const char* kOtherFolder = "choose another checkpoint.dir, or start anew with --checkpoint.resume never";
 
 /// 0 where the data is a list of batches, or has no end.
 int64_t steps_per_epoch(const data::Loader& loader) {
@@ -70,6 +71,7 @@ class Run {
   struct Beginning {
     std::optional<checkpoint::Checkpoint> checkpoint;
     Excluded excluded;
+    const char* instead = kOtherFolder;  ///< to begin with, where it does not fit
   };
   Beginning beginning();
   std::optional<checkpoint::Checkpoint> saved_by_this_job();
@@ -232,21 +234,24 @@ Run::Beginning Run::beginning() {
   if (auto own = saved_by_this_job()) return {std::move(own), {}};
   const Excluded excluded = excluded_of(settings.exclude);
   const bool names_one = settings.resume != "auto" && settings.resume != "never";
-  if (names_one) return {checkpoint::open_checkpoint(settings.resume, agreement_), excluded};
+  if (names_one)
+    return {checkpoint::open_checkpoint(settings.resume, agreement_), excluded,
+            "name one of this model in checkpoint.resume"};
   if (settings.resume == "auto" && checkpoints_)
     if (auto newest = checkpoint::find_latest(settings.dir, agreement_)) return {std::move(newest), excluded};
   if (settings.initial_load_path.empty()) return {};
   constexpr Excluded kAllButTheModel{.optimizer = true, .data = true, .progress = true};
   return {checkpoint::open_checkpoint(settings.initial_load_path, agreement_),
-          settings.initial_load_model_only ? kAllButTheModel : excluded};
+          settings.initial_load_model_only ? kAllButTheModel : excluded,
+          "name one of this model in checkpoint.initial_load_path"};
 }
 
 void Run::resume_or_fill() {
   const auto start = steady_clock::now();
-  const auto [found, excluded] = beginning();
+  const auto [found, excluded, instead] = beginning();
   if (!found) return fill_fresh();
   Parts own = parts();
-  progress_ = restore(own, *found, model_config_, excluded);
+  progress_ = restore(own, *found, model_config_, excluded, instead);
   if (is_model_only(*found) && !excluded.optimizer && progress_.step < total_steps_)
     throw InputError(
         fmt::format("{}: holds the model without its optimizer (checkpoint.final_model_only), so training cannot go on "

@@ -97,16 +97,15 @@ void warn_of_fresh(const std::vector<std::string>& names, const checkpoint::Chec
 }
 
 /// Shapes alone do not tell: fewer layers find all their tensors, other heads the same rows.
-void require_same_model(const checkpoint::Checkpoint& checkpoint, const models::ModelConfig& model) {
+void require_same_model(const checkpoint::Checkpoint& checkpoint, const models::ModelConfig& model,
+                        const std::string& instead) {
   const json ours = json::parse(models::to_hugging_face(model));
   const json saved = json::parse(models::to_hugging_face(model_config_of(checkpoint)));
   for (const auto& [name, value] : ours.items()) {
     const bool changes_numbers = name != "initializer_range" && name != "max_position_embeddings";
     if (!changes_numbers || saved.at(name) == value) continue;
-    throw InputError(
-        fmt::format("{}: a checkpoint of another model: {} is {} there and {} in this run; choose another "
-                    "checkpoint.dir, or start anew with --checkpoint.resume never",
-                    checkpoint.path().string(), name, saved.at(name).dump(), value.dump()));
+    throw InputError(fmt::format("{}: a checkpoint of another model: {} is {} there and {} in this run; {}",
+                                 checkpoint.path().string(), name, saved.at(name).dump(), value.dump(), instead));
   }
 }
 
@@ -142,8 +141,8 @@ Excluded excluded_of(const std::string& words) {
 }
 
 Progress restore(Parts& parts, const checkpoint::Checkpoint& checkpoint, const models::ModelConfig& model,
-                 const Excluded& excluded) {
-  require_same_model(checkpoint, model);
+                 const Excluded& excluded, const std::string& instead) {
+  require_same_model(checkpoint, model, instead);
   fill_from_checkpoint(parts.engine, checkpoint);
   if (!excluded.optimizer && !is_model_only(checkpoint)) {
     const std::vector<std::string> fresh = restore_optimizer(parts.optimizer, checkpoint);

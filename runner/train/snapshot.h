@@ -31,9 +31,9 @@ Excluded excluded_of(const std::string& words);
 
 /// Puts everything back, each rank its rows, whatever world size saved it; of a checkpoint without an optimizer the
 /// rest. Moments of parameters that were frozen when it was saved stay zero, and rank 0 says so. Throws InputError
-/// where the checkpoint is of another model or other data.
+/// where the checkpoint is of another model, with `instead` as what would be right, or of other data.
 Progress restore(Parts& parts, const checkpoint::Checkpoint& checkpoint, const models::ModelConfig& model,
-                 const Excluded& excluded = {});
+                 const Excluded& excluded = {}, const std::string& instead = "give the model of the checkpoint");
 
 /// The snapshot without what only further training needs, and a checkpoint of such a one.
 checkpoint::Snapshot model_only(checkpoint::Snapshot snapshot);

@@ -158,6 +158,12 @@ TEST_CASE("resume: a checkpoint of another model is refused by the field that di
     check_failure(run({trainyard(words), {}, seconds(60)}), 2,
                   {"step-2: a checkpoint of another model", row.says, "--checkpoint.resume never"});
     CHECK(saved_step(job) == 2);
+    for (const char* const key : {"checkpoint.resume", "checkpoint.initial_load_path"}) {
+      const Words from{"--checkpoint.dir", (job.folder() / "new").string(), std::string("--") + key,
+                       step_folder(job, 2).string()};
+      check_failure(run({trainyard(words + from), {}, seconds(60)}), 2,
+                    {row.says, std::string("name one of this model in ") + key});
+    }
   }
 }
 
