@@ -194,12 +194,14 @@ LineFormat::Part LineFormat::field(std::string_view inside) const {
   // What is absent would not try the specification.
   const StepRecord with_all{
       .mfu = 0.5, .slow_rank = 0, .validation_loss = 0.5, .validation_accuracy = 0.5, .loss_scale = 1};
+  const Number number = known.value(with_all);
   try {
     if (!is_modest(inside.substr(colon))) throw fmt::format_error("too wide, or a brace inside");
-    static_cast<void>(by_spec(spec, known.value(with_all)));
+    static_cast<void>(by_spec(spec, number));
   } catch (const fmt::format_error& error) {
+    const char* const good = std::holds_alternative<int64_t>(number) ? "6" : ".3f";
     throw InputError(
-        fmt::format("{{{}}} cannot be formatted: {}; write it like {{{}:.3f}}", inside, error.what(), name));
+        fmt::format("{{{}}} cannot be formatted: {}; write it like {{{}:{}}}", inside, error.what(), name, good));
   }
   return {name, spec, true};
 }

@@ -98,6 +98,8 @@ TEST_CASE("a pattern that cannot be printed is refused before training starts", 
   CHECK(error_of("{loss") == "a { without its }; write {{ for the character itself");
   CHECK(error_of("loss}") == "a } without its {; write }} for the character itself");
   CHECK_THAT(error_of("{step:.3s}"), Catch::Contains("{step:.3s} cannot be formatted: "));
+  CHECK_THAT(error_of("{step:.3f}"), Catch::Contains("; write it like {step:6}"));
+  CHECK_THAT(error_of("{loss:d}"), Catch::Contains("; write it like {loss:.3f}"));
   CHECK_THAT(error_of("{loss:1000000000}"), Catch::Contains("cannot be formatted: too wide"));
   CHECK_THAT(error_of("{loss:{step}}"), Catch::Contains("cannot be formatted: too wide, or a brace inside"));
   CHECK(error_of("torchtitn") ==
