@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,8 +21,17 @@ namespace {
 using prometheus::Gauge;
 using prometheus::Registry;
 
+using GaugeFamily = prometheus::Family<Gauge>;
+
+/// Without a gauge, and so not in the answer, until there is a value: 0 would be one.
+GaugeFamily& family(Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
+}
 Gauge& gauge(Registry& registry, const char* name, const char* help) {
-  return prometheus::BuildGauge().Name(name).Help(help).Register(registry).Add({});
+  return family(registry, name, help).Add({});
+}
+void set(GaugeFamily& to, const std::optional<double>& value) {
+  if (value) to.Add({}).Set(*value);
 }
 
 MHD_Result send(MHD_Connection* connection, unsigned status, std::string body) {
@@ -70,7 +80,7 @@ struct PrometheusEndpoint::Families {
   Gauge& total_steps = gauge(registry, "trainyard_total_steps", "Steps there will be");
   Gauge& last_step = gauge(registry, "trainyard_last_step_timestamp_seconds", "When the last step ended");
   Gauge& loss = gauge(registry, "trainyard_loss", "Mean loss of the last step's global batch");
-  Gauge& validation_loss = gauge(registry, "trainyard_validation_loss", "Loss of the last validation");
+  GaugeFamily& validation_loss = family(registry, "trainyard_validation_loss", "Loss of the last validation");
   Gauge& grad_norm = gauge(registry, "trainyard_grad_norm", "Global L2 norm of the gradient before clipping");
   Gauge& learning_rate = gauge(registry, "trainyard_learning_rate", "Learning rate of the last step");
   prometheus::Counter& tokens = prometheus::BuildCounter()
@@ -80,13 +90,10 @@ struct PrometheusEndpoint::Families {
                                     .Add({});
   Gauge& tokens_per_second = gauge(registry, "trainyard_tokens_per_second", "Of all ranks, in the last step");
   Gauge& samples_per_second = gauge(registry, "trainyard_samples_per_second", "Of all ranks, in the last step");
-  Gauge& mfu = gauge(registry, "trainyard_mfu_ratio", "Model FLOPs utilisation of the last step");
+  GaugeFamily& mfu = family(registry, "trainyard_mfu_ratio", "Model FLOPs utilisation of the last step");
   Gauge& memory = gauge(registry, "trainyard_memory_bytes", "Resident memory of the rank that has most");
   Gauge& checkpoint = gauge(registry, "trainyard_checkpoint_step", "Step of the newest checkpoint; -1: none yet");
-  prometheus::Family<Gauge>& parts = prometheus::BuildGauge()
-                                         .Name("trainyard_step_seconds")
-                                         .Help("Where the time of the last step went")
-                                         .Register(registry);
+  GaugeFamily& parts = family(registry, "trainyard_step_seconds", "Where the time of the last step went");
   Gauge& data_wait = parts.Add({{"part", "data_wait"}});
   Gauge& compute = parts.Add({{"part", "compute"}});
   Gauge& communication = parts.Add({{"part", "communication_wait"}});
@@ -111,13 +118,13 @@ void PrometheusEndpoint::step(const StepRecord& record) {
   to.step.Set(static_cast<double>(record.step));
   to.last_step.Set(record.time);
   to.loss.Set(record.loss);
-  if (record.validation_loss) to.validation_loss.Set(*record.validation_loss);
+  set(to.validation_loss, record.validation_loss);
   to.grad_norm.Set(record.grad_norm);
   to.learning_rate.Set(record.lr);
   to.tokens.Increment(static_cast<double>(record.tokens) - to.tokens.Value());
   to.tokens_per_second.Set(record.tokens_per_second);
   to.samples_per_second.Set(record.samples_per_second);
-  if (record.mfu) to.mfu.Set(*record.mfu);
+  set(to.mfu, record.mfu);
   to.memory.Set(static_cast<double>(record.memory_bytes));
   to.data_wait.Set(record.data_wait_ms / 1000);
   to.compute.Set(record.compute_ms / 1000);

@@ -71,6 +71,7 @@ TEST_CASE("observability: Prometheus reads loss, times, memory and the last chec
   CHECK(value_of(answer, "trainyard_checkpoint_step") >= 4);
   CHECK(value_of(answer, "trainyard_loss") > 0);
   CHECK(value_of(answer, "trainyard_memory_bytes") > 1e6);
+  CHECK_THAT(answer, !Catch::Contains("trainyard_validation_loss"));  // there was none
   CHECK(value_of(answer, "trainyard_tokens_per_second") > 0);
   for (const char* const part : {"compute", "optimizer", "data_wait", "communication_wait", "checkpoint"})
     CHECK(value_of(answer, fmt::format("trainyard_step_seconds{{part=\"{}\"}}", part)) >= 0);
