@@ -1,6 +1,13 @@
 #include "metrics/metrics_file.h"
 
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <string>
 #include <string_view>
+#include <system_error>
+
+#include "base/error.h"
 
 namespace trainyard::metrics {
 namespace fs = std::filesystem;
@@ -21,11 +28,25 @@ int64_t bytes_to_keep(const fs::path& path, int64_t resumed_step) {
   return kept;
 }
 
+/// Moves what another run left in the way of a new one beside it, under the first number that is free. Gives `path`.
+fs::path without_older_run(const fs::path& path, int64_t resumed_step) {
+  std::error_code error;
+  if (resumed_step > 0 || !fs::is_regular_file(path, error) || fs::file_size(path) == 0) return path;
+  fs::path kept;
+  for (int number = 1; kept.empty() || fs::exists(kept, error); ++number)
+    kept = path.string() + "." + std::to_string(number);
+  fs::rename(path, kept, error);
+  if (error) throw InputError(fmt::format("metrics.dir: {}: {}", path.string(), error.message()));
+  spdlog::warn("{}: holds the steps of another run, and this one begins at its first; they are kept in {}",
+               path.string(), kept.filename().string());
+  return path;
+}
+
 }  // namespace
 
 MetricsFile::MetricsFile(const fs::path& folder, int64_t resumed_step)
-    : file_(folder / "metrics.jsonl", "metrics.dir") {
-  file_.cut(resumed_step == 0 ? 0 : bytes_to_keep(file_.path(), resumed_step));
+    : file_(without_older_run(folder / "metrics.jsonl", resumed_step), "metrics.dir") {
+  file_.cut(bytes_to_keep(file_.path(), resumed_step));
 }
 
 void MetricsFile::append(const StepRecord& record) {

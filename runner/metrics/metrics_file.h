@@ -12,7 +12,8 @@ namespace trainyard::metrics {
 class MetricsFile {
  public:
   /// Opens the file, making the folder. Lines after `resumed_step` and a torn last line (of a run that was killed) are
-  /// cut off, 0 = all: what follows continues the steps before it. Throws InputError where the folder cannot be
+  /// cut off: what follows continues the steps before it. A run from its start, 0, leaves the file of a run before it
+  /// as metrics.jsonl.1, or the next free number, and logs a warning. Throws InputError where the folder cannot be
   /// written.
   MetricsFile(const std::filesystem::path& folder, int64_t resumed_step);
 

@@ -77,11 +77,14 @@ TEST_CASE("a resumed run cuts the file back to its step and goes on", "[metrics]
   CHECK(steps_in(file.path()) == std::vector<int64_t>{1, 2, 3, 4});
 }
 
-TEST_CASE("a run from the start begins an empty file", "[metrics]") {
+TEST_CASE("a run from the start begins an empty file and keeps those of the runs before it", "[metrics]") {
   const test::TemporaryFolder folder;
-  write_steps(folder.path(), 5);
+  write_steps(folder.path(), 3);
+  write_steps(folder.path(), 2);
   const MetricsFile file(folder.path(), 0);
   CHECK(steps_in(file.path()).empty());
+  CHECK(steps_in(folder / "metrics.jsonl.1") == std::vector<int64_t>{1, 2, 3});
+  CHECK(steps_in(folder / "metrics.jsonl.2") == std::vector<int64_t>{1, 2});
 }
 
 TEST_CASE("the torn last line of a killed run is cut off", "[metrics]") {
