@@ -23,6 +23,7 @@ class LossScaler {
   explicit LossScaler(const LossScaling& settings = {}) : settings_(settings), state_{settings.init_scale, 0} {}
 
   [[nodiscard]] bool is_on() const { return settings_.kind != LossScaling::Kind::None; }
+  [[nodiscard]] bool is_constant() const { return settings_.kind == LossScaling::Kind::Constant; }
   /// What the loss, and so each gradient, is multiplied by: 1 where nothing is scaled.
   [[nodiscard]] double scale() const { return is_on() ? state_.scale : 1; }
   /// Whether a step that overflowed may be skipped: with a lower scale, of at least 1, the next may succeed.

@@ -30,7 +30,7 @@ double without_sign(double value) {
 }  // namespace
 
 void throw_not_finite(comm::Communicator& world, const shard::Engine& engine, int64_t step, double loss,
-                      double grad_norm) {
+                      double grad_norm, const std::string& advice) {
   const auto& shards = engine.shards();
   const Answers answers(world, std::array{static_cast<double>(first_bad(shards))}, "first bad tensor");
   const auto index = static_cast<size_t>(answers.min(0));
@@ -38,10 +38,8 @@ void throw_not_finite(comm::Communicator& world, const shard::Engine& engine, in
   if (index < 2 * shards.size())
     bad = fmt::format("the first bad tensor is {}{}", index < shards.size() ? "" : "the gradient of ",
                       shards[index % shards.size()].parameter->name());
-  throw NotFiniteError(
-      fmt::format("step {}: loss {}, gradient norm {}: {}; a lower optimizer.lr or a longer warm-up may help, "
-                  "and the last checkpoint is from before this step",
-                  step, without_sign(loss), without_sign(grad_norm), bad));
+  throw NotFiniteError(fmt::format("step {}: loss {}, gradient norm {}: {}; {}", step, without_sign(loss),
+                                   without_sign(grad_norm), bad, advice));
 }
 
 }  // namespace trainyard::train

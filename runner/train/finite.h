@@ -1,14 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "shard/engine.h"
 
 namespace trainyard::train {
 
 /// Collective. Finds the first tensor over all ranks that is not finite, parameters before gradients, each in the order
-/// of the model, and throws NotFiniteError naming it and the step, the same on every rank.
+/// of the model, and throws NotFiniteError naming it, the step and `advice`, the same on every rank.
 [[noreturn]] void throw_not_finite(comm::Communicator& world, const shard::Engine& engine, int64_t step, double loss,
-                                   double grad_norm);
+                                   double grad_norm, const std::string& advice);
 
 }  // namespace trainyard::train

@@ -110,8 +110,9 @@ class Run {
   checkpoint::Agreement agreement_;
   Description description_;
   Progress progress_;
-  Hardware hardware_;           ///< rank 0 alone knows it
-  size_t predicted_bytes_ = 0;  ///< and this: of tensors, at the peak of a step
+  int64_t last_checkpoint_ = 0;  ///< its step: the one resumed from, or a later one; 0: none
+  Hardware hardware_;            ///< rank 0 alone knows it
+  size_t predicted_bytes_ = 0;   ///< and this: of tensors, at the peak of a step
   std::optional<Report> report_;
   std::optional<Checkpoints> checkpoints_;
   std::optional<Profiler> profiler_;
@@ -150,7 +151,9 @@ Run::Run(const config::Loaded& loaded, const World& world, MeshSize mesh)
           return gather_rows(sharded_.mesh->shard(), shard.local, shard.global_shape, shard.name);
         },
         [this](const checkpoint::SaveResult& result) {
-          if (report_ && result.saved) report_->saved(result.step);
+          if (!result.saved) return;
+          last_checkpoint_ = result.step;
+          if (report_) report_->saved(result.step);
         });
 }
 
@@ -257,6 +260,7 @@ void Run::resume_or_fill() {
         fmt::format("{}: holds the model without its optimizer (checkpoint.final_model_only), so training cannot go on "
                     "from it; resume an older one, or say checkpoint.exclude optimizer",
                     found->path().string()));
+  last_checkpoint_ = progress_.step;
   say(fmt::format("Resuming at epoch {}, after step {}", epochs_done(progress_.step), progress_.step));
   if (world_.is_main())
     checkpoint::log_loaded(*found, std::chrono::duration<double>(steady_clock::now() - start).count());
@@ -328,9 +332,11 @@ Outcome Run::train() {
   } catch (const PeerError&) {
     if (checkpoints_) checkpoints_->give_up();  // the rank that is lost does not write its part
     throw;
-  } catch (const NotFiniteError&) {
+  } catch (const NotFiniteError& error) {
     if (checkpoints_) checkpoints_->finish();  // of a step that was good
-    throw;
+    if (last_checkpoint_ == 0) throw;
+    throw NotFiniteError(
+        fmt::format("{}; the last checkpoint, of step {}, is from before it", error.what(), last_checkpoint_));
   }
 }
 

@@ -137,7 +137,10 @@ bool Trainer::has_overflowed(const StepResult& result) const {
 
 void Trainer::require_finite(const StepResult& result) {
   if (std::isfinite(result.loss) && std::isfinite(result.grad_norm)) return;
-  throw_not_finite(parts_.world, parts_.engine, result.step, result.loss, result.grad_norm);
+  const bool is_overflow = std::isfinite(result.loss) && parts_.scaler.is_constant();
+  throw_not_finite(parts_.world, parts_.engine, result.step, result.loss, result.grad_norm,
+                   is_overflow ? "a lower training.loss_scale, or auto, may help"
+                               : "a lower optimizer.lr or a longer warm-up may help");
 }
 
 }  // namespace trainyard::train

@@ -209,9 +209,13 @@ TEST_CASE("bad input: words and flags that no command has") {
 
 TEST_CASE("a loss that is no number ends with code 3 and names step and first bad tensor") {
   const SmallJob job;
-  check_failure(run({trainyard(job.train(3, {"--optimizer.lr", "1e30"}))}), 3,
+  const Ended ended = run({trainyard(job.train(3, {"--optimizer.lr", "1e30"}))});
+  check_failure(ended, 3,
                 {"step 2", "nan", "the first bad tensor is the gradient of model.layers.0.input_layernorm.weight"});
+  CHECK_THAT(ended.err, !Catch::Contains("last checkpoint"));
   CHECK(saved_in(job.checkpoints()).empty());
+  check_failure(run({trainyard(job.train(3, {"--optimizer.lr", "1e30", "--checkpoint.interval", "1"}))}), 3,
+                {"step 2", "the last checkpoint, of step 1, is from before it"});
 }
 
 }  // namespace trainyard::test

@@ -31,7 +31,7 @@ std::vector<std::string> said(const std::function<void(shard::Engine&, int rank)
     sharded.engine->finish_backward();
     spoil(*sharded.engine, world.rank());
     try {
-      throw_not_finite(world, *sharded.engine, 12, std::numeric_limits<double>::quiet_NaN(), 1);
+      throw_not_finite(world, *sharded.engine, 12, std::numeric_limits<double>::quiet_NaN(), 1, "advice");
     } catch (const NotFiniteError& error) {
       return error.what();
     }

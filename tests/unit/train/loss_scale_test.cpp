@@ -87,13 +87,14 @@ TEST_CASE("loss scale: growth after the interval; an overflow that no scale mend
   config.training.loss_scale_init = 256, config.training.loss_scale_growth_interval = 2;
   CHECK(train_small(config, 5).loss_scales == std::vector<double>{256, 256, 512, 512, 1024});
 
-  for (const char* const scale : {"auto", "1e30"}) {
+  for (const auto& [scale, advice] :
+       {std::pair("auto", "a lower optimizer.lr"), {"1e30", "a lower training.loss_scale"}}) {
     config::Config hopeless = in_float16();
     hopeless.training.loss_scale = scale;
     hopeless.training.loss_scale_init = 1e30, hopeless.training.loss_scale_backoff_factor = 1e-31;
-    CHECK_THROWS_WITH(train_small(hopeless, 5), Catch::Contains("step 1: loss 5.") &&
-                                                    Catch::Contains("gradient norm") &&
-                                                    Catch::Contains("the first bad tensor is the gradient of model."));
+    CHECK_THROWS_WITH(train_small(hopeless, 5),
+                      Catch::Contains("step 1: loss 5.") && Catch::Contains("gradient norm") &&
+                          Catch::Contains("the first bad tensor is the gradient of model.") && Catch::Contains(advice));
   }
 }
 
