@@ -10,7 +10,7 @@ namespace trainyard {
 enum class ExitCode : int {
   Done = 0,
   Defect = 1,         ///< ours: any exception not named below
-  Input = 2,          ///< InputError
+  Input = 2,          ///< InputError, std::bad_alloc, std::filesystem::filesystem_error, a full disk
   NotFinite = 3,      ///< NotFiniteError
   PeerLost = 138,     ///< PeerError
   DeviceFault = 140,  ///< DeviceError

@@ -106,9 +106,9 @@ void write_file_atomically(const fs::path& path, std::string_view content) {
   const fs::path temporary = path.string() + fmt::format(".tmp.{}", ::getpid());
   try {
     const UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (!fd.valid()) throw_system("open", temporary);
-    write_all(fd.get(), content, temporary);
-    if (::fsync(fd.get()) != 0) throw_system("fsync", temporary);
+    if (!fd.valid()) throw_system("open", path);
+    write_all(fd.get(), content, path);
+    if (::fsync(fd.get()) != 0) throw_system("fsync", path);
     fs::rename(temporary, path);
   } catch (...) {
     std::error_code ignored;  // the first failure is the one worth reporting

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <string>
 
 #include "base/error.h"
@@ -51,6 +52,8 @@ int run(const Arguments& arguments) {
 }
 
 std::string text_of(const std::exception& error) {
+  if (const auto* const file = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
+    return fmt::format("{}: cannot be written: {}", file->path1().string(), file->code().message());
   if (!dynamic_cast<const std::bad_alloc*>(&error)) return error.what();
   return fmt::format(
       "out of memory with {} resident; a smaller training.batch_size or training.sequence_length, "
@@ -74,7 +77,10 @@ int main(int argc, char** argv) {
   // stdout is for results; spdlog's own default would mix log lines into them.
   spdlog::set_default_logger(spdlog::stderr_color_mt("trainyard"));
   try {
-    return trainyard::cli::run(trainyard::cli::Arguments(argv + 1, argv + argc));
+    const int code = trainyard::cli::run(trainyard::cli::Arguments(argv + 1, argv + argc));
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+      throw trainyard::InputError("not all could be written to stdout; is its disk full?");
+    return code;
   } catch (const std::exception& error) {
     return trainyard::cli::report(error);
   }

@@ -3,8 +3,13 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 
 #include "base/error.h"
 #include "cli/session.h"
@@ -84,6 +89,15 @@ std::filesystem::path rank_file(const std::filesystem::path& path, int rank) {
   return path.parent_path() / (path.stem().string() + fmt::format(".rank-{}", rank) + path.extension().string());
 }
 
+/// The trace is written after training: what would be in its way is found before. Throws InputError.
+void require_writable_folder(const std::filesystem::path& file) {
+  const auto folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (!error && ::access(folder.c_str(), W_OK | X_OK) != 0) error.assign(errno, std::generic_category());
+  if (error) throw InputError(fmt::format("--profile {}: {}: {}", file.string(), folder.string(), error.message()));
+}
+
 void run_profiled(const config::Loaded& loaded, const train::World& world, const std::optional<std::string>& file) {
   std::optional<train::CollectiveLog> log;
   if (!file) {
@@ -93,6 +107,7 @@ void run_profiled(const config::Loaded& loaded, const train::World& world, const
   if (loaded.config.metrics.profile_interval > 0)
     throw InputError(fmt::format("{} and --profile are both given; keep one: --profile traces every step",
                                  loaded.subject("metrics.profile_interval")));
+  require_writable_folder(*file);
   metrics::Trace trace(world.comm.rank());
   const metrics::AttachTrace attach(&trace, "compute");
   const train::TraceCollectives collectives(world.comm, trace);

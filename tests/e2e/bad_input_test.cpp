@@ -149,6 +149,7 @@ std::vector<BadInput> bad_folders() {
       {"a checkpoint folder that cannot be made",
        in_a_file("--checkpoint.dir"),
        {"checkpoint.dir", "occupied/below", "Not a directory", "choose another"}},
+      {"a trace's folder that cannot be made", in_a_file("--profile"), {"--profile", "occupied", "Not a directory"}},
       {"a metrics folder that cannot be made", in_a_file("--metrics.dir"), {"metrics.dir", "occupied/below"}},
       bad_flags("a checkpoint that is not there", {"--checkpoint.resume", "/nowhere/step-3"},
                 {"/nowhere/step-3", "no such folder of a checkpoint"}),
@@ -205,6 +206,16 @@ TEST_CASE("bad input: words and flags that no command has") {
       {{"config", "foo"}, {"config foo", "check, print, schema"}},
   };
   for (const Row& row : rows) check_failure(run({trainyard(row.arguments), {}, std::chrono::seconds(60)}), 2, row.says);
+}
+
+TEST_CASE("bad input: an output that is full is told of") {
+  const SmallJob job;
+  const auto refused = [](const Words& words, const std::string& says) {
+    check_failure(run({Words{"bash", "-c", "\"$@\" > /dev/full", "bash"} + words, {}, std::chrono::seconds(60)}), 2,
+                  {says});
+  };
+  refused(trainyard({"--version"}), "is its disk full?");
+  refused(trainyard(job.train(3, {"--print-config"})), "No space left on device");
 }
 
 TEST_CASE("a loss that is no number ends with code 3 and names step and first bad tensor") {

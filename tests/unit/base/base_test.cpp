@@ -1,6 +1,8 @@
 #include <catch2/catch.hpp>
 
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -17,6 +19,10 @@ TEST_CASE("exit_code_of: the exception's type decides", "[base]") {
   CHECK(exit_code_of(TerminatedError("x")) == ExitCode::Terminated);
   CHECK(exit_code_of(std::bad_alloc()) == ExitCode::Input);
   CHECK(exit_code_of(std::runtime_error("x")) == ExitCode::Defect);
+  const auto full = std::make_error_code(std::errc::no_space_on_device);
+  CHECK(exit_code_of(std::system_error(full)) == ExitCode::Input);
+  CHECK(exit_code_of(std::filesystem::filesystem_error("x", full)) == ExitCode::Input);
+  CHECK(exit_code_of(std::system_error(std::make_error_code(std::errc::bad_file_descriptor))) == ExitCode::Defect);
 }
 
 TEST_CASE("nearest: finds a near word and nothing where none is near", "[base]") {
