@@ -38,12 +38,18 @@ data::Padding padding_of(config::Padding padding) {
   throw std::logic_error("padding_of: no such padding");
 }
 
-void check_fit(const config::Data& data, const tokenizer::Tokenizer& tokenizer, const models::ModelConfig& model) {
+void check_fit(const config::Config& config, const tokenizer::Tokenizer& tokenizer, const models::ModelConfig& model) {
+  const config::Data& data = config.data;
   if (models::learns_from(model) != models::LearnsFrom::Pairs)
     throw InputError(
         fmt::format("data.source_field is given, but a {} model learns from plain text; leave it out, or "
                     "choose an encoder-decoder such as t5-small",
                     model.family));
+  if (config.training.sequence_length != config::Training().sequence_length)
+    throw InputError(
+        fmt::format("training.sequence_length is {}, but pairs have lengths of their own; leave it out, and set "
+                    "data.max_source_length and data.max_target_length",
+                    config.training.sequence_length));
   if (data.max_source_length > model.max_positions)
     throw InputError(fmt::format("data.max_source_length is {}, but the model takes sources of {} tokens at most",
                                  data.max_source_length, model.max_positions));
@@ -81,7 +87,7 @@ bool is_of_pairs(const config::Data& data) {
 std::unique_ptr<data::Loader> pair_loader_of(const config::Config& config, const tokenizer::Tokenizer& tokenizer,
                                              const models::ModelConfig& model, const data::Place& place,
                                              data::Repeat repeat) {
-  check_fit(config.data, tokenizer, model);
+  check_fit(config, tokenizer, model);
   const data::PairArray pairs = data::tokenise_pairs(options_of(config.data), tokenizer);
   const data::PairLoaderOptions options{.place = place,
                                         .batch_size = config.training.batch_size,

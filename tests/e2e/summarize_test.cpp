@@ -155,6 +155,7 @@ TEST_CASE("summarize: what does not fit is one clear error") {
   write_text(job.path("other.jsonl"), "{\"text\": \"one\", \"resume\": \"two\"}\n");
   refused({"--sample.path", job.path("other.jsonl")}, {"sample.path: ", "other.jsonl:1: no field 'summary'"});
   CHECK(saved_in(job.path("checkpoints")).empty());  // so it was found before training
+  refused({"--training.sequence_length", "64"}, {"training.sequence_length is 64", "data.max_source_length"});
   refused({"--data.max_source_length", "65"}, {"data.max_source_length is 65", "sources of 64 tokens"});
   refused({"--data.truncate", "false", "--data.max_source_length", "12"}, {"pair 1: the source has", "limit of 12"});
   refused({"--data.target_field", ""}, {"data.source_field is text", "data.target_field is not given"});
