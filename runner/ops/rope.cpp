@@ -17,6 +17,7 @@ RopeTables rope_tables(int64_t positions, std::span<const float> inv_freq) {
   const auto half = static_cast<int64_t>(inv_freq.size());
   RopeTables tables{.cos = Tensor::empty({positions, half}, DType::Float32),
                     .sin = Tensor::empty({positions, half}, DType::Float32)};
+  if (dry_run()) return tables;
   float *cos = tables.cos.data<float>(), *sin = tables.sin.data<float>();
   for (int64_t position = 0; position < positions; ++position)
     for (const float frequency : inv_freq) {

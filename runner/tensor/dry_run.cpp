@@ -12,8 +12,8 @@ namespace {
 
 thread_local DryRun* t_run = nullptr;
 
-// Under a limit on address space, as a run that found no memory may be, large storages leave most of it to small ones
-// and get this address: nobody touches theirs, since host code makes only small tables and batches.
+// Under a limit on address space, as a run that found no memory may be, large storages that nobody touches leave most
+// of it to the others and get this address.
 constexpr size_t kLarge = size_t{4} << 20;
 std::atomic<size_t> g_large{0};  // bytes reserved by large ones
 constexpr size_t kPage = 4096;
@@ -29,8 +29,8 @@ DryRun* dry_run() {
   return t_run;
 }
 
-void* reserve_addresses(size_t bytes) {
-  if (bytes >= kLarge) {
+void* reserve_addresses(size_t bytes, HostAccess access) {
+  if (bytes >= kLarge && access == HostAccess::None) {
     rlimit limit{};
     const bool is_limited = getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
     if (is_limited && g_large + bytes > limit.rlim_cur / 8) return kNowhere;

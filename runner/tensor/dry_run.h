@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 // A dry run carries out a program of tensors without its numbers: shapes are checked, storages are counted, and nothing
 // is computed. So what a run will hold and do is asked of the code that will hold and do it.
@@ -24,6 +25,7 @@ class DryRun {
 
 /// While it lives, what this thread computes with ops/ is a dry run: a storage made here has an address but takes
 /// memory only where host code touches it (then it reads zeros), and kernels return at once, so results mean nothing.
+/// Under a limit on address space host code may touch integers alone (ids, positions, lengths, indices).
 /// Scopes nest. Storages may outlive it.
 class DryRunScope {
  public:
@@ -39,8 +41,11 @@ class DryRunScope {
 /// That of this thread; null where everything is real.
 DryRun* dry_run();
 
-/// Zeroed address space without memory behind it until it is touched. Throws std::bad_alloc.
-void* reserve_addresses(size_t bytes);
+enum class HostAccess : uint8_t { None, ReadsAndWrites };
+
+/// Zeroed address space without memory behind it until it is touched; of large blocks that host code leaves alone,
+/// where address space is limited, an address of nothing. Throws std::bad_alloc.
+void* reserve_addresses(size_t bytes, HostAccess access);
 void give_addresses_back(void* address, size_t bytes) noexcept;
 
 }  // namespace trainyard

@@ -7,8 +7,6 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "tensor/dry_run.h"
-
 namespace trainyard {
 
 int64_t count_of(const Shape& shape) {
@@ -21,10 +19,11 @@ std::string to_string(const Shape& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-Storage::Storage(size_t bytes, Device device)
+Storage::Storage(size_t bytes, Device device, HostAccess access)
     : bytes_(bytes),
       device_(device),
       is_dry_(dry_run() != nullptr),
+      access_(access),
       kind_(current_memory_kind()),
       ledger_(current_ledger()) {
   if (device.kind != DeviceKind::Cpu) throw std::invalid_argument("Storage: this build holds tensors on the CPU only");
@@ -44,7 +43,7 @@ void Storage::release() noexcept {
 void Storage::materialize() {
   if (data_) return;
   const size_t bytes = std::max<size_t>(bytes_, 1);
-  data_ = static_cast<std::byte*>(is_dry_ ? reserve_addresses(bytes) : allocate_host(bytes));
+  data_ = static_cast<std::byte*>(is_dry_ ? reserve_addresses(bytes, access_) : allocate_host(bytes));
   if (ledger_) ledger_->add(bytes_, kind_);
 }
 
@@ -57,7 +56,8 @@ Tensor Tensor::empty(Shape shape, DType dtype, Device device) {
   if (std::any_of(shape.begin(), shape.end(), [](int64_t size) { return size < 0; }))
     throw std::invalid_argument(fmt::format("Tensor: negative size in {}", to_string(shape)));
   const auto bytes = static_cast<size_t>(count_of(shape)) * size_of(dtype);
-  return view(std::make_shared<Storage>(bytes, device), 0, std::move(shape), dtype);
+  const HostAccess access = is_floating(dtype) ? HostAccess::None : HostAccess::ReadsAndWrites;
+  return view(std::make_shared<Storage>(bytes, device, access), 0, std::move(shape), dtype);
 }
 
 Tensor Tensor::zeros(Shape shape, DType dtype, Device device) {

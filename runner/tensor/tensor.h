@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tensor/dry_run.h"
 #include "tensor/dtype.h"
 #include "tensor/memory.h"
 
@@ -33,7 +34,8 @@ std::string to_string(const Shape& shape);
 /// One thread at a time releases or materializes; readers must be ordered with that by their own means.
 class Storage {
  public:
-  explicit Storage(size_t bytes, Device device = {});
+  /// `access`: what host code does with it in a dry run.
+  Storage(size_t bytes, Device device, HostAccess access);
   ~Storage() { release(); }
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
@@ -55,6 +57,7 @@ class Storage {
   size_t bytes_;
   Device device_;
   bool is_dry_;  ///< made in a dry run: addresses without memory
+  HostAccess access_;
   MemoryKind kind_;
   std::byte* data_ = nullptr;
   std::shared_ptr<MemoryLedger> ledger_;

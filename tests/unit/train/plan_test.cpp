@@ -1,5 +1,8 @@
 #include "train/plan.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 
 #include <nlohmann/json.hpp>
@@ -69,6 +72,23 @@ TEST_CASE("plan: a run that got no memory is told a switch that needs less") {
   CHECK_THAT(out_of_memory_text({config, {}, {}}, {1, 1}), Catch::Contains("out of memory with") &&
                                                                Catch::Contains("resident") &&
                                                                Catch::Contains("--activation_checkpointing.mode"));
+}
+
+TEST_CASE("plan: under a limit on address space, batches and tables of many MiB are planned for all the same") {
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_AS, &before) == 0);
+  uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  constexpr uint64_t kRoom = uint64_t{4} << 30;
+  const rlimit tight{pages * static_cast<uint64_t>(getpagesize()) + kRoom, before.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_AS, &tight) == 0);
+  Job wide = job_of("qwen3-tiny", {1, 1}), many_rows = wide;
+  wide.model.hidden_size = 1 << 24, wide.model.head_dim = wide.model.hidden_size / wide.model.heads;
+  many_rows.batch = {100'000, 64};
+  const Rehearsal of_wide = rehearse(wide), of_many = rehearse(many_rows);
+  setrlimit(RLIMIT_AS, &before);
+  CHECK(of_wide.at_peak.total() > kRoom);
+  CHECK(of_many.at_peak.total() > kRoom);
 }
 
 TEST_CASE("hardware: an unknown device is answered with the nearest and the list") {
