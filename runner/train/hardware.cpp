@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
+#include <limits>
 #include <map>
 
 #include "base/error.h"
@@ -15,6 +17,7 @@
 #include "tensor/memory.h"
 
 namespace trainyard::train {
+namespace fs = std::filesystem;
 namespace {
 
 constexpr double kTera = 1e12, kGiga = 1e9;
@@ -75,12 +78,30 @@ Hardware this_machine(int local_world) {
   return cpu;
 }
 
+uint64_t control_group_limit(const fs::path& root, std::string_view membership) {
+  uint64_t limit = std::numeric_limits<uint64_t>::max();
+  for (const std::string& line : split(membership, '\n')) {  // "4:memory:/jobs/a" in v1, "0::/jobs/a" in v2
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const auto controllers = split(std::string_view(line).substr(first + 1, second - first - 1), ',');
+    const bool is_v1 = std::ranges::find(controllers, "memory") != controllers.end();
+    if (!is_v1 && !line.starts_with("0::")) continue;
+    // In a container the path may be the host's, of which only the top is to be seen: that is the container's own.
+    for (fs::path group = fs::path(line.substr(second + 1)).relative_path();; group = group.parent_path()) {
+      const fs::path file = is_v1 ? root / "memory" / group / "memory.limit_in_bytes" : root / group / "memory.max";
+      uint64_t bytes = 0;  // "max" where there is none
+      if (std::ifstream(file) >> bytes && bytes > 0) limit = std::min(limit, bytes);
+      if (group.empty()) break;
+    }
+  }
+  return limit;
+}
+
 uint64_t memory_limit() {
   uint64_t limit = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
-  for (const char* const path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-    uint64_t bytes = 0;  // "max" where there is none
-    if (std::ifstream(path) >> bytes && bytes > 0) limit = std::min(limit, bytes);
-  }
+  std::ifstream groups("/proc/self/cgroup");
+  const std::string membership(std::istreambuf_iterator<char>(groups), {});
+  limit = std::min(limit, control_group_limit("/sys/fs/cgroup", membership));
   rlimit addresses{};
   if (getrlimit(RLIMIT_AS, &addresses) == 0 && addresses.rlim_cur != RLIM_INFINITY)
     limit = std::min<uint64_t>(limit, addresses.rlim_cur);

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace trainyard::train {
@@ -28,6 +30,10 @@ Hardware accelerator(const std::string& name);
 
 /// This machine, one rank of `local_world`: a quarter of a second of matrix products tells what it reaches.
 Hardware this_machine(int local_world);
+
+/// The least memory that the control groups of `membership` (as /proc/self/cgroup says it, in cgroup v1 or v2) and the
+/// groups around them allow, read below `root`; the highest number where none limits it.
+uint64_t control_group_limit(const std::filesystem::path& root, std::string_view membership);
 
 /// What this process may hold: the least of its control group's limit, that on its addresses (ulimit -v) and the
 /// machine's memory.

@@ -87,7 +87,13 @@ class Run {
   [[nodiscard]] int64_t epochs_done(int64_t step) const;
   [[nodiscard]] bool is_checkpoint_due(int64_t step) const;
   void say(const std::string& line);
-  void say_plan();
+  /// Rank 0 alone plans and knows this.
+  struct Planned {
+    Hardware hardware;
+    size_t bytes = 0;  ///< of tensors, at the peak of a step
+  };
+  Planned plan();
+  [[nodiscard]] Planned say_plan() const;
   void say_memory();
   void say_who_met();
   void warn_of_volume();
@@ -104,6 +110,7 @@ class Run {
   std::unique_ptr<data::Loader> loader_;
   std::optional<Validation> validation_;
   int64_t total_steps_;
+  Planned planned_;
   ShardedModel sharded_;
   optim::AdamW optimizer_;
   optim::LossScaler scaler_;
@@ -111,8 +118,6 @@ class Run {
   Description description_;
   Progress progress_;
   int64_t last_checkpoint_ = 0;  ///< its step: the one resumed from, or a later one; 0: none
-  Hardware hardware_;            ///< rank 0 alone knows it
-  size_t predicted_bytes_ = 0;   ///< and this: of tensors, at the peak of a step
   std::optional<Report> report_;
   std::optional<Checkpoints> checkpoints_;
   std::optional<Profiler> profiler_;
@@ -128,6 +133,7 @@ Run::Run(const config::Loaded& loaded, const World& world, MeshSize mesh)
       questions_(sample_pairs(config_)),
       loader_(loader_of(config_, tokenizer_.get(), model_config_, world.comm.rank(), world.comm.world())),
       total_steps_(total_steps_of(config_.training, *loader_)),
+      planned_(plan()),
       sharded_(shard_model(model_config_, world.comm, sharding_of(config_, mesh))),
       optimizer_(*sharded_.engine, config_.optimizer),
       scaler_(loss_scaling_of(config_.training, *sharded_.engine)),
@@ -163,8 +169,6 @@ void Run::go() {
 }
 
 void Run::run_to_end() {
-  say_who_met();
-  if (world_.is_main()) say_plan();
   warn_of_volume();
   resume_or_fill();
   if (progress_.step >= total_steps_) {
@@ -191,30 +195,37 @@ void Run::run_to_end() {
                   models::learns_from(model_config_) == models::LearnsFrom::Images ? "images" : "tokens"));
 }
 
-/// On rank 0, which plans for all: they are taken to be alike.
-void Run::say_plan() {
-  hardware_ = this_machine(world_.local_world);
-  hardware_.fixed_memory = resident_before_;
+/// A kernel that finds no memory kills without a word, so nobody takes any before the plan is told.
+Run::Planned Run::plan() {
+  const Planned planned = world_.is_main() ? say_plan() : Planned{};
+  say_who_met();
+  return planned;
+}
+
+/// For all ranks: they are taken to be alike.
+Run::Planned Run::say_plan() const {
+  Hardware hardware = this_machine(world_.local_world);
+  hardware.fixed_memory = resident_before_;
   const int64_t ranks = world_.comm.world() * config_.training.accumulation_steps;
   const Job job{loaded_,
                 model_config_,
                 {world_.comm.world(), world_.local_world},
-                hardware_,
+                hardware,
                 {.rows = (loader_->sequences_per_step() + ranks - 1) / ranks,
                  .tokens = loader_->longest_sequence(),
                  .source = loader_->longest_source(),
                  .image_size = batch_shape_of(config_, model_config_).image_size}};
   const Rehearsal rehearsal = rehearse(job);
-  predicted_bytes_ = rehearsal.at_peak.total();
   fmt::print("{}", metrics::format_table("plan", plan_rows(job, rehearsal, *loader_, total_steps_)));
-  std::fflush(stdout);  // into a pod's log before the weights are read, which may take long
+  std::fflush(stdout);
   if (const auto warning = memory_warning(job, rehearsal)) spdlog::warn(*warning);
+  return {hardware, rehearsal.at_peak.total()};
 }
 
 void Run::say_memory() {
   if (!world_.is_main()) return;
   say(fmt::format("memory: {}; predicted {}; resident {} at most, {} of it before the run",
-                  memory_text(ledger_->at_peak()), human_bytes(predicted_bytes_), human_bytes(peak_resident_bytes()),
+                  memory_text(ledger_->at_peak()), human_bytes(planned_.bytes), human_bytes(peak_resident_bytes()),
                   human_bytes(resident_before_)));
 }
 
@@ -290,7 +301,7 @@ void Run::warn_of_volume() {
 
 Outcome Run::train() {
   if (world_.is_main()) {
-    const double peak = hardware_.float_flops * world_.comm.world();
+    const double peak = planned_.hardware.float_flops * world_.comm.world();
     report_.emplace(config_.metrics,
                     Workload{.total_steps = total_steps_,
                              .sequences_per_step = loader_->sequences_per_step(),

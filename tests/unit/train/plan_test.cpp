@@ -5,7 +5,12 @@
 
 #include <catch2/catch.hpp>
 
+#include <filesystem>
+#include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
+
+#include "support/support.h"
 
 namespace trainyard::train {
 namespace {
@@ -93,6 +98,27 @@ TEST_CASE("plan: under a limit on address space, batches and tables of many MiB 
 
 TEST_CASE("hardware: an unknown device is answered with the nearest and the list") {
   CHECK_THROWS_WITH(accelerator("h10"), Catch::Contains("did you mean 'h100'?") && Catch::Contains("b200"));
+}
+
+TEST_CASE("hardware: the least limit of the control groups around a process counts, of cgroup v1 and v2") {
+  const test::TemporaryFolder root;
+  const auto write = [&](const char* path, const char* text) {
+    std::filesystem::create_directories((root.path() / path).parent_path());
+    std::ofstream(root.path() / path) << text << '\n';
+  };
+  constexpr uint64_t kNone = std::numeric_limits<uint64_t>::max();
+  CHECK(control_group_limit(root.path(), "0::/jobs/a\n") == kNone);
+  write("memory.max", "9000");
+  write("jobs/memory.max", "5000");
+  write("jobs/a/memory.max", "max");
+  CHECK(control_group_limit(root.path(), "0::/jobs/a\n") == 5000);
+  CHECK(control_group_limit(root.path(), "0::/\n") == 9000);
+  CHECK(control_group_limit(root.path(), "0::/of/the/host\n") == 9000);
+  write("memory/memory.limit_in_bytes", "9223372036854771712");
+  write("memory/jobs/a/memory.limit_in_bytes", "4000");
+  CHECK(control_group_limit(root.path(), "9:cpu:/jobs\n4:hugetlb,memory:/jobs/a\n") == 4000);
+  CHECK(control_group_limit(root.path(), "4:memory:/jobs\n") == 9223372036854771712ULL);
+  CHECK(control_group_limit(root.path(), "no such line\n") == kNone);
 }
 
 }  // namespace trainyard::train
