@@ -14,6 +14,7 @@ struct Command {
   const char* name;
   const char* summary;  ///< one line of `trainyard --help`
   int (*run)(const Arguments& arguments);
+  bool has_ranks = false;  ///< `launch` may start many of it; of others each would do all the same
 };
 
 /// The words that start a subcommand again: its name and its arguments.

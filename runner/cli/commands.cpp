@@ -15,13 +15,13 @@ int run_train(const Arguments& arguments);
 
 std::span<const Command> commands() {
   static constexpr Command kCommands[] = {
-      {"train", "train a model, alone or as a rank of many", run_train},
+      {"train", "train a model, alone or as a rank of many", run_train, true},
       {"launch", "start the ranks of this machine, as torchrun does", run_launch},
       {"plan", "memory, traffic and time of a training run before anything starts", run_plan},
-      {"evaluate", "loss and perplexity of a model on a file of tokens", run_evaluate},
+      {"evaluate", "loss and perplexity of a model on a file of tokens", run_evaluate, true},
       {"generate", "continue a text with a trained model", run_generate},
       {"checkpoint", "inspect, verify and export checkpoints", run_checkpoint},
-      {"comm-bench", "how fast the ranks exchange tensors: nccl-tests' table", run_comm_bench},
+      {"comm-bench", "how fast the ranks exchange tensors: nccl-tests' table", run_comm_bench, true},
       {"config", "check, show and document a configuration", run_config},
       {"tokenizer", "encode, decode, and train a small tokenizer", run_tokenizer},
   };

@@ -14,12 +14,19 @@
 namespace trainyard::cli {
 namespace {
 
-/// A word that is no subcommand would fail in every rank; here it fails once.
+/// A word that is no subcommand would fail in every rank; here it fails once. So does what has no ranks.
 void check_subcommand(const std::string& name) {
   if (name.starts_with('-')) return;
   std::vector<std::string> known;
-  for (const Command& command : commands()) known.emplace_back(command.name);
-  if (std::ranges::find(known, name) != known.end()) return;
+  for (const Command& command : commands()) {
+    known.emplace_back(command.name);
+    if (name != command.name) continue;
+    if (command.has_ranks) return;
+    throw InputError(fmt::format("launch: `{0}` runs once and not on every rank: write trainyard {0}{1}", name,
+                                 name == "plan" ? " --config FILE, which takes the ranks from a file of `accelerate "
+                                                  "config`, or --world N"
+                                                : ""));
+  }
   if (name.ends_with(".py"))
     throw InputError(
         fmt::format("launch: {} is a Python script: write -- python {}; the trainer here is `train`, which "

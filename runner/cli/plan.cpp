@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
 #include <cmath>
@@ -10,6 +11,7 @@
 #include "cli/parse.h"
 #include "config/check.h"
 #include "config/load.h"
+#include "dialects/launcher.h"
 #include "dialects/load.h"
 #include "train/demo/demo.h"
 #include "train/plan.h"
@@ -27,7 +29,9 @@ struct PlanOptions {
 
 void add_options(CLI::App& app, PlanOptions& options) {
   const auto most = CLI::Range(1, 1 << 20);
-  app.add_option("--world", options.world, "ranks; default: nodes x ranks a node, else 1")->check(most);
+  app.add_option("--world", options.world,
+                 "ranks; default: nodes x ranks a node, else those of a file of `accelerate config`, else 1")
+      ->check(most);
   app.add_option("--nodes", options.nodes, "nodes of --ranks-per-node ranks")->check(most);
   app.add_option("--ranks-per-node", options.ranks_per_node, "default: 8, or all where there are fewer")->check(most);
   app.add_option("--device", options.device, "a100, h100, h200, l40s, l4, b200, gb200, cpu (this machine), custom");
@@ -63,6 +67,19 @@ train::Placement placement_of(const PlanOptions& options) {
     throw InputError(fmt::format("--nodes {} x --ranks-per-node {} is {}, but --world is {}", options.nodes,
                                  ranks_per_node, options.nodes * ranks_per_node, world));
   return {world, std::min(ranks_per_node, world)};
+}
+
+/// Where no flag says how many ranks there are, what `accelerate config` wrote down does.
+void take_ranks_of_file(PlanOptions& options, const Arguments& settings) {
+  if (options.world > 0 || options.nodes > 0) return;
+  for (const std::string& file : dialects::accelerate_files(settings)) {
+    const auto world = dialects::world_of(file);
+    if (!world) continue;
+    options.world = world->nodes * world->ranks_per_node;
+    if (options.ranks_per_node == 0) options.ranks_per_node = world->ranks_per_node;
+    spdlog::info("planned for the {} ranks that {} says; --world plans for another number", options.world, file);
+    return;
+  }
 }
 
 train::Hardware base_hardware(const PlanOptions& options, const train::Placement& placement) {
@@ -112,6 +129,7 @@ int run_plan(const Arguments& arguments) {
   const config::Loaded given = dialects::load(app.remaining(), first);
   dialects::refuse(given.rest);
   config::check_for_plan(given);
+  take_ranks_of_file(options, app.remaining());
   const train::Placement placement = placement_of(options);
   const config::Loaded loaded = config::for_world(given, placement.world);
   const models::ModelConfig model = train::model_config_of(loaded.config.model);

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "dialects/tables.h"
 
 namespace trainyard::dialects {
@@ -35,14 +36,18 @@ std::string said_already(const LauncherInput& input, const Environment& environm
   return "";
 }
 
-}  // namespace
-
-LauncherAdvice advice_of(const std::string& path, const Environment& environment) {
+std::vector<LauncherInput> inputs_of(const std::string& path) {
   const config::YamlText text = config::read_text(path);
   if (!is_accelerate(text))
     throw InputError(fmt::format("{}: a file of `accelerate config` has distributed_type; this has none", path));
+  return translate(accelerate(), read_accelerate(text)).launcher;
+}
+
+}  // namespace
+
+LauncherAdvice advice_of(const std::string& path, const Environment& environment) {
   LauncherAdvice advice;
-  for (const LauncherInput& input : translate(accelerate(), read_accelerate(text)).launcher) {
+  for (const LauncherInput& input : inputs_of(path)) {
     const std::string said = said_already(input, environment);
     if (!said.empty()) {
       if (!said.ends_with("=" + input.value))
@@ -55,6 +60,16 @@ LauncherAdvice advice_of(const std::string& path, const Environment& environment
     }
   }
   return advice;
+}
+
+std::optional<World> world_of(const std::string& path) {
+  std::optional<int64_t> nodes = 1, ranks;
+  for (const LauncherInput& input : inputs_of(path)) {
+    if (input.name == "--nnodes") nodes = parse_int(input.value);
+    if (input.name == "--nproc-per-node") ranks = parse_int(input.value);
+  }
+  if (!nodes || !ranks) return std::nullopt;
+  return World{static_cast<int>(*nodes), static_cast<int>(*ranks)};
 }
 
 std::string default_accelerate_path(const Environment& environment) {

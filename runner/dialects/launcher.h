@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,13 @@ struct LauncherAdvice {
 /// Reads `path`. What the environment says, as the operator's does in a pod, wins over the file; flags that stand later
 /// win over both. Throws InputError for a file that is none of Accelerate's.
 LauncherAdvice advice_of(const std::string& path, const Environment& environment);
+
+/// What such a file says of machines and ranks.
+struct World {
+  int nodes = 1, ranks_per_node = 1;
+};
+/// None where `path` has no num_processes, or leaves it to the devices found. Throws as advice_of.
+std::optional<World> world_of(const std::string& path);
 
 /// Where `accelerate config` writes: below HF_HOME, XDG_CACHE_HOME or HOME, as these are set.
 std::string default_accelerate_path(const Environment& environment);

@@ -199,6 +199,13 @@ void refuse_contradictions(const std::vector<config::Setting>& theirs, const std
 
 }  // namespace
 
+std::vector<std::string> accelerate_files(const std::vector<std::string>& arguments) {
+  std::vector<std::string> files = Sorter(arguments).sort().files;
+  std::erase_if(files,
+                [](const std::string& file) { return is_toml(file) || !is_accelerate(config::read_text(file)); });
+  return files;
+}
+
 config::Loaded load(const std::vector<std::string>& arguments, const std::vector<config::YamlText>& first) {
   const Sorted sorted = Sorter(arguments).sort();
   config::Loaded loaded;

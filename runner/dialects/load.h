@@ -15,6 +15,9 @@ namespace trainyard::dialects {
 /// flags that set one key to different values are refused, as two keys of one file are. Throws InputError.
 config::Loaded load(const std::vector<std::string>& arguments, const std::vector<config::YamlText>& first = {});
 
+/// Those of the files that `arguments` name that `accelerate config` wrote, in order.
+std::vector<std::string> accelerate_files(const std::vector<std::string>& arguments);
+
 /// config::refuse, which knows of flags without a section that are near.
 void refuse(const std::vector<std::string>& rest);
 

@@ -195,6 +195,7 @@ TEST_CASE("bad input: words and flags that no command has") {
       {{"trian"}, {"unknown command 'trian'", "did you mean 'train'?"}},
       {{"launch", "--nproc-per-node", "2", "trian"}, {"unknown command 'trian'", "did you mean 'train'?"}},
       {{"launch"}, {"launch", "no command to run"}},
+      {{"launch", "--nproc-per-node", "2", "plan"}, {"`plan` runs once and not on every rank", "--world N"}},
       {{"launch", "--nproc-per-node", "none", "train"}, {"--nproc-per-node is 'none'", "auto, cpu, gpu"}},
       {{"train"}, {"no model is given", "model.preset"}},
       {{"evaluate"}, {"--tokens is required"}},

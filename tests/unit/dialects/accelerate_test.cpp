@@ -166,6 +166,12 @@ main_process_port: 29501
 rdzv_backend: static
 gpu_ids: 0,1
 )");
+  REQUIRE(world_of(path));
+  CHECK(world_of(path)->nodes == 2);
+  CHECK(world_of(path)->ranks_per_node == 2);
+  CHECK_FALSE(world_of(files.add("any.yaml", "distributed_type: FSDP\nnum_processes: -1\n")));
+  CHECK(accelerate_files({"--config", files.add("ours.yaml", "training: {steps: 3}\n"), "--config", path}) ==
+        Lines{path});
   const LauncherAdvice alone = advice_of(path, {});
   CHECK(alone.flags == Lines{"--nnodes=2", "--nproc-per-node=2", "--node-rank=1", "--master-addr=10.0.0.7",
                              "--master-port=29501", "--rdzv-backend=static"});
