@@ -185,16 +185,21 @@ void drop_displaced(Gathered& gathered) {
   });
 }
 
-/// One key of ours by two flags: which of two values is meant is not ours to guess.
-void refuse_contradictions(const std::vector<config::Setting>& theirs, const std::vector<config::Setting>& ours) {
-  for (const config::Setting& one : theirs)
-    for (const config::Setting& other : ours)
+/// One key of ours by two flags: which of two values is meant is not ours to guess. Ours are the last of the sources.
+void refuse_contradiction(const std::vector<config::Setting>& ones, const std::vector<config::Setting>& others) {
+  for (const config::Setting& one : ones)
+    for (const config::Setting& other : others)
       if (one.key == other.key && one.value != other.value) {
         const std::string name = other.origin == "flag" ? "--" + other.key->full_name() : other.origin;
         throw InputError(fmt::format("{} contradicts {}: {} would be {} and {}; keep one", one.origin, name,
                                      one.key->full_name(), config::format_value(one.value),
                                      config::format_value(other.value)));
       }
+}
+
+void refuse_contradictions(std::initializer_list<std::vector<config::Setting>> sources) {
+  for (const auto* one = sources.begin(); one != sources.end(); ++one)
+    for (const auto* other = one + 1; other != sources.end(); ++other) refuse_contradiction(*one, *other);
 }
 
 }  // namespace
@@ -216,9 +221,7 @@ config::Loaded load(const std::vector<std::string>& arguments, const std::vector
   config::Arguments ours = config::read_arguments(sorted.ours);
   Translation by_trainer = translate(trainer(), sorted.trainer);
   Translation by_scripts = translate(scripts(), last_of_each(sorted.flags));
-  refuse_contradictions(by_trainer.settings, by_scripts.settings);
-  refuse_contradictions(by_trainer.settings, ours.settings);
-  refuse_contradictions(by_scripts.settings, ours.settings);
+  refuse_contradictions({gathered.flags, by_trainer.settings, by_scripts.settings, ours.settings});
   take(loaded, gathered, std::move(by_trainer));
   take(loaded, gathered, std::move(by_scripts));
   std::ranges::move(ours.settings, std::back_inserter(gathered.flags));

@@ -180,6 +180,14 @@ TEST_CASE("load: flags of scripts are checked as ours are", "[dialects]") {
         }) ==
         "--max_training_steps: max_training_steps 4 contradicts max_steps 3 (--max_steps): training.steps would be 3 "
         "and 4; keep one");
+  Files files;
+  const std::string toml = files.add("titan.toml", "[training]\nsteps = 3\n");
+  CHECK(
+      config::error_of([&] {
+        load({"--config", toml, "--training.local_batch_size", "2", "--training.batch_size", "1"});
+      }) ==
+      "--training.local_batch_size contradicts --training.batch_size: training.batch_size would be 2 and 1; keep one");
+  CHECK(load({"--config", toml, "--training.batch_size", "1"}).config.training.batch_size == 1);
   CHECK(load({"--lr", "1e-3", "--lr", "1e-4"}).config.optimizer.lr == 1e-4);  // the last of a kind, as with ours
   CHECK(config::error_of([] { refuse({"--max_stepz=3"}); }) ==
         "unknown argument --max_stepz=3; did you mean --max_steps?");
