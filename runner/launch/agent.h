@@ -5,7 +5,8 @@
 namespace trainyard::launch {
 
 /// Starts the ranks of this node and stays until all have ended. Returns the exit code (docs/interfaces.md): of the
-/// rank that failed first, which it names on stderr and in the termination log; 143 where SIGTERM or SIGINT came.
+/// rank that failed first, which it names on stderr and in the termination log; where SIGTERM or SIGINT came 143, or
+/// 137 if they had to be killed.
 ///   - their output comes line by line after "[rank N] "; rank 0's goes through as it is where ours is a terminal, so
 ///     that its progress bar works
 ///   - when one fails, the others get SIGTERM, and SIGKILL after 4 s or `grace`, whichever is less

@@ -40,7 +40,7 @@ Gang::Action Gang::ended(std::vector<Ending> endings, TimePoint now) {
 
 Gang::Action Gang::judge(const Ending& ending, TimePoint now) {
   if (ending.code == 0) return Action::None;
-  all_succeeded_ = false;
+  if (code_when_asked_ == 0 || ending.code == kTerminated) code_when_asked_ = ending.code;
   if (phase_ == Phase::Failing || phase_ == Phase::Killed) return Action::None;  // it was ended by us
   if (ending.code == kTerminated && ending.signal == 0) {
     is_asked_ = true;
@@ -75,8 +75,7 @@ std::optional<Gang::TimePoint> Gang::deadline() const {
 }
 
 int Gang::exit_code() const {
-  if (first_failure_) return first_failure_->code;
-  return all_succeeded_ || !is_asked_ ? 0 : kTerminated;
+  return first_failure_ ? first_failure_->code : code_when_asked_;
 }
 
 }  // namespace trainyard::launch

@@ -59,7 +59,8 @@ class Gang {
   TimePoint deadline_{};
   int remaining_;
   bool is_asked_ = false;  ///< by a signal to the launcher, or by a rank's 143
-  bool all_succeeded_ = true;
+  /// 143 where a rank ended so, as all had saved then; else of the first that did not succeed.
+  int code_when_asked_ = 0;
   std::optional<Ending> first_failure_;
 };
 

@@ -81,7 +81,7 @@ class Run {
   std::optional<Validated> validate(int64_t step);
   void save();
   [[nodiscard]] checkpoint::Snapshot snapshot();
-  [[nodiscard]] std::string saved() const;
+  void require_saved(const std::string& what) const;
   void sample(const char* title);
   void answer();
   [[nodiscard]] int64_t epochs_done(int64_t step) const;
@@ -181,16 +181,15 @@ void Run::run_to_end() {
   const auto start = steady_clock::now();
   const Outcome outcome = train();
   const std::chrono::duration<double> spent = steady_clock::now() - start;
-  if (outcome == Outcome::Stopped)
-    throw TerminatedError(
-        fmt::format("asked to stop: ended after step {} of {}{}", progress_.step, total_steps_, saved()));
+  if (outcome == Outcome::Stopped) {
+    const std::string text = fmt::format("asked to stop: ended after step {} of {}", progress_.step, total_steps_);
+    require_saved(text);
+    throw TerminatedError(text + (checkpoints_ ? ", checkpoint saved in " + config_.checkpoint.dir : ""));
+  }
   say(fmt::format("Training took {:.1f} seconds", spent.count()));
   sample("sample after training");
   answer();
-  // A restart goes on from the older checkpoint; success would tell that the trained model is there.
-  if (checkpoints_ && !checkpoints_->error().empty())
-    throw InputError(fmt::format("all {} steps are done{}: {}; mend that and start again", total_steps_, saved(),
-                                 checkpoints_->error()));
+  require_saved(fmt::format("all {} steps are done", total_steps_));
   say(fmt::format("Training completed! {} steps, {} {}.", total_steps_, with_thousands(progress_.tokens),
                   models::learns_from(model_config_) == models::LearnsFrom::Images ? "images" : "tokens"));
 }
@@ -229,11 +228,11 @@ void Run::say_memory() {
                   human_bytes(resident_before_)));
 }
 
-std::string Run::saved() const {
-  if (!checkpoints_) return "";
-  return fmt::format(", {} in {}",
-                     checkpoints_->error().empty() ? "checkpoint saved" : "but the last checkpoint could not be saved",
-                     config_.checkpoint.dir);
+/// A restart goes on from the older checkpoint; success, or 143, would tell that the newest state is there.
+void Run::require_saved(const std::string& what) const {
+  if (checkpoints_ && !checkpoints_->error().empty())
+    throw InputError(fmt::format("{}, but the last checkpoint could not be saved in {}: {}; mend that and start again",
+                                 what, config_.checkpoint.dir, checkpoints_->error()));
 }
 
 /// Where a job is started again it goes on from what it saved itself, whole: a lost pod must not cost the steps since

@@ -327,4 +327,15 @@ TEST_CASE("full disk: a save that does not fit is told of, training goes on, and
   CHECK_THAT(ended.err, Catch::Contains("all 6 steps are done, but the last checkpoint could not be saved in "));
 }
 
+TEST_CASE("full disk: a run that is asked to stop and cannot save ends with 2, as 143 would say that it has saved") {
+  const SmallDisk disk(64 << 10);  // less than one checkpoint
+  if (!disk.is_mounted()) return skip("mounting a tmpfs needs root");
+  const SmallJob job;
+  Process process(
+      {trainyard(job.train(1'000'000, {"--checkpoint.dir", disk.checkpoints().string()})), {}, seconds(60)});
+  REQUIRE(process.says("step: 3 "));
+  process.signal(SIGTERM);
+  check_failure(process.wait(), 2, {"asked to stop: ended after step ", "but the last checkpoint could not be saved"});
+}
+
 }  // namespace trainyard::test

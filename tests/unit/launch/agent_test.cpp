@@ -207,7 +207,7 @@ TEST_CASE("launch_ranks: who does not end within the grace is killed", "[launch]
   Launcher launcher("trap '' TERM; echo ready; while :; do sleep 600; done", 1, 100ms);
   REQUIRE(launcher.read_until("ready"));
   ::kill(launcher.pid(), SIGTERM);
-  CHECK(launcher.finish() == 143);
+  CHECK(launcher.finish() == 137);
   CHECK_THAT(launcher.text(), Catch::Contains("rank 0 did not end in time and is killed"));
 }
 

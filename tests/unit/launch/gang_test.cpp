@@ -77,13 +77,27 @@ TEST_CASE("Gang: a signal gives the ranks the grace to save, and ends in 143", "
   CHECK_FALSE(gang.first_failure());
 }
 
-TEST_CASE("Gang: who outlives the grace is killed; still 143. Asked twice, it does not wait", "[launch]") {
+TEST_CASE("Gang: who outlives the grace is killed, and ends in 137: nobody saved. Asked twice, it does not wait",
+          "[launch]") {
   Gang gang(1, 30s);
   gang.asked_to_stop(kNow);
   const bool is_impatient = GENERATE(false, true);
   CHECK((is_impatient ? gang.asked_to_stop(kNow + 1s) : gang.at(kNow + 30s)) == Action::Kill);
   gang.ended({killed(0, 9)}, kNow + 30s);
-  CHECK(gang.exit_code() == 143);
+  CHECK(gang.exit_code() == 137);
+  CHECK(gang.is_asked());
+  CHECK_FALSE(gang.first_failure());
+}
+
+TEST_CASE("Gang: where one rank of a stopped gang ended with 143 all had saved, however the others ended", "[launch]") {
+  Gang gang(3, 30s);
+  gang.asked_to_stop(kNow);
+  const bool one_saved = GENERATE(true, false);
+  gang.ended({exited(0, 138)}, kNow + 1s);
+  gang.ended({exited(1, one_saved ? 143 : 0)}, kNow + 2s);
+  CHECK(gang.at(kNow + 30s) == Action::Kill);
+  gang.ended({killed(2, 9)}, kNow + 30s);
+  CHECK(gang.exit_code() == (one_saved ? 143 : 138));
 }
 
 TEST_CASE("Gang: ranks that finish although asked to stop are done", "[launch]") {
