@@ -107,7 +107,9 @@ train::Hardware hardware_of(const PlanOptions& options, const train::Placement& 
     hardware.matrix_fraction = std::min(number_of("--matrix-fraction", options.matrix_fraction), 1.0);
   if (options.device_memory.empty()) return hardware;
   const auto bytes = parse_bytes(options.device_memory);
-  if (!bytes) throw InputError(fmt::format("--device-memory is '{}'; use 80GiB or 80GB", options.device_memory));
+  const bool has_unit = !parse_int(options.device_memory);
+  if (!bytes || !has_unit)
+    throw InputError(fmt::format("--device-memory is '{}'; use 80GiB or 80GB", options.device_memory));
   hardware.memory = *bytes;
   return hardware;
 }

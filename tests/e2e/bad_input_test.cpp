@@ -204,6 +204,7 @@ TEST_CASE("bad input: words and flags that no command has") {
       {{"checkpoint", "exprt"}, {"unknown command 'exprt'", "did you mean 'export'?"}},
       {{"checkpoint", "verify", "/nowhere"}, {"/nowhere", "no such folder"}},
       {{"tokenizer", "encdoe"}, {"unknown command 'encdoe'", "did you mean 'encode'?"}},
+      {{"plan", "--demo", "--device-memory", "80"}, {"--device-memory is '80'; use 80GiB or 80GB"}},
       {{"config", "foo"}, {"config foo", "check, print, schema"}},
   };
   for (const Row& row : rows) check_failure(run({trainyard(row.arguments), {}, std::chrono::seconds(60)}), 2, row.says);
