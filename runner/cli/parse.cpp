@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/flags.h"
 #include "base/text.h"
 
 namespace trainyard::cli {
@@ -23,6 +24,7 @@ void refuse_unknown_subcommand(const CLI::App& app, const Arguments& arguments) 
 
 std::optional<int> parse(CLI::App& app, const Arguments& arguments) {
   refuse_unknown_subcommand(app, arguments);
+  refuse_unknown_flag(app, arguments);
   try {
     app.parse(Arguments(arguments.rbegin(), arguments.rend()));  // CLI11 takes a vector from its end
   } catch (const CLI::ParseError& error) {

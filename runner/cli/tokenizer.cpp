@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/flags.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/parse.h"
@@ -153,6 +154,7 @@ int run_tokenizer(const Arguments& arguments) {
       ->required()
       ->type_name("DIR");
   refuse_unknown_subcommand(app, arguments);
+  refuse_unknown_flag(app, arguments);
   try {
     app.parse(Arguments(arguments.rbegin(), arguments.rend()));  // CLI11 takes them from the back
   } catch (const CLI::CallForHelp&) {

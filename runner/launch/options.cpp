@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/flags.h"
 #include "base/text.h"
 
 namespace trainyard::launch {
@@ -177,6 +178,7 @@ std::optional<Flags> parse_flags(std::vector<std::string> arguments) {
   CLI::App app(kHelp, "trainyard launch");
   app.footer("Then comes the COMMAND with its arguments.");
   declare(app, flags);
+  refuse_unknown_flag(app, arguments);
   std::ranges::reverse(arguments);  // as CLI11 takes a vector
   try {
     app.parse(arguments);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/flags.h"
 #include "base/text.h"
 #include "support/support.h"
 
@@ -31,6 +32,22 @@ TEST_CASE("nearest: finds a near word and nothing where none is near", "[base]")
   CHECK(nearest("batchsize", known) == "batch_size");
   CHECK(nearest("setps", known) == "steps");
   CHECK_FALSE(nearest("zzz", known).has_value());
+}
+
+TEST_CASE("flags: the first that neither the program nor its subcommand has is refused, with the nearest", "[base]") {
+  CLI::App app("", "yard");
+  std::string name, value;
+  bool quiet = false;
+  app.add_option("--name", name);
+  CLI::App* const sub = app.add_subcommand("go", "");
+  sub->add_option("--value", value)->required();
+  sub->add_flag("--quiet", quiet);
+  const auto refused = [&](std::vector<std::string> words) { refuse_unknown_flag(app, words); };
+  CHECK_THROWS_WITH(refused({"--nam", "x"}), "yard: unknown flag --nam, did you mean --name?; yard --help lists them");
+  CHECK_THROWS_WITH(refused({"go", "--valu=1", "--what"}), Catch::Contains("--valu, did you mean --value?"));
+  CHECK_THROWS_WITH(refused({"--value", "1"}), Catch::Contains("unknown flag --value; "));
+  CHECK_THROWS_WITH(refused({"go", "--quiet", "--what"}), Catch::Contains("--what"));
+  CHECK_NOTHROW(refused({"--name", "--what", "go", "--value=--x", "--quiet", "word", "--", "--what"}));
 }
 
 TEST_CASE("text: numbers as people read them", "[base]") {
