@@ -21,10 +21,12 @@ void note(int signal) {
 SignalWatch::SignalWatch() {
   if (is_watched.exchange(true)) throw std::logic_error("a second SignalWatch in one process");
   first_signal = 0;
+  const stack_t alternate{.ss_sp = stack_.data(), .ss_flags = 0, .ss_size = stack_.size()};
+  ::sigaltstack(&alternate, &old_stack_);
   struct sigaction action {};
   action.sa_handler = note;
   sigemptyset(&action.sa_mask);
-  action.sa_flags = SA_RESTART;
+  action.sa_flags = SA_RESTART | SA_ONSTACK;
   ::sigaction(SIGTERM, &action, &old_terminate_);
   action.sa_flags |= static_cast<int>(SA_RESETHAND);
   ::sigaction(SIGINT, &action, &old_interrupt_);
@@ -33,6 +35,7 @@ SignalWatch::SignalWatch() {
 SignalWatch::~SignalWatch() {
   ::sigaction(SIGTERM, &old_terminate_, nullptr);
   ::sigaction(SIGINT, &old_interrupt_, nullptr);
+  ::sigaltstack(&old_stack_, nullptr);
   is_watched = false;
 }
 

@@ -189,10 +189,9 @@ struct FlightRecorder::Handlers {
     ::sigaltstack(&alternate, &former_stack);
     struct sigaction action {};
     sigemptyset(&action.sa_mask);
-    action.sa_flags = SA_SIGINFO | SA_RESTART;
+    action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;  // as in rendezvous/stop.cpp
     action.sa_sigaction = on_user_signal;
     ::sigaction(SIGUSR1, &action, &former_user);
-    action.sa_flags |= SA_ONSTACK;
     action.sa_sigaction = on_fatal_signal;
     for (size_t i = 0; i < kFatal.size(); ++i) ::sigaction(kFatal[i], &action, &former_fatal[i]);
   }
