@@ -1,5 +1,7 @@
 #include "tensor/memory.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
@@ -19,43 +21,88 @@ size_t rounded(size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-/// Free blocks by size. A block serves a request of at least 7/8 of its size, so at most an eighth is wasted.
+/// Free blocks by size. A block serves a request of at least 7/8 of its size, so at most an eighth is wasted. Requests
+/// that never come again, as where each batch has a length of its own, would pile blocks up: so the oldest go
+/// where all blocks together would exceed what was ever in use at once by a quarter.
 class HostCache {
  public:
   ~HostCache() { trim(); }
 
   void* take(size_t bytes) {
     const std::lock_guard lock(mutex_);
-    const auto block = free_.lower_bound(bytes);
-    if (block == free_.end() || block->first - block->first / 8 > bytes) return nullptr;
-    void* const address = block->second;
-    sizes_[address] = block->first;
-    free_.erase(block);
+    const auto found = free_.lower_bound({bytes, 0});
+    if (found == free_.end() || found->first.bytes - found->first.bytes / 8 > bytes) {
+      make_room(bytes);
+      return nullptr;
+    }
+    void* const address = found->second;
+    note_use(address, found->first.bytes);
+    forget(found);
     return address;
   }
 
   void remember(void* address, size_t bytes) {
     const std::lock_guard lock(mutex_);
-    sizes_[address] = bytes;
+    note_use(address, bytes);
   }
 
   void give(void* address) {
     const std::lock_guard lock(mutex_);
     const auto used = sizes_.find(address);
-    free_.emplace(used->second, address);
+    const Key key{used->second, ++frees_};
+    used_bytes_ -= key.bytes;
+    free_bytes_ += key.bytes;
+    by_age_.emplace(key.freed, free_.emplace(key, address).first);
     sizes_.erase(used);
   }
 
   void trim() {
     const std::lock_guard lock(mutex_);
-    for (const auto& [bytes, address] : free_) std::free(address);
-    free_.clear();
+    while (!by_age_.empty()) release_oldest();
+  }
+
+  size_t free_bytes() {
+    const std::lock_guard lock(mutex_);
+    return free_bytes_;
   }
 
  private:
+  struct Key {
+    size_t bytes;
+    uint64_t freed;  ///< number of the call that freed it
+    auto operator<=>(const Key&) const = default;
+  };
+  using Free = std::map<Key, void*>;
+
+  void note_use(void* address, size_t bytes) {
+    sizes_[address] = bytes;
+    used_bytes_ += bytes;
+    most_used_ = std::max(most_used_, used_bytes_);
+  }
+
+  void forget(Free::iterator block) {
+    free_bytes_ -= block->first.bytes;
+    by_age_.erase(block->first.freed);
+    free_.erase(block);
+  }
+
+  void release_oldest() {
+    const auto oldest = by_age_.begin()->second;
+    std::free(oldest->second);
+    forget(oldest);
+  }
+
+  void make_room(size_t bytes) {
+    const size_t limit = std::max(most_used_, used_bytes_ + bytes) / 4 * 5;
+    while (!by_age_.empty() && used_bytes_ + bytes + free_bytes_ > limit) release_oldest();
+  }
+
   std::mutex mutex_;
-  std::multimap<size_t, void*> free_;
+  Free free_;
+  std::map<uint64_t, Free::iterator> by_age_;
   std::map<void*, size_t> sizes_;  // the true size of each block in use, which may be above what was asked
+  size_t used_bytes_ = 0, most_used_ = 0, free_bytes_ = 0;
+  uint64_t frees_ = 0;
 };
 
 HostCache& host_cache() {
@@ -105,6 +152,11 @@ void free_host(void* address, size_t bytes) noexcept {
 void trim_host_cache() noexcept {
   host_cache().trim();
 }
+
+size_t kept_host_bytes() {
+  return host_cache().free_bytes();
+}
+
 size_t resident_bytes() {
   return status_bytes("VmRSS:");
 }

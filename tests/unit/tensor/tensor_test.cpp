@@ -94,4 +94,16 @@ TEST_CASE("allocate_host: a freed block serves the next request of its size", "[
   trim_host_cache();
 }
 
+TEST_CASE("allocate_host: sizes that never come again do not pile up", "[tensor]") {
+  trim_host_cache();
+  constexpr size_t kMost = size_t{32} << 20;
+  for (size_t bytes = kMost; bytes > kMost / 32; bytes = bytes / 6 * 5) {  // none fits the next
+    free_host(allocate_host(bytes), bytes);
+    CHECK(kept_host_bytes() <= kMost + kMost / 4);
+  }
+  CHECK(kept_host_bytes() > 0);
+  trim_host_cache();
+  CHECK(kept_host_bytes() == 0);
+}
+
 }  // namespace trainyard
