@@ -44,10 +44,10 @@ def main():
     with open(arguments.output if rank == 0 else "/dev/null", "w") as output:
         for step, (ids, mask, labels) in enumerate(steps, 1):
             valid = (labels >= 0).sum().item()
-            ids, mask, labels = (part[rank::world] for part in (ids, mask, labels))
+            ids, mask, labels = (part[rank::world].contiguous() for part in (ids, mask, labels))
             if arguments.padding == "longest":
                 source, target = longest(mask, labels)
-                ids, mask, labels = ids[:, :source], mask[:, :source], labels[:, :target]
+                ids, mask, labels = ids[:, :source], mask[:, :source], labels[:, :target].contiguous()
             # transformers' loss averages over this rank's targets, FSDP2 the gradients over the ranks; the mean over all
             # targets, which both sides report, is neither.
             share = (labels >= 0).sum() * world / valid
