@@ -1,5 +1,6 @@
 #pragma once
 
+#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -28,7 +29,8 @@ class PeerError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// This node's device is at fault (ECC, driver): the operator moves the gang elsewhere.
+/// This node's device is at fault (ECC, driver, an illegal access): the operator moves the gang elsewhere. The message
+/// names the device.
 class DeviceError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -41,6 +43,16 @@ class NotFiniteError : public std::runtime_error {
 /// SIGTERM arrived, on this rank or another, and the checkpoint is saved.
 class TerminatedError : public std::runtime_error {
   using std::runtime_error::runtime_error;
+};
+
+/// A device has no room; the message says what holds its memory. As InputError: a restart would repeat it.
+class OutOfMemoryError : public std::bad_alloc {
+ public:
+  explicit OutOfMemoryError(const std::string& text) : text_(text) {}
+  [[nodiscard]] const char* what() const noexcept override { return text_.what(); }
+
+ private:
+  std::runtime_error text_;  // a text that is copied without throwing
 };
 
 /// The exit code that belongs to `error`'s type; `Defect` for any type of nobody's above.

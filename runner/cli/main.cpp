@@ -54,7 +54,8 @@ int run(const Arguments& arguments) {
 std::string text_of(const std::exception& error) {
   if (const auto* const file = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
     return fmt::format("{}: cannot be written: {}", file->path1().string(), file->code().message());
-  if (!dynamic_cast<const std::bad_alloc*>(&error)) return error.what();
+  const bool is_of_host = dynamic_cast<const std::bad_alloc*>(&error) && !dynamic_cast<const OutOfMemoryError*>(&error);
+  if (!is_of_host) return error.what();
   return fmt::format(
       "out of memory with {} resident; a smaller training.batch_size or training.sequence_length, "
       "activation_checkpointing.mode full, or more ranks take less",

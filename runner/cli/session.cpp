@@ -124,7 +124,7 @@ comm::Settings comm_settings(const config::Comm& comm, const rendezvous::Members
   throw PeerError(text);
 }
 
-void run_as_rank(const rendezvous::Place& place, const SessionSettings& settings, const Body& body) {
+void run_as_member(const rendezvous::Place& place, const SessionSettings& settings, const Body& body) {
   const rendezvous::SignalWatch signals;
   const auto start = std::chrono::steady_clock::now();
   std::optional<train::FlightRecorder> recorder;
@@ -159,6 +159,15 @@ void run_as_rank(const rendezvous::Place& place, const SessionSettings& settings
     throw;
   }
   membership.leave(kFarewell);
+}
+
+/// A device's error names the device, and here whose it is.
+void run_as_rank(const rendezvous::Place& place, const SessionSettings& settings, const Body& body) {
+  try {
+    run_as_member(place, settings, body);
+  } catch (const DeviceError& error) {
+    throw DeviceError(fmt::format("rank {}: {}", place.rank, error.what()));
+  }
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 #include "metrics/trace.h"
 #include "train/collective_log.h"
 #include "train/demo/demo.h"
+#include "train/device.h"
 #include "train/plan.h"
 #include "train/run.h"
 #include "train/trace_collectives.h"
@@ -129,6 +130,7 @@ int run_train(const Arguments& arguments) {
     return 0;
   }
   config::check(loaded);
+  train::check_device(loaded);
   const SessionSettings session{.comm = loaded.config.comm,
                                 .rendezvous_timeout = loaded.config.rendezvous.timeout,
                                 .config_hash = config::hash(loaded.config),
@@ -140,6 +142,8 @@ int run_train(const Arguments& arguments) {
     if (own.inspect) return train::inspect(loaded, world);
     try {
       run_profiled(loaded, world, own.profile);
+    } catch (const OutOfMemoryError&) {  // of a device: it says what holds the memory
+      throw;
     } catch (const std::bad_alloc&) {  // the run has given everything back by now, so there is room to plan
       throw InputError(train::out_of_memory_text(loaded, {world.comm.world(), world.local_world}));
     }

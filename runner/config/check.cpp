@@ -25,20 +25,18 @@ struct NotOffered {
 };
 constexpr NotOffered kNotOffered[] = {
     {"comm.backend", "nccl", "use gloo or mpi"},
-    {"device.kind", "cuda", "use cpu"},
 };
 
 std::string is(const Loaded& loaded, const std::string& key) {
   return fmt::format("{} is {}", loaded.subject(key), shown(format_value(find_key(key)->get(loaded.config))));
 }
 
-/// Whose devices and backends are looked at: a plan may be for others than this build has.
-enum class Devices { Checked, Any };
+/// Whether backends are looked at: a plan may be for others than this build has.
+enum class Backends { Checked, Any };
 
-void check_offered(const Loaded& loaded, Devices devices) {
-  const auto is_of_device = [](std::string_view key) { return key == "device.kind" || key == "comm.backend"; };
+void check_offered(const Loaded& loaded, Backends backends) {
   for (const NotOffered& each : kNotOffered)
-    if ((devices == Devices::Checked || !is_of_device(each.key)) &&
+    if ((backends == Backends::Checked || std::string_view(each.key) != "comm.backend") &&
         format_value(find_key(each.key)->get(loaded.config)) == each.value)
       throw InputError(fmt::format("{}, which this build does not offer yet; {}", is(loaded, each.key), each.instead));
 }
@@ -266,14 +264,14 @@ void check(const Loaded& loaded) {
   check_lines(loaded);
   check_precision(loaded);
   check_profile(loaded);
-  check_offered(loaded, Devices::Checked);
+  check_offered(loaded, Backends::Checked);
 }
 
 void check_for_plan(const Loaded& loaded) {
   check_model(loaded);
   check_parallel(loaded);
   check_precision(loaded);
-  check_offered(loaded, Devices::Any);
+  check_offered(loaded, Backends::Any);
 }
 
 bool excludes(const Key& one, const Key& other) {

@@ -7,6 +7,9 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "tensor/accelerator.h"
+#include "tensor/device_memory.h"
+
 namespace trainyard {
 
 int64_t count_of(const Shape& shape) {
@@ -19,14 +22,29 @@ std::string to_string(const Shape& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-Storage::Storage(size_t bytes, Device device, HostAccess access)
+namespace {
+
+/// Null: what the process's own allocator holds, or nobody.
+DeviceMemory* memory_for(Device device, HostMemory host) {
+  if (dry_run()) return nullptr;
+  if (device.kind != DeviceKind::Cpu) return &memory_of(device);
+  return host == HostMemory::Pinned && cuda_devices() > 0 ? &pinned_memory() : nullptr;
+}
+
+HostAccess access_of(DType dtype) {
+  return is_floating(dtype) ? HostAccess::None : HostAccess::ReadsAndWrites;
+}
+
+}  // namespace
+
+Storage::Storage(size_t bytes, Device device, HostAccess access, HostMemory host)
     : bytes_(bytes),
       device_(device),
+      memory_(memory_for(device, host)),
       is_dry_(dry_run() != nullptr),
       access_(access),
       kind_(current_memory_kind()),
       ledger_(current_ledger()) {
-  if (device.kind != DeviceKind::Cpu) throw std::invalid_argument("Storage: this build holds tensors on the CPU only");
   materialize();
 }
 
@@ -34,6 +52,8 @@ void Storage::release() noexcept {
   if (!data_) return;
   if (is_dry_)
     give_addresses_back(data_, std::max<size_t>(bytes_, 1));
+  else if (memory_)
+    memory_->free(data_, bytes_, kind_);
   else
     free_host(data_, bytes_);
   data_ = nullptr;
@@ -43,27 +63,46 @@ void Storage::release() noexcept {
 void Storage::materialize() {
   if (data_) return;
   const size_t bytes = std::max<size_t>(bytes_, 1);
-  data_ = static_cast<std::byte*>(is_dry_ ? reserve_addresses(bytes, access_) : allocate_host(bytes));
+  if (is_dry_)
+    data_ = static_cast<std::byte*>(reserve_addresses(bytes, access_));
+  else if (memory_)
+    data_ = static_cast<std::byte*>(memory_->allocate(bytes_, kind_, current_stream(device_)));
+  else
+    data_ = static_cast<std::byte*>(allocate_host(bytes));
   if (ledger_) ledger_->add(bytes_, kind_);
 }
 
 void Storage::set_kind(MemoryKind kind) {
   if (ledger_ && data_) ledger_->move(bytes_, kind_, kind);
+  if (memory_ && data_) memory_->ledger().move(bytes_, kind_, kind);
   kind_ = kind;
+}
+
+void Storage::used_on(StreamId stream) {
+  if (memory_ && data_) memory_->allocator().used_on(data_, stream);
 }
 
 Tensor Tensor::empty(Shape shape, DType dtype, Device device) {
   if (std::any_of(shape.begin(), shape.end(), [](int64_t size) { return size < 0; }))
     throw std::invalid_argument(fmt::format("Tensor: negative size in {}", to_string(shape)));
   const auto bytes = static_cast<size_t>(count_of(shape)) * size_of(dtype);
-  const HostAccess access = is_floating(dtype) ? HostAccess::None : HostAccess::ReadsAndWrites;
-  return view(std::make_shared<Storage>(bytes, device, access), 0, std::move(shape), dtype);
+  return view(std::make_shared<Storage>(bytes, device, access_of(dtype)), 0, std::move(shape), dtype);
 }
 
 Tensor Tensor::zeros(Shape shape, DType dtype, Device device) {
   Tensor made = empty(std::move(shape), dtype, device);
-  if (!dry_run()) std::memset(made.raw(), 0, made.bytes());  // a dry run's addresses read zeros as they are
+  if (dry_run()) return made;  // its addresses read zeros as they are
+  if (device.kind == DeviceKind::Cpu)
+    std::memset(made.raw(), 0, made.bytes());
+  else
+    accelerator()->set_zero(current_stream(device), made.raw(), made.bytes());
   return made;
+}
+
+Tensor Tensor::pinned(Shape shape, DType dtype) {
+  const auto bytes = static_cast<size_t>(count_of(shape)) * size_of(dtype);
+  return view(std::make_shared<Storage>(bytes, Device{}, access_of(dtype), HostMemory::Pinned), 0, std::move(shape),
+              dtype);
 }
 
 Tensor Tensor::from_bytes(std::span<const std::byte> bytes, Shape shape, DType dtype) {
@@ -116,15 +155,49 @@ Tensor Tensor::reshape(Shape shape) const {
 void* Tensor::checked(DType wanted) const {
   if (wanted != dtype_)
     throw std::invalid_argument(fmt::format("Tensor: {} elements read as {}", name_of(dtype_), name_of(wanted)));
+  if (device().kind != DeviceKind::Cpu)
+    throw std::invalid_argument(fmt::format("Tensor: elements on {} read by the host", to_string(device())));
   return storage_ ? storage_->data() + byte_offset_ : nullptr;
 }
 
-void copy(const Tensor& from, Tensor& to) {
+namespace {
+
+void require_alike(const Tensor& from, const Tensor& to) {
   if (from.dtype() != to.dtype() || from.count() != to.count())
     throw std::invalid_argument(fmt::format("copy: {} {} to {} {}", name_of(from.dtype()), to_string(from.shape()),
                                             name_of(to.dtype()), to_string(to.shape())));
-  if (dry_run()) return;
-  if (from.count() > 0 && from.raw() != to.raw()) std::memmove(to.raw(), from.raw(), from.bytes());
+  const bool is_between_devices = from.device().kind != DeviceKind::Cpu && to.device().kind != DeviceKind::Cpu;
+  if (is_between_devices && from.device() != to.device())
+    throw std::invalid_argument(
+        fmt::format("copy: from {} to {}; go by way of the host", to_string(from.device()), to_string(to.device())));
+}
+
+}  // namespace
+
+void copy_async(const Tensor& from, Tensor& to) {
+  require_alike(from, to);
+  if (dry_run() || from.count() == 0 || from.raw() == to.raw()) return;
+  const Device device = from.device().kind == DeviceKind::Cpu ? to.device() : from.device();
+  if (device.kind == DeviceKind::Cpu) {
+    std::memmove(to.raw(), from.raw(), from.bytes());
+    return;
+  }
+  const StreamId stream = current_stream(device);
+  accelerator()->copy(stream, to.raw(), from.raw(), from.bytes());
+  from.storage()->used_on(stream);
+  to.storage()->used_on(stream);
+}
+
+void copy(const Tensor& from, Tensor& to) {
+  copy_async(from, to);
+  if (to.device().kind == DeviceKind::Cpu && from.count() > 0 && !dry_run()) synchronize(from.device());
+}
+
+Tensor on_device(const Tensor& tensor, Device device) {
+  if (tensor.device() == device) return tensor;
+  Tensor there = Tensor::empty(tensor.shape(), tensor.dtype(), device);
+  copy(tensor, there);
+  return there;
 }
 
 }  // namespace trainyard

@@ -6,19 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "tensor/device.h"
 #include "tensor/dry_run.h"
 #include "tensor/dtype.h"
 #include "tensor/memory.h"
 
 namespace trainyard {
-
-enum class DeviceKind : uint8_t { Cpu, Cuda };
-
-struct Device {
-  DeviceKind kind = DeviceKind::Cpu;
-  int index = 0;
-  bool operator==(const Device&) const = default;
-};
 
 using Shape = std::vector<int64_t>;
 
@@ -28,21 +21,29 @@ int64_t count_of(const Shape& shape);
 /// "[4, 96]".
 std::string to_string(const Shape& shape);
 
+class DeviceMemory;
+
+/// Pinned: copies between it and a device run on without a stop in between. The same where there is no device.
+enum class HostMemory : uint8_t { Pageable, Pinned };
+
 /// A block of memory that tensors share. Not zeroed. Its memory can be given back and taken again while tensors still
 /// refer to it: a sharding group frees its gathered parameters between uses and every tensor recorded for backward
 /// finds them at the same place of the same storage afterwards.
-/// One thread at a time releases or materializes; readers must be ordered with that by their own means.
+/// One thread at a time releases or materializes; readers must be ordered with that by their own means. Memory of a
+/// device belongs to the stream that was current when it was taken: work on others is announced by used_on().
 class Storage {
  public:
-  /// `access`: what host code does with it in a dry run.
-  Storage(size_t bytes, Device device, HostAccess access);
+  /// `access`: what host code does with it in a dry run. Throws InputError where there is no such device; in a dry run
+  /// none is needed.
+  Storage(size_t bytes, Device device, HostAccess access, HostMemory host = HostMemory::Pageable);
   ~Storage() { release(); }
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
 
   /// Gives the memory back. No effect where it is released already.
   void release() noexcept;
-  /// Takes memory again, content undefined. No effect where it has some. Throws std::bad_alloc.
+  /// Takes memory again, content undefined. No effect where it has some. Throws std::bad_alloc, of a device
+  /// OutOfMemoryError.
   void materialize();
 
   [[nodiscard]] bool is_materialized() const { return data_ != nullptr; }
@@ -52,11 +53,14 @@ class Storage {
   /// What the ledger counts it as: that of the scope in which it was made, until changed here.
   [[nodiscard]] MemoryKind kind() const { return kind_; }
   void set_kind(MemoryKind kind);
+  /// What `stream` has been given up to the release may still use it: nobody gets the memory before that is done.
+  void used_on(StreamId stream);
 
  private:
   size_t bytes_;
   Device device_;
-  bool is_dry_;  ///< made in a dry run: addresses without memory
+  DeviceMemory* memory_;  ///< null: plain host memory, or none at all
+  bool is_dry_;           ///< made in a dry run: addresses without memory
   HostAccess access_;
   MemoryKind kind_;
   std::byte* data_ = nullptr;
@@ -73,6 +77,8 @@ class Tensor {
   /// New storage, elements undefined. Throws std::bad_alloc; std::invalid_argument for a negative size.
   static Tensor empty(Shape shape, DType dtype, Device device = {});
   static Tensor zeros(Shape shape, DType dtype, Device device = {});
+  /// New pinned host memory.
+  static Tensor pinned(Shape shape, DType dtype);
   /// Copies `values`, whose number must be count_of(shape).
   template <typename T>
   static Tensor from(std::span<const T> values, Shape shape) {
@@ -98,8 +104,8 @@ class Tensor {
   /// The same elements in another shape of the same count: a view.
   [[nodiscard]] Tensor reshape(Shape shape) const;
 
-  /// Host elements. Throws std::invalid_argument where T is not the dtype; the storage must be materialized, on the
-  /// CPU.
+  /// Host elements. Throws std::invalid_argument where T is not the dtype or the tensor lies on a device; the storage
+  /// must be materialized.
   template <typename T>
   [[nodiscard]] T* data() {
     return static_cast<T*>(checked(DTypeOf<T>::value));
@@ -116,6 +122,7 @@ class Tensor {
   [[nodiscard]] std::span<const T> values() const {
     return {data<T>(), static_cast<size_t>(count_)};
   }
+  /// The first byte, wherever it lies.
   [[nodiscard]] std::byte* raw() { return storage_->data() + byte_offset_; }
   [[nodiscard]] const std::byte* raw() const { return storage_->data() + byte_offset_; }
 
@@ -129,7 +136,16 @@ class Tensor {
   DType dtype_ = DType::Float32;
 };
 
-/// Copies elements of the same dtype and count; any shapes. Throws std::invalid_argument otherwise.
+/// Copies elements of the same dtype and count; any shapes. To the host: the elements are there at the return. To a
+/// device: queued on the thread's current stream of it, and a host `from` may be reused at the return, but for a pinned
+/// one not before that stream has come past. Throws std::invalid_argument otherwise, and between two CUDA devices.
 void copy(const Tensor& from, Tensor& to);
+
+/// The same without the wait for a pinned host `to`: its elements are there once the current stream of the device has
+/// come past.
+void copy_async(const Tensor& from, Tensor& to);
+
+/// `tensor` itself where it is on that device, else a copy there.
+Tensor on_device(const Tensor& tensor, Device device);
 
 }  // namespace trainyard

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "ops/cpu_info.h"
+#include "tensor/device.h"
 
 namespace trainyard::train {
 namespace {
@@ -34,7 +35,8 @@ int cores() {
 std::vector<metrics::TableRow> environment_rows() {
   const int count = cores();
   return {{"program", fmt::format("trainyard {}, {}", TRAINYARD_VERSION, kCompiler)},
-          {"kernels", ops::describe_cpu_kernels() + "; this build has neither CUDA nor NCCL"},
+          {"kernels", ops::describe_cpu_kernels()},
+          {"cuda", describe_cuda()},
           {"host", fmt::format("{}, {} {}", host_name(), count, count == 1 ? "core" : "cores")}};
 }
 

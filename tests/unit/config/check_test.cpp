@@ -103,7 +103,6 @@ TEST_CASE("what this build does not offer is refused with what to use instead", 
   };
   const std::vector<Row> rows{
       {"--comm.backend=nccl", "--comm.backend is nccl, which this build does not offer yet; use gloo or mpi"},
-      {"--device.kind=cuda", "--device.kind is cuda, which this build does not offer yet; use cpu"},
   };
   for (const Row& row : rows) CHECK(error_of([&] { check(with({row.flag})); }) == row.message);
 }

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "tensor/device.h"
+
+// What devices with memory of their own provide to this floor; the one implementation is tensor/cuda/. Failures throw:
+// OutOfMemoryError, DeviceError where the device is at fault, std::runtime_error for a call of ours that it refuses.
+namespace trainyard {
+
+class Accelerator {
+ public:
+  virtual ~Accelerator() = default;
+
+  [[nodiscard]] virtual int devices() = 0;
+  /// Empty: the device can be used. Else what is missing.
+  [[nodiscard]] virtual std::string what_is_missing(int index) = 0;
+  [[nodiscard]] virtual DeviceProperties properties(int index) = 0;
+  /// Versions, of the runtime and the driver.
+  [[nodiscard]] virtual std::string describe() = 0;
+
+  /// Memory of the device, at least 512-byte aligned; null where it has no room.
+  virtual void* take_memory(int index, size_t bytes) = 0;
+  /// Waits for what still works in it.
+  virtual void give_memory_back(int index, void* address) noexcept = 0;
+  /// Host memory that copies to and from a device run over without a stop in between; null where there is no room.
+  virtual void* take_pinned(size_t bytes) = 0;
+  virtual void give_pinned_back(void* address) noexcept = 0;
+
+  /// It lasts until the process ends.
+  virtual void* make_stream(int index) = 0;
+  virtual void synchronize(StreamId stream) = 0;
+  /// A new event at the stream's present end.
+  virtual void* record(StreamId stream) = 0;
+  virtual void drop_event(void* event) noexcept = 0;
+  /// What the stream is given from now on comes after the event.
+  virtual void gate(StreamId stream, void* event) = 0;
+  virtual bool has_passed(int index, void* event) = 0;
+  virtual void wait(int index, void* event) = 0;
+
+  /// Between host and the stream's device, or within it. Host memory that is not pinned may be reused at the return.
+  virtual void copy(StreamId stream, void* to, const void* from, size_t bytes) = 0;
+  virtual void set_zero(StreamId stream, void* to, size_t bytes) = 0;
+};
+
+/// That of this build; null where it has none.
+Accelerator* accelerator();
+
+}  // namespace trainyard

@@ -1,0 +1,179 @@
+#include <cuda_runtime.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+
+#include "tensor/accelerator.h"
+#include "tensor/cuda/check.h"
+
+namespace trainyard::cuda {
+namespace {
+
+constexpr int kMostDevices = 64;
+
+std::string version_text(int version) {  // 13000
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+int driver_version() {
+  int version = 0;
+  return cudaDriverGetVersion(&version) == cudaSuccess ? version : 0;
+}
+
+/// How many devices there are; else what is missing.
+struct Devices {
+  int count = 0;
+  std::string missing;
+};
+
+Devices find_devices() {
+  Devices found;
+  const cudaError_t error = cudaGetDeviceCount(&found.count);
+  if (error == cudaSuccess && found.count > 0) return found;
+  found.count = 0;
+  static_cast<void>(cudaGetLastError());  // it is told here, and not to whoever calls next
+  if (error == cudaErrorInsufficientDriver && driver_version() == 0) {
+    found.missing = "there is no NVIDIA driver on this machine (libcuda.so.1)";
+  } else if (error == cudaErrorInsufficientDriver) {
+    found.missing = fmt::format("the NVIDIA driver here is for CUDA {}, and this build needs one for {}",
+                                version_text(driver_version()), version_text(CUDART_VERSION));
+  } else if (error == cudaErrorNoDevice || error == cudaSuccess) {
+    const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+    found.missing = "the NVIDIA driver shows no device";
+    if (visible) found.missing += fmt::format("; CUDA_VISIBLE_DEVICES is '{}'", visible);
+  } else {
+    found.missing =
+        fmt::format("the NVIDIA driver does not work: {} ({})", cudaGetErrorString(error), cudaGetErrorName(error));
+  }
+  return found;
+}
+
+class Runtime final : public Accelerator {
+ public:
+  int devices() override { return find_devices().count; }
+
+  std::string what_is_missing(int index) override {
+    if (index >= 0 && index < kMostDevices && is_usable_[static_cast<size_t>(index)]) return "";
+    const Devices found = find_devices();
+    if (!found.missing.empty()) return found.missing;
+    if (index < 0 || index >= std::min(found.count, kMostDevices))
+      return fmt::format("there is no cuda:{}: the NVIDIA driver shows {} device{}", index, found.count,
+                         found.count == 1 ? "" : "s");
+    const DeviceProperties seen = properties(index);
+    if (!runs_on(TRAINYARD_CUDA_ARCHITECTURES, seen.major, seen.minor))
+      return fmt::format("cuda:{}, {}, has compute capability {}.{}, and the kernels of this build are for {}", index,
+                         seen.name, seen.major, seen.minor, TRAINYARD_CUDA_ARCHITECTURES);
+    is_usable_[static_cast<size_t>(index)] = true;
+    return "";
+  }
+
+  DeviceProperties properties(int index) override {
+    cudaDeviceProp seen{};
+    check(cudaGetDeviceProperties(&seen, index), "cudaGetDeviceProperties", index);
+    return {.name = seen.name,
+            .major = seen.major,
+            .minor = seen.minor,
+            .multiprocessors = seen.multiProcessorCount,
+            .memory_bytes = seen.totalGlobalMem,
+            .l2_bytes = static_cast<size_t>(seen.l2CacheSize),
+            .shared_bytes = seen.sharedMemPerBlockOptin};
+  }
+
+  std::string describe() override {
+    const int driver = driver_version();
+    return fmt::format("{}{}", version_text(CUDART_VERSION),
+                       driver == 0 ? "" : fmt::format(", driver for {}", version_text(driver)));
+  }
+
+  void* take_memory(int index, size_t bytes) override {
+    use(index);
+    void* address = nullptr;
+    return got(cudaMalloc(&address, bytes), "cudaMalloc", index) ? address : nullptr;
+  }
+  void give_memory_back(int index, void* address) noexcept override {
+    if (try_to_use(index) == cudaSuccess) static_cast<void>(cudaFree(address));
+  }
+  void* take_pinned(size_t bytes) override {
+    void* address = nullptr;
+    return got(cudaHostAlloc(&address, bytes, cudaHostAllocPortable), "cudaHostAlloc", 0) ? address : nullptr;
+  }
+  void give_pinned_back(void* address) noexcept override { static_cast<void>(cudaFreeHost(address)); }
+
+  void* make_stream(int index) override {
+    use(index);
+    cudaStream_t made = nullptr;
+    // Without an order against the default stream, which would put both behind one another at every launch there.
+    check(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", index);
+    return made;
+  }
+  void synchronize(StreamId stream) override {
+    use(stream.device);
+    check(cudaStreamSynchronize(handle_of(stream)), "cudaStreamSynchronize", stream.device);
+  }
+
+  void* record(StreamId stream) override {
+    use(stream.device);
+    cudaEvent_t event = nullptr;
+    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags", stream.device);
+    const cudaError_t error = cudaEventRecord(event, handle_of(stream));
+    if (error != cudaSuccess) drop_event(event);
+    check(error, "cudaEventRecord", stream.device);
+    return event;
+  }
+  void drop_event(void* event) noexcept override {
+    static_cast<void>(cudaEventDestroy(static_cast<cudaEvent_t>(event)));
+  }
+  void gate(StreamId stream, void* event) override {
+    use(stream.device);
+    check(cudaStreamWaitEvent(handle_of(stream), static_cast<cudaEvent_t>(event), 0), "cudaStreamWaitEvent",
+          stream.device);
+  }
+  bool has_passed(int index, void* event) override {
+    const cudaError_t error = cudaEventQuery(static_cast<cudaEvent_t>(event));
+    if (error == cudaErrorNotReady) return false;
+    check(error, "cudaEventQuery", index);
+    return true;
+  }
+  void wait(int index, void* event) override {
+    check(cudaEventSynchronize(static_cast<cudaEvent_t>(event)), "cudaEventSynchronize", index);
+  }
+
+  void copy(StreamId stream, void* to, const void* from, size_t bytes) override {
+    use(stream.device);
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, handle_of(stream)), "cudaMemcpyAsync", stream.device);
+  }
+  void set_zero(StreamId stream, void* to, size_t bytes) override {
+    use(stream.device);
+    check(cudaMemsetAsync(to, 0, bytes, handle_of(stream)), "cudaMemsetAsync", stream.device);
+  }
+
+ private:
+  static cudaStream_t handle_of(StreamId stream) { return static_cast<cudaStream_t>(stream.handle); }
+
+  /// Whether memory was given; false where there is no room.
+  static bool got(cudaError_t error, const char* call, int index) {
+    if (error == cudaErrorMemoryAllocation) {
+      static_cast<void>(cudaGetLastError());  // of no interest to the next call
+      return false;
+    }
+    check(error, call, index);
+    return true;
+  }
+
+  std::array<std::atomic<bool>, kMostDevices> is_usable_{};
+};
+
+}  // namespace
+}  // namespace trainyard::cuda
+
+namespace trainyard {
+
+Accelerator* accelerator() {
+  static cuda::Runtime runtime;
+  return &runtime;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,94 @@
+#include "tensor/device_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "tensor/accelerator.h"
+
+namespace trainyard {
+namespace {
+
+class EventFence final : public Fence {
+ public:
+  explicit EventFence(StreamId stream) : device_(stream.device), event_(accelerator()->record(stream)) {}
+  ~EventFence() override { accelerator()->drop_event(event_); }
+  EventFence(const EventFence&) = delete;
+  EventFence& operator=(const EventFence&) = delete;
+  bool has_passed() override { return accelerator()->has_passed(device_, event_); }
+  void wait() override { accelerator()->wait(device_, event_); }
+
+ private:
+  int device_;
+  void* event_;
+};
+
+class DeviceSource final : public MemorySource {
+ public:
+  explicit DeviceSource(int index) : index_(index) {}
+  void* take(size_t bytes) override { return accelerator()->take_memory(index_, bytes); }
+  void give_back(void* segment) noexcept override { accelerator()->give_memory_back(index_, segment); }
+  std::unique_ptr<Fence> fence(StreamId stream) override { return std::make_unique<EventFence>(stream); }
+
+ private:
+  int index_;
+};
+
+class PinnedSource final : public MemorySource {
+ public:
+  void* take(size_t bytes) override { return accelerator()->take_pinned(bytes); }
+  void give_back(void* segment) noexcept override { accelerator()->give_pinned_back(segment); }
+  std::unique_ptr<Fence> fence(StreamId stream) override { return std::make_unique<EventFence>(stream); }
+};
+
+}  // namespace
+
+void* DeviceMemory::allocate(size_t bytes, MemoryKind kind, StreamId stream) {
+  void* const address = allocator_.allocate(bytes, stream);
+  if (!address) throw OutOfMemoryError(describe({name_, bytes, kind, allocator_.statistics(), ledger_.held()}));
+  ledger_.add(bytes, kind);
+  return address;
+}
+
+void DeviceMemory::free(void* address, size_t bytes, MemoryKind kind) noexcept {
+  ledger_.remove(bytes, kind);
+  allocator_.free(address);
+}
+
+DeviceMemory& memory_of(Device device) {
+  static auto& memories = *new std::map<int, DeviceMemory>;  // never destroyed: see the header
+  static auto& mutex = *new std::mutex;
+  require_device(device);
+  const std::lock_guard lock(mutex);
+  return memories.try_emplace(device.index, to_string(device), std::make_unique<DeviceSource>(device.index))
+      .first->second;
+}
+
+DeviceMemory& pinned_memory() {
+  static auto& memory = *new DeviceMemory("pinned host memory", std::make_unique<PinnedSource>());
+  return memory;
+}
+
+std::string describe(const OutOfMemory& failure) {
+  std::vector<MemoryKind> kinds;
+  for (size_t kind = 0; kind < kMemoryKinds; ++kind)
+    if (failure.held.of[kind] > 0) kinds.push_back(static_cast<MemoryKind>(kind));
+  std::ranges::stable_sort(kinds, std::greater{}, [&](MemoryKind kind) { return failure.held[kind]; });
+  std::string table;
+  for (const MemoryKind kind : kinds)
+    table += fmt::format("{}{} {}", table.empty() ? "" : ", ", name_of(kind), human_bytes(failure.held[kind]));
+  const CachingAllocator::Statistics& seen = failure.statistics;
+  return fmt::format(
+      "{}: out of memory: {} for {} do not fit; this process holds {}, of which {} in use ({}), the largest free piece "
+      "{}; a smaller training.batch_size or training.sequence_length, activation_checkpointing.mode full, or more "
+      "ranks take less",
+      failure.where, human_bytes(failure.bytes), name_of(failure.kind), human_bytes(seen.reserved),
+      human_bytes(seen.in_use), table.empty() ? "nothing" : table, human_bytes(seen.largest_free));
+}
+
+}  // namespace trainyard

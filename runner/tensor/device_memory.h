@@ -1,0 +1,52 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tensor/caching_allocator.h"
+#include "tensor/device.h"
+#include "tensor/memory.h"
+
+namespace trainyard {
+
+/// The memory of one device, or pinned host memory: an allocator, and what is held by kind. Any thread may call any
+/// function.
+class DeviceMemory {
+ public:
+  DeviceMemory(std::string name, std::unique_ptr<MemorySource> source)
+      : name_(std::move(name)), source_(std::move(source)), allocator_(*source_) {}
+
+  /// For `stream`. Throws OutOfMemoryError, with a table of what holds the memory.
+  void* allocate(size_t bytes, MemoryKind kind, StreamId stream);
+  void free(void* address, size_t bytes, MemoryKind kind) noexcept;
+
+  [[nodiscard]] CachingAllocator& allocator() { return allocator_; }
+  /// Of all ranks of this process.
+  [[nodiscard]] MemoryLedger& ledger() { return ledger_; }
+
+ private:
+  std::string name_;
+  std::unique_ptr<MemorySource> source_;
+  CachingAllocator allocator_;
+  MemoryLedger ledger_;
+};
+
+/// Of a CUDA device. Throws as require_device(). It lasts until the process ends, as the driver may be gone before a
+/// destructor runs.
+DeviceMemory& memory_of(Device device);
+
+/// Host memory that copies to and from devices run over without a stop in between. Only where there is an accelerator.
+DeviceMemory& pinned_memory();
+
+struct OutOfMemory {
+  std::string where;  ///< "cuda:0"
+  size_t bytes = 0;   ///< asked for
+  MemoryKind kind = MemoryKind::Other;
+  CachingAllocator::Statistics statistics;
+  MemoryUse held;
+};
+
+/// "cuda:0: no room for 1.5 GiB of activations: 78.1 GiB are in use (activations 60 GiB, …), …".
+std::string describe(const OutOfMemory& failure);
+
+}  // namespace trainyard

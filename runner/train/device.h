@@ -1,0 +1,11 @@
+#pragma once
+
+#include "config/load.h"
+
+namespace trainyard::train {
+
+/// Throws InputError where device.kind names a device that training cannot use here, with where the value came from,
+/// what is missing and what to use instead.
+void check_device(const config::Loaded& loaded);
+
+}  // namespace trainyard::train

@@ -1,0 +1,138 @@
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <tuple>
+
+// As much of the CUDA runtime as Trainyard uses, on the host: the sources of tensor/cuda/ and ops/cuda/ are compiled
+// against this instead, as C++, so that their tests run where no device and no compiler for one is. Memory is the
+// host's, streams are done at once, and a kernel's threads take turns (host_cuda.cpp). What it cannot show: speed, real
+// races between blocks, the limits of a real device.
+
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorInsufficientDriver = 35,
+  cudaErrorDevicesUnavailable = 46,
+  cudaErrorNoDevice = 100,
+  cudaErrorInvalidDevice = 101,
+  cudaErrorECCUncorrectable = 214,
+  cudaErrorInvalidPc = 718,
+  cudaErrorNvlinkUncorrectable = 220,
+  cudaErrorOperatingSystem = 304,
+  cudaErrorNotReady = 600,
+  cudaErrorIllegalAddress = 700,
+  cudaErrorLaunchTimeout = 702,
+  cudaErrorAssert = 710,
+  cudaErrorHardwareStackError = 714,
+  cudaErrorIllegalInstruction = 715,
+  cudaErrorMisalignedAddress = 716,
+  cudaErrorInvalidAddressSpace = 717,
+  cudaErrorLaunchFailure = 719,
+  cudaErrorSystemNotReady = 802,
+  cudaErrorSystemDriverMismatch = 803,
+  cudaErrorUnknown = 999,
+};
+
+struct HostCudaStream;
+struct HostCudaEvent;
+using cudaStream_t = HostCudaStream*;
+using cudaEvent_t = HostCudaEvent*;
+
+struct cudaDeviceProp {
+  char name[256];
+  size_t totalGlobalMem, sharedMemPerBlockOptin;
+  int major, minor, multiProcessorCount, l2CacheSize;
+};
+
+#define CUDART_VERSION 13000
+enum { cudaHostAllocPortable = 1, cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
+enum cudaMemcpyKind { cudaMemcpyDefault = 4 };
+
+cudaError_t cudaGetDeviceCount(int* count);
+cudaError_t cudaGetLastError();
+cudaError_t cudaDriverGetVersion(int* version);
+const char* cudaGetErrorString(cudaError_t error);
+const char* cudaGetErrorName(cudaError_t error);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
+cudaError_t cudaMalloc(void** address, size_t bytes);
+cudaError_t cudaFree(void* address);
+cudaError_t cudaHostAlloc(void** address, size_t bytes, unsigned flags);
+cudaError_t cudaFreeHost(void* address);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventQuery(cudaEvent_t event);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream);
+
+// ---- kernels
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __shared__ static thread_local  // blocks run one after the other on a thread
+
+struct dim3 {
+  unsigned x = 1, y = 1, z = 1;
+};
+
+extern thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  size_t dynamicSmemBytes;
+  cudaStream_t stream;
+};
+
+namespace host_cuda {
+
+/// Runs `thread` once for each thread of each block, with threadIdx and blockIdx set.
+cudaError_t run_grid(dim3 grid, dim3 block, const std::function<void()>& thread);
+
+/// Waits until all threads of the block are here.
+void meet_block();
+/// Leaves `bits` at this lane, waits for the lanes of the warp, and returns those of `lane`.
+uint32_t exchange(uint32_t bits, unsigned lane);
+
+// What a test makes of the machine.
+void set_devices(int count);
+void set_driver(int version);  ///< 0: none
+void set_capability(int major, int minor);
+void set_memory(size_t bytes);
+size_t taken_bytes();
+/// The next call of that name fails so.
+void fail_next(const char* call, cudaError_t error);
+/// Events of `stream` recorded from now on have not passed until release(), or until somebody waits for them.
+void hold(cudaStream_t stream);
+void release(cudaStream_t stream);
+
+}  // namespace host_cuda
+
+template <typename... Wanted, typename... Given>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Wanted...), Given&&... given) {
+  const std::tuple<Wanted...> arguments(std::forward<Given>(given)...);
+  return host_cuda::run_grid(config->gridDim, config->blockDim, [&] { std::apply(kernel, arguments); });
+}
+
+inline void __syncthreads() {
+  host_cuda::meet_block();
+}
+template <typename T>
+T __shfl_xor_sync(unsigned, T value, unsigned lanes) {
+  static_assert(sizeof(T) == 4);
+  return std::bit_cast<T>(host_cuda::exchange(std::bit_cast<uint32_t>(value), (threadIdx.x % 32) ^ lanes));
+}

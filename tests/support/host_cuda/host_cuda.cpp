@@ -1,0 +1,328 @@
+#include <cuda_runtime.h>
+#include <setjmp.h>
+#include <ucontext.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+struct HostCudaStream {
+  bool is_held = false;
+};
+struct HostCudaEvent {
+  HostCudaStream* of = nullptr;
+};
+
+namespace {
+
+HostCudaStream g_default_stream;
+
+struct Machine {
+  std::mutex mutex;
+  int devices = 1, driver = 13010, major = 9, minor = 0;
+  size_t memory = size_t{1} << 30, taken = 0;
+  std::map<void*, size_t> allocations;
+  std::map<std::string, cudaError_t> failures;
+};
+
+Machine& machine() {
+  static Machine machine;
+  return machine;
+}
+
+/// The failure that a test ordered for this call; else success.
+cudaError_t ordered(const char* call) {
+  const std::lock_guard lock(machine().mutex);
+  const auto found = machine().failures.find(call);
+  if (found == machine().failures.end()) return cudaSuccess;
+  const cudaError_t error = found->second;
+  machine().failures.erase(found);
+  return error;
+}
+
+HostCudaStream* stream_of(cudaStream_t stream) {
+  return stream ? stream : &g_default_stream;
+}
+
+cudaError_t take(void** address, size_t bytes, bool is_counted) {
+  const std::lock_guard lock(machine().mutex);
+  if (is_counted && machine().taken + bytes > machine().memory) return cudaErrorMemoryAllocation;
+  *address = std::aligned_alloc(512, (bytes + 511) / 512 * 512);
+  if (!*address) return cudaErrorMemoryAllocation;
+  std::memset(*address, 0xCB, bytes);  // what nobody has written is not zero
+  machine().allocations[*address] = is_counted ? bytes : 0;
+  if (is_counted) machine().taken += bytes;
+  return cudaSuccess;
+}
+
+cudaError_t give_back(void* address) {
+  const std::lock_guard lock(machine().mutex);
+  const auto found = machine().allocations.find(address);
+  if (found == machine().allocations.end()) return cudaErrorInvalidValue;
+  machine().taken -= found->second;
+  machine().allocations.erase(found);
+  std::free(address);
+  return cudaSuccess;
+}
+
+/// The threads of one block, each on a stack of its own from its first stop on. They take turns: a thread runs until
+/// it has to wait for others. Every second block goes through its threads from the last, so that what only the order of
+/// threads keeps right shows.
+class Block {
+ public:
+  static constexpr size_t kStack = size_t{64} << 10, kWarp = 32;
+
+  void run(unsigned threads, bool is_backward, const std::function<void()>& body) {
+    body_ = &body;
+    threads_ = threads;
+    is_backward_ = is_backward;
+    started_ = finished_ = arrived_ = round_ = 0;
+    warps_.assign((threads + kWarp - 1) / kWarp, {});
+    for (size_t next = 0; started_ < threads_; ++next) {
+      if (next == fibers_.size()) fibers_.push_back(std::make_unique<Fiber>());
+      resume(*fibers_[next]);
+    }
+    while (finished_ < threads_) {
+      const unsigned before = finished_ + steps_;
+      for (const auto& fiber : fibers_)
+        if (fiber->is_active) resume(*fiber);
+      if (finished_ + steps_ == before) stuck();
+    }
+  }
+
+  void meet_block() {
+    const unsigned mine = round_;
+    ++steps_;
+    if (++arrived_ == threads_) {
+      arrived_ = 0;
+      ++round_;
+    }
+    while (round_ == mine) yield();
+  }
+
+  uint32_t exchange(uint32_t bits, unsigned lane) {
+    const unsigned thread = threadIdx.x;
+    Warp& warp = warps_[thread / kWarp];
+    const unsigned mine = warp.round;
+    const size_t lanes = std::min<size_t>(kWarp, threads_ - thread / kWarp * kWarp);
+    ++steps_;
+    warp.values[mine % 2][thread % kWarp] = bits;
+    if (++warp.arrived == lanes) {
+      warp.arrived = 0;
+      ++warp.round;
+    }
+    while (warp.round == mine) yield();
+    return warp.values[mine % 2][lane < lanes ? lane : thread % kWarp];
+  }
+
+ private:
+  struct Fiber {
+    std::unique_ptr<std::byte[]> stack = std::make_unique<std::byte[]>(kStack);
+    jmp_buf at;
+    dim3 thread;
+    bool is_active = false, is_begun = false;
+  };
+  struct Warp {
+    std::array<std::array<uint32_t, kWarp>, 2> values;
+    size_t arrived = 0;
+    unsigned round = 0;
+  };
+
+  void resume(Fiber& fiber) {
+    current_ = &fiber;
+    fiber.is_active = true;
+    threadIdx = fiber.thread;
+    if (_setjmp(scheduler_) != 0) return;
+    if (fiber.is_begun) _longjmp(fiber.at, 1);
+    fiber.is_begun = true;
+    ucontext_t context;
+    getcontext(&context);
+    context.uc_stack.ss_sp = fiber.stack.get();
+    context.uc_stack.ss_size = kStack;
+    context.uc_link = nullptr;
+    entering_ = this;
+    makecontext(&context, &Block::enter, 0);
+    setcontext(&context);
+  }
+
+  void yield() {
+    Fiber& mine = *current_;
+    mine.thread = threadIdx;
+    if (_setjmp(mine.at) == 0) _longjmp(scheduler_, 1);
+  }
+
+  static void enter() { entering_->work(); }
+
+  /// A stack serves thread after thread as long as none of them stops, and then the next block.
+  [[noreturn]] void work() {
+    for (;;) {
+      Fiber& mine = *current_;
+      while (started_ < threads_) {
+        const unsigned index = started_++;
+        threadIdx = {is_backward_ ? threads_ - 1 - index : index, 0, 0};
+        (*body_)();
+        ++finished_;
+      }
+      mine.is_active = false;
+      yield();
+    }
+  }
+
+  [[noreturn]] void stuck() const {
+    std::fprintf(stderr, "host_cuda: %u of %u threads of block %u wait for the others, which have ended\n",
+                 threads_ - finished_, threads_, blockIdx.x);
+    std::abort();
+  }
+
+  static thread_local Block* entering_;
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::vector<Warp> warps_;
+  jmp_buf scheduler_;
+  Fiber* current_ = nullptr;
+  const std::function<void()>* body_ = nullptr;
+  unsigned threads_ = 0, started_ = 0, finished_ = 0, arrived_ = 0, round_ = 0, steps_ = 0;
+  bool is_backward_ = false;
+};
+thread_local Block* Block::entering_ = nullptr;
+
+thread_local Block t_block;
+
+}  // namespace
+
+thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+namespace host_cuda {
+
+cudaError_t run_grid(dim3 grid, dim3 block, const std::function<void()>& thread) {
+  if (const cudaError_t error = ordered("cudaLaunchKernelEx")) return error;
+  if (grid.x == 0 || grid.y == 0 || block.x == 0 || block.x > 1024 || block.y != 1) return cudaErrorInvalidValue;
+  blockDim = block, gridDim = grid;
+  for (blockIdx.y = 0; blockIdx.y < grid.y; ++blockIdx.y)
+    for (blockIdx.x = 0; blockIdx.x < grid.x; ++blockIdx.x) t_block.run(block.x, blockIdx.x % 2 == 1, thread);
+  return cudaSuccess;
+}
+
+void meet_block() {
+  t_block.meet_block();
+}
+uint32_t exchange(uint32_t bits, unsigned lane) {
+  return t_block.exchange(bits, lane);
+}
+
+void set_devices(int count) {
+  machine().devices = count;
+}
+void set_driver(int version) {
+  machine().driver = version;
+}
+void set_capability(int major, int minor) {
+  machine().major = major, machine().minor = minor;
+}
+void set_memory(size_t bytes) {
+  machine().memory = bytes;
+}
+size_t taken_bytes() {
+  return machine().taken;
+}
+void fail_next(const char* call, cudaError_t error) {
+  machine().failures[call] = error;
+}
+void hold(cudaStream_t stream) {
+  stream_of(stream)->is_held = true;
+}
+void release(cudaStream_t stream) {
+  stream_of(stream)->is_held = false;
+}
+
+}  // namespace host_cuda
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 0;
+  if (const cudaError_t error = ordered("cudaGetDeviceCount")) return error;
+  if (machine().driver < CUDART_VERSION) return cudaErrorInsufficientDriver;
+  if (machine().devices == 0) return cudaErrorNoDevice;
+  *count = machine().devices;
+  return cudaSuccess;
+}
+cudaError_t cudaGetLastError() {
+  return cudaSuccess;
+}
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = machine().driver;
+  return cudaSuccess;
+}
+const char* cudaGetErrorString(cudaError_t error) {
+  return error == cudaErrorECCUncorrectable ? "uncorrectable ECC error encountered" : "an error of the test";
+}
+const char* cudaGetErrorName(cudaError_t error) {
+  return error == cudaErrorECCUncorrectable ? "cudaErrorECCUncorrectable" : "cudaErrorOfTest";
+}
+cudaError_t cudaSetDevice(int device) {
+  return device < machine().devices ? cudaSuccess : cudaErrorInvalidDevice;
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+  *properties = {"host", machine().memory, size_t{48} << 10, machine().major, machine().minor, 4, 1 << 20};
+  return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void** address, size_t bytes) {
+  if (const cudaError_t error = ordered("cudaMalloc")) return error;
+  return take(address, bytes, true);
+}
+cudaError_t cudaFree(void* address) {
+  return give_back(address);
+}
+cudaError_t cudaHostAlloc(void** address, size_t bytes, unsigned) {
+  if (const cudaError_t error = ordered("cudaHostAlloc")) return error;
+  return take(address, bytes, false);
+}
+cudaError_t cudaFreeHost(void* address) {
+  return give_back(address);
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  *stream = new HostCudaStream;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  stream_of(stream)->is_held = false;
+  return ordered("cudaStreamSynchronize");
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) {
+  return ordered("cudaStreamWaitEvent");
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  *event = new HostCudaEvent;
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  event->of = stream_of(stream);
+  return ordered("cudaEventRecord");
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return event->of->is_held ? cudaErrorNotReady : ordered("cudaEventQuery");
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  event->of->is_held = false;
+  return ordered("cudaEventSynchronize");
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t) {
+  if (const cudaError_t error = ordered("cudaMemcpyAsync")) return error;
+  std::memmove(to, from, bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t) {
+  std::memset(to, value, bytes);
+  return cudaSuccess;
+}

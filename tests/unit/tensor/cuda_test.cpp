@@ -1,0 +1,208 @@
+// The runtime of tensor/cuda/ on the stand-in of tests/support/host_cuda, whose failures are ordered.
+#include <cuda_runtime.h>
+
+#include <catch2/catch.hpp>
+
+#include "base/error.h"
+#include "support/support.h"
+#include "tensor/cuda/check.h"
+#include "tensor/device_memory.h"
+#include "tensor/tensor.h"
+
+namespace trainyard {
+namespace {
+
+constexpr Device kCuda{DeviceKind::Cuda, 0};
+constexpr size_t kMiB = size_t{1} << 20;
+
+std::string error_of(int index) {
+  try {
+    require_device({DeviceKind::Cuda, index});
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+Tensor numbers(int64_t count) {
+  Tensor made = Tensor::empty({count}, DType::Int32);
+  for (int64_t i = 0; i < count; ++i) made.data<int32_t>()[i] = static_cast<int32_t>(i);
+  return made;
+}
+
+/// The machine as the next test expects it.
+struct Restored {
+  ~Restored() {
+    host_cuda::set_devices(1);
+    host_cuda::set_driver(13010);
+    host_cuda::set_capability(9, 0);
+    host_cuda::set_memory(size_t{1} << 30);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("cuda: what is missing is told apart", "[cuda]") {
+  const Restored restored;
+  host_cuda::set_driver(0);
+  CHECK(error_of(5) == "there is no NVIDIA driver on this machine (libcuda.so.1)");
+  CHECK(cuda_devices() == 0);
+  CHECK(describe_cuda() == "13.0, there is no NVIDIA driver on this machine (libcuda.so.1)");
+  host_cuda::set_driver(12040);
+  CHECK(error_of(5) == "the NVIDIA driver here is for CUDA 12.4, and this build needs one for 13.0");
+  host_cuda::set_driver(13010);
+  host_cuda::set_devices(0);
+  CHECK(error_of(5) == "the NVIDIA driver shows no device");
+  host_cuda::set_devices(2);
+  CHECK(error_of(2) == "there is no cuda:2: the NVIDIA driver shows 2 devices");
+  host_cuda::fail_next("cudaGetDeviceCount", cudaErrorSystemDriverMismatch);
+  CHECK(error_of(5) == "the NVIDIA driver does not work: an error of the test (cudaErrorOfTest)");
+  host_cuda::set_capability(7, 5);
+  CHECK(error_of(1) == "cuda:1, host, has compute capability 7.5, and the kernels of this build are for 80 90a 100");
+  host_cuda::set_capability(9, 0);
+  CHECK(error_of(1) == "");
+  CHECK(properties_of(kCuda).multiprocessors == 4);
+  CHECK(describe_cuda() == "13.0, driver for 13.1, host");
+}
+
+TEST_CASE("cuda: kernels run on what they are compiled for", "[cuda]") {
+  using cuda::runs_on;
+  CHECK(runs_on("80 90a 100", 8, 0));
+  CHECK(runs_on("80 90a 100", 8, 9));
+  CHECK(runs_on("80 90a 100", 12, 0));
+  CHECK_FALSE(runs_on("80 90a 100", 7, 5));
+  CHECK(runs_on("90a", 9, 0));
+  CHECK_FALSE(runs_on("90a", 10, 0));
+  CHECK_FALSE(runs_on("90a", 8, 0));
+  CHECK(runs_on("80-real", 8, 6));
+  CHECK_FALSE(runs_on("80-real", 9, 0));
+  CHECK(runs_on("80-virtual", 9, 0));
+}
+
+TEST_CASE("cuda: an error is the user's, the device's or ours, and names call and device", "[cuda]") {
+  const auto code_of = [](cudaError_t error) {
+    try {
+      cuda::check(error, "cudaStreamSynchronize", 3);
+    } catch (const std::exception& thrown) {
+      return std::pair(exit_code_of(thrown), std::string(thrown.what()));
+    }
+    return std::pair(ExitCode::Done, std::string());
+  };
+  CHECK(code_of(cudaSuccess).first == ExitCode::Done);
+  CHECK(code_of(cudaErrorECCUncorrectable).second ==
+        "cuda:3: cudaStreamSynchronize: uncorrectable ECC error encountered (cudaErrorECCUncorrectable); the kernel's "
+        "log (dmesg, lines with Xid) and nvidia-smi tell more");
+  for (const cudaError_t error : {cudaErrorECCUncorrectable, cudaErrorNvlinkUncorrectable, cudaErrorIllegalAddress,
+                                  cudaErrorLaunchFailure, cudaErrorUnknown, cudaErrorDevicesUnavailable})
+    CHECK(code_of(error).first == ExitCode::DeviceFault);
+  CHECK(code_of(cudaErrorMemoryAllocation).first == ExitCode::Input);
+  CHECK(code_of(cudaErrorInvalidValue).first == ExitCode::Defect);
+}
+
+TEST_CASE("cuda: tensors go to a device, are zeroed and copied there, and come back", "[cuda]") {
+  const Tensor here = numbers(1000);
+  const Tensor there = on_device(here, kCuda);
+  CHECK(there.device() == kCuda);
+  CHECK_THROWS_WITH(there.data<int32_t>(), "Tensor: elements on cuda:0 read by the host");
+  const Tensor second = Tensor::zeros({1000}, DType::Int32, kCuda);
+  Tensor half = second.rows(0, 500);
+  copy(there.rows(0, 500), half);
+  const Tensor back = on_device(second, {});
+  CHECK(back.values<int32_t>()[499] == 499);
+  CHECK(back.values<int32_t>()[500] == 0);
+  Tensor wrong = Tensor::empty({1000}, DType::Float32, kCuda);
+  CHECK_THROWS_WITH(copy(here, wrong), Catch::Contains("int32 [1000] to float32 [1000]"));
+}
+
+TEST_CASE("cuda: memory is counted by kind for the rank and for the device, and is used again", "[cuda]") {
+  MemoryLedger& of_device = memory_of(kCuda).ledger();
+  const size_t before = of_device.held_bytes();
+  const auto ledger = std::make_shared<MemoryLedger>();
+  const MemoryScope scope(ledger);
+  const MemoryKindScope kind(MemoryKind::Gathered);
+  Tensor tensor = Tensor::empty({1 << 20}, DType::Float32, kCuda);
+  const std::byte* const address = tensor.raw();
+  CHECK(ledger->held()[MemoryKind::Gathered] == 4 * kMiB);
+  CHECK(of_device.held_bytes() - before == 4 * kMiB);
+  tensor.storage()->set_kind(MemoryKind::Gradients);
+  CHECK(of_device.held()[MemoryKind::Gradients] == 4 * kMiB);
+  tensor.storage()->release();
+  CHECK(ledger->held_bytes() == 0);
+  CHECK(of_device.held_bytes() == before);
+  tensor.storage()->materialize();
+  CHECK(tensor.raw() == address);
+}
+
+TEST_CASE("cuda: what another stream still uses is not given out; an event tells when it may", "[cuda]") {
+  const Stream side(kCuda);
+  Tensor tensor = Tensor::empty({3 << 20}, DType::UInt8, kCuda);
+  const std::byte* const address = tensor.raw();
+  auto* const handle = static_cast<cudaStream_t>(side.id().handle);
+  host_cuda::hold(handle);
+  {
+    const StreamScope scope(side);
+    CHECK(current_stream(kCuda) == side.id());
+    const Event reached(kCuda);
+    CHECK_FALSE(reached.has_passed());
+    CHECK_NOTHROW(reached.gate());
+    Tensor first = Tensor::view(tensor.storage(), 0, {1}, DType::Int32);
+    copy_async(numbers(1), first);  // announces the stream by itself
+  }
+  CHECK(current_stream(kCuda) == StreamId{0, nullptr});
+  tensor = Tensor();
+  CHECK(Tensor::empty({3 << 20}, DType::UInt8, kCuda).raw() != address);
+  host_cuda::release(handle);
+  CHECK(Tensor::empty({3 << 20}, DType::UInt8, kCuda).raw() == address);
+}
+
+TEST_CASE("cuda: pinned memory waits for the copies from it", "[cuda]") {
+  Tensor pinned = Tensor::pinned({3 << 20}, DType::UInt8);
+  CHECK(pinned.device() == Device{});
+  pinned.values<uint8_t>()[5] = 9;
+  const uint8_t* const address = pinned.data<uint8_t>();
+  Tensor there = Tensor::empty({3 << 20}, DType::UInt8, kCuda);
+  const Stream side(kCuda);
+  host_cuda::hold(static_cast<cudaStream_t>(side.id().handle));
+  {
+    const StreamScope scope(side);
+    copy_async(pinned, there);
+  }
+  pinned = Tensor();
+  CHECK(Tensor::pinned({3 << 20}, DType::UInt8).data<uint8_t>() != address);
+  host_cuda::release(static_cast<cudaStream_t>(side.id().handle));
+  CHECK(Tensor::pinned({3 << 20}, DType::UInt8).data<uint8_t>() == address);
+  CHECK(on_device(there, {}).values<uint8_t>()[5] == 9);
+}
+
+TEST_CASE("cuda: out of memory names the device and what holds its memory, the most first", "[cuda]") {
+  const Restored restored;
+  memory_of(kCuda).allocator().trim();
+  host_cuda::set_memory(host_cuda::taken_bytes() + 100 * kMiB);
+  const MemoryKindScope other(MemoryKind::Parameters);
+  const Tensor parameters = Tensor::empty({20 << 20}, DType::UInt8, kCuda);
+  const MemoryKindScope kind(MemoryKind::Activations);
+  const Tensor activations = Tensor::empty({60 << 20}, DType::UInt8, kCuda);
+  try {
+    static_cast<void>(Tensor::empty({30 << 20}, DType::UInt8, kCuda));
+    FAIL("there is no room");
+  } catch (const OutOfMemoryError& error) {
+    CHECK(exit_code_of(error) == ExitCode::Input);
+    CHECK_THAT(error.what(), Catch::StartsWith("cuda:0: out of memory: 30.0 MiB for activations do not fit; "));
+    CHECK_THAT(error.what(), Catch::Contains("activations 60.0 MiB, parameters 20.0 MiB"));
+  }
+  CHECK_NOTHROW(Tensor::empty({10 << 20}, DType::UInt8, kCuda));
+}
+
+TEST_CASE("cuda: a failure of the device is a DeviceError from whichever call finds it", "[cuda]") {
+  const Tensor there = on_device(numbers(4), kCuda);
+  host_cuda::fail_next("cudaStreamSynchronize", cudaErrorIllegalAddress);
+  CHECK_THROWS_AS(on_device(there, {}), DeviceError);
+  host_cuda::fail_next("cudaMemcpyAsync", cudaErrorECCUncorrectable);
+  CHECK_THROWS_AS(on_device(there, {}), DeviceError);
+  host_cuda::fail_next("cudaMalloc", cudaErrorECCUncorrectable);
+  CHECK_THROWS_AS(Tensor::empty({200 << 20}, DType::UInt8, kCuda), DeviceError);
+  host_cuda::fail_next("cudaHostAlloc", cudaErrorMemoryAllocation);
+  CHECK_NOTHROW(Tensor::pinned({50 << 20}, DType::UInt8));  // there is room at the second try
+}
+
+}  // namespace trainyard
