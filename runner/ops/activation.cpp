@@ -3,7 +3,7 @@
 #include "metrics/trace.h"
 #include "ops/check.h"
 #include "ops/cost.h"
-#include "ops/cpu/kernels.h"
+#include "ops/kernels.h"
 
 namespace trainyard::ops {
 
@@ -12,7 +12,7 @@ void activation(Activation f, const Tensor& x, Tensor& y) {
   require_floating("activation", "x", x);
   require("activation", "y", y, x.shape(), x.dtype());
   tell_cost({&x, &y});
-  cpu::activation(f, x, y);
+  kernel("activation", &Kernels::activation, {&x, &y})(f, x, y);
 }
 
 void activation_backward(Activation f, const Tensor& dy, const Tensor& x, Tensor& dx) {
@@ -21,7 +21,7 @@ void activation_backward(Activation f, const Tensor& dy, const Tensor& x, Tensor
   require("activation_backward", "dy", dy, x.shape(), x.dtype());
   require("activation_backward", "dx", dx, x.shape(), x.dtype());
   tell_cost({&dy, &x, &dx});
-  cpu::activation_backward(f, dy, x, dx);
+  kernel("activation_backward", &Kernels::activation_backward, {&dy, &x, &dx})(f, dy, x, dx);
 }
 
 }  // namespace trainyard::ops

@@ -7,7 +7,7 @@
 #include "metrics/trace.h"
 #include "ops/check.h"
 #include "ops/cost.h"
-#include "ops/cpu/kernels.h"
+#include "ops/kernels.h"
 
 namespace trainyard::ops {
 
@@ -19,7 +19,7 @@ void adamw_step(Tensor& param, const Tensor& grad, Tensor& m, Tensor& v, const A
   require("adamw_step", "m", m, param.shape(), DType::Float32);
   require("adamw_step", "v", v, param.shape(), DType::Float32);
   tell_cost({&param, &grad, &m, &v, &param, &m, &v});
-  cpu::adamw_step(param, grad, m, v, step);
+  kernel("adamw_step", &Kernels::adamw_step, {&param, &grad, &m, &v})(param, grad, m, v, step);
 }
 
 }  // namespace trainyard::ops

@@ -3,7 +3,7 @@
 #include "metrics/trace.h"
 #include "ops/check.h"
 #include "ops/cost.h"
-#include "ops/cpu/kernels.h"
+#include "ops/kernels.h"
 
 namespace trainyard::ops {
 
@@ -13,7 +13,7 @@ void add(const Tensor& a, const Tensor& b, Tensor& out) {
   require("add", "b", b, a.shape(), a.dtype());
   require("add", "out", out, a.shape(), a.dtype());
   tell_cost({&a, &b, &out});
-  cpu::add(a, b, out);
+  kernel("add", &Kernels::add, {&a, &b, &out})(a, b, out);
 }
 
 void add_to(Tensor& total, const Tensor& addend) {
@@ -22,7 +22,7 @@ void add_to(Tensor& total, const Tensor& addend) {
   require_floating("add_to", "addend", addend);
   require_count("add_to", "addend", addend, total.count());
   tell_cost({&total, &addend, &total});
-  cpu::add_to(total, addend);
+  kernel("add_to", &Kernels::add_to, {&total, &addend})(total, addend);
 }
 
 }  // namespace trainyard::ops

@@ -8,7 +8,7 @@
 #include "metrics/trace.h"
 #include "ops/check.h"
 #include "ops/cost.h"
-#include "ops/cpu/kernels.h"
+#include "ops/kernels.h"
 
 namespace trainyard::ops {
 namespace {
@@ -79,7 +79,7 @@ void attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attentio
   const metrics::TraceSpan span("attention", "op");
   require_inputs("attention", {q, k, v, out, lse}, shape, options);
   tell_cost({&q, &k, &v, &out}, 2 * product_flops(shape, options));
-  cpu::attention(q, k, v, shape, options, out, lse);
+  kernel("attention", &Kernels::attention, {&q, &k, &v, &out, &lse})(q, k, v, shape, options, out, lse);
 }
 
 void attention_backward(const Tensor& dout, const AttentionSaved& saved, const AttentionShape& shape,
@@ -95,7 +95,9 @@ void attention_backward(const Tensor& dout, const AttentionSaved& saved, const A
   // The scores are computed again: five products where forward has two.
   tell_cost({&dout, &saved.q, &saved.k, &saved.v, &saved.out, &gradients.dq, &gradients.dk, &gradients.dv},
             5 * product_flops(shape, options));
-  cpu::attention_backward(dout, saved, shape, options, gradients);
+  kernel("attention_backward", &Kernels::attention_backward,
+         {&dout, &saved.q, &saved.k, &saved.v, &saved.out, &saved.lse, &gradients.dq, &gradients.dk, &gradients.dv})(
+      dout, saved, shape, options, gradients);
 }
 
 }  // namespace trainyard::ops

@@ -3,7 +3,7 @@
 #include "metrics/trace.h"
 #include "ops/check.h"
 #include "ops/cost.h"
-#include "ops/cpu/kernels.h"
+#include "ops/kernels.h"
 
 namespace trainyard::ops {
 
@@ -13,7 +13,7 @@ void add_bias(Tensor& y, const Tensor& bias) {
   require_floating("add_bias", "y", y);
   require("add_bias", "bias", bias, {y.size(1)}, y.dtype());
   tell_cost({&y, &y});
-  cpu::add_bias(y, bias);
+  kernel("add_bias", &Kernels::add_bias, {&y, &bias})(y, bias);
 }
 
 void bias_backward(const Tensor& dy, Tensor& dbias) {
@@ -23,7 +23,7 @@ void bias_backward(const Tensor& dy, Tensor& dbias) {
   require_floating("bias_backward", "dbias", dbias);
   require("bias_backward", "dbias", dbias, {dy.size(1)}, dbias.dtype());
   tell_cost({&dy});
-  cpu::bias_backward(dy, dbias);
+  kernel("bias_backward", &Kernels::bias_backward, {&dy, &dbias})(dy, dbias);
 }
 
 }  // namespace trainyard::ops

@@ -3,7 +3,7 @@
 #include "metrics/trace.h"
 #include "ops/check.h"
 #include "ops/cost.h"
-#include "ops/cpu/kernels.h"
+#include "ops/kernels.h"
 
 namespace trainyard::ops {
 
@@ -13,8 +13,9 @@ void cast(const Tensor& from, Tensor& to) {
   require_floating("cast", "to", to);
   require_count("cast", "to", to, from.count());
   tell_cost({&from, &to});
+  const auto convert = kernel("cast", &Kernels::cast, {&from, &to});
   if (from.dtype() == to.dtype()) return copy(from, to);
-  cpu::cast(from, to);
+  convert(from, to);
 }
 
 }  // namespace trainyard::ops

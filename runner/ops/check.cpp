@@ -44,6 +44,7 @@ void require_floating(std::string_view op, std::string_view name, const Tensor& 
 
 void require_indices(std::string_view op, std::string_view name, const Tensor& indices, int64_t limit,
                      std::optional<int32_t> allowed) {
+  if (indices.device().kind != DeviceKind::Cpu) return;
   const std::span<const int32_t> values = indices.values<int32_t>();
   for (size_t i = 0; i < values.size(); ++i)
     if ((values[i] < 0 || values[i] >= limit) && allowed != values[i])

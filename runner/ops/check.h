@@ -17,7 +17,8 @@ void require_rank(std::string_view op, std::string_view name, const Tensor& tens
 /// float32, bfloat16 or float16.
 void require_floating(std::string_view op, std::string_view name, const Tensor& tensor);
 
-/// int32 values within [0, limit), or equal to `allowed`; the message names the first that is not.
+/// int32 values within [0, limit), or equal to `allowed`; the message names the first that is not. Those on a device
+/// are the caller's word: to look at them would be to wait for them.
 void require_indices(std::string_view op, std::string_view name, const Tensor& indices, int64_t limit,
                      std::optional<int32_t> allowed = std::nullopt);
 

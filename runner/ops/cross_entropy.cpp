@@ -3,7 +3,7 @@
 #include "metrics/trace.h"
 #include "ops/check.h"
 #include "ops/cost.h"
-#include "ops/cpu/kernels.h"
+#include "ops/kernels.h"
 
 namespace trainyard::ops {
 namespace {
@@ -25,7 +25,8 @@ LossSums linear_cross_entropy(const Tensor& h, const Tensor& w, const Tensor& ta
   const metrics::TraceSpan span("linear_cross_entropy", "op");
   require_inputs("linear_cross_entropy", h, w, targets, token_loss);
   tell_cost({&h, &w}, 2.0 * static_cast<double>(h.count()) * static_cast<double>(w.size(0)));
-  return cpu::linear_cross_entropy(h, w, targets, nullptr, token_loss);
+  return kernel("linear_cross_entropy", &Kernels::linear_cross_entropy, {&h, &w, &targets})(h, w, targets, nullptr,
+                                                                                            token_loss);
 }
 
 LossSums linear_cross_entropy_with_gradients(const Tensor& h, const Tensor& w, const Tensor& targets,
@@ -40,7 +41,8 @@ LossSums linear_cross_entropy_with_gradients(const Tensor& h, const Tensor& w, c
   }
   tell_cost({&h, &w, &w, &gradients.dh, &gradients.dw, &gradients.dw},
             (gradients.dw.defined() ? 6.0 : 4.0) * static_cast<double>(h.count()) * static_cast<double>(w.size(0)));
-  return cpu::linear_cross_entropy(h, w, targets, &gradients, token_loss);
+  return kernel("linear_cross_entropy", &Kernels::linear_cross_entropy, {&h, &w, &targets})(h, w, targets, &gradients,
+                                                                                            token_loss);
 }
 
 LossSums cross_entropy(const Tensor& logits, const Tensor& targets, float grad_scale, Tensor* dlogits) {
@@ -51,7 +53,9 @@ LossSums cross_entropy(const Tensor& logits, const Tensor& targets, float grad_s
   require_indices("cross_entropy", "targets", targets, logits.size(1), kIgnoredTarget);
   if (dlogits) require("cross_entropy", "dlogits", *dlogits, logits.shape(), logits.dtype());
   tell_cost({&logits});
-  return cpu::cross_entropy(logits, targets, grad_scale, dlogits);
+  const Tensor none;
+  return kernel("cross_entropy", &Kernels::cross_entropy, {&logits, &targets, dlogits ? dlogits : &none})(
+      logits, targets, grad_scale, dlogits);
 }
 
 }  // namespace trainyard::ops

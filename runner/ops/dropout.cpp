@@ -7,7 +7,7 @@
 #include "metrics/trace.h"
 #include "ops/check.h"
 #include "ops/cost.h"
-#include "ops/cpu/kernels.h"
+#include "ops/kernels.h"
 
 namespace trainyard::ops {
 
@@ -20,7 +20,7 @@ void dropout(const Tensor& x, const Dropout& dropout, Tensor& y) {
   if (const int64_t rows = dropout.sequences.count(); rows == 0 ? x.size(0) != 0 : x.size(0) % rows != 0)
     throw std::invalid_argument(fmt::format("dropout: {} tokens are not {} rows of equal length", x.size(0), rows));
   tell_cost({&x, &y});
-  cpu::dropout(x, dropout, y);
+  kernel("dropout", &Kernels::dropout, {&x, &dropout.sequences, &y})(x, dropout, y);
 }
 
 }  // namespace trainyard::ops

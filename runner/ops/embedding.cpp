@@ -3,7 +3,7 @@
 #include "metrics/trace.h"
 #include "ops/check.h"
 #include "ops/cost.h"
-#include "ops/cpu/kernels.h"
+#include "ops/kernels.h"
 
 namespace trainyard::ops {
 
@@ -16,7 +16,7 @@ void embedding(const Tensor& ids, const Tensor& table, Tensor& out) {
   require("embedding", "out", out, {ids.size(0), table.size(1)}, table.dtype());
   require_indices("embedding", "ids", ids, table.size(0));
   tell_cost({&out, &out});
-  cpu::embedding(ids, table, out);
+  kernel("embedding", &Kernels::embedding, {&ids, &table, &out})(ids, table, out);
 }
 
 void embedding_backward(const Tensor& dout, const Tensor& ids, Tensor& dtable) {
@@ -29,7 +29,7 @@ void embedding_backward(const Tensor& dout, const Tensor& ids, Tensor& dtable) {
   require("embedding_backward", "dout", dout, {ids.size(0), dtable.size(1)}, dout.dtype());
   require_indices("embedding_backward", "ids", ids, dtable.size(0));
   tell_cost({&dout, &dout, &dout});
-  cpu::embedding_backward(dout, ids, dtable);
+  kernel("embedding_backward", &Kernels::embedding_backward, {&dout, &ids, &dtable})(dout, ids, dtable);
 }
 
 }  // namespace trainyard::ops

@@ -7,7 +7,7 @@
 #include "metrics/trace.h"
 #include "ops/check.h"
 #include "ops/cost.h"
-#include "ops/cpu/kernels.h"
+#include "ops/kernels.h"
 
 namespace trainyard::ops {
 namespace {
@@ -43,7 +43,7 @@ void unfold(const Tensor& x, const ImageShape& shape, int64_t size, Tensor& patc
   require_images("unfold", "x", x, shape, x.dtype());
   require("unfold", "patches", patches, patches_shape(shape, size), x.dtype());
   tell_cost({&x, &patches});
-  cpu::unfold(x, shape, size, patches);
+  kernel("unfold", &Kernels::unfold, {&x, &patches})(x, shape, size, patches);
 }
 
 void unfold_backward(const Tensor& dpatches, const ImageShape& shape, int64_t size, Tensor& dx) {
@@ -52,7 +52,7 @@ void unfold_backward(const Tensor& dpatches, const ImageShape& shape, int64_t si
   require_images("unfold_backward", "dx", dx, shape, dpatches.dtype());
   require("unfold_backward", "dpatches", dpatches, patches_shape(shape, size), dx.dtype());
   tell_cost({&dpatches, &dx});
-  cpu::unfold_backward(dpatches, shape, size, dx);
+  kernel("unfold_backward", &Kernels::unfold_backward, {&dpatches, &dx})(dpatches, shape, size, dx);
 }
 
 void max_pool(const Tensor& x, const ImageShape& shape, int64_t size, Tensor& y, Tensor& chosen) {
@@ -63,7 +63,7 @@ void max_pool(const Tensor& x, const ImageShape& shape, int64_t size, Tensor& y,
   require_images("max_pool", "y", y, out, x.dtype());
   require("max_pool", "chosen", chosen, y.shape(), DType::Int32);
   tell_cost({&x, &y, &chosen});
-  cpu::max_pool(x, shape, size, y, chosen);
+  kernel("max_pool", &Kernels::max_pool, {&x, &y, &chosen})(x, shape, size, y, chosen);
 }
 
 void max_pool_backward(const Tensor& dy, const Tensor& chosen, const ImageShape& shape, int64_t size, Tensor& dx) {
@@ -74,7 +74,7 @@ void max_pool_backward(const Tensor& dy, const Tensor& chosen, const ImageShape&
   require("max_pool_backward", "chosen", chosen, dy.shape(), DType::Int32);
   require_indices("max_pool_backward", "chosen", chosen, shape.pixels());
   tell_cost({&dy, &chosen, &dx});
-  cpu::max_pool_backward(dy, chosen, shape, size, dx);
+  kernel("max_pool_backward", &Kernels::max_pool_backward, {&dy, &chosen, &dx})(dy, chosen, shape, size, dx);
 }
 
 void channels_first(const Tensor& x, const ImageShape& shape, Tensor& y) {
@@ -82,7 +82,7 @@ void channels_first(const Tensor& x, const ImageShape& shape, Tensor& y) {
   require_images("channels_first", "x", x, shape, x.dtype());
   require("channels_first", "y", y, {shape.images, shape.channels * shape.height * shape.width}, x.dtype());
   tell_cost({&x, &y});
-  cpu::channels_first(x, shape, y);
+  kernel("channels_first", &Kernels::channels_first, {&x, &y})(x, shape, y);
 }
 
 void channels_last(const Tensor& y, const ImageShape& shape, Tensor& x) {
@@ -90,7 +90,7 @@ void channels_last(const Tensor& y, const ImageShape& shape, Tensor& x) {
   require_images("channels_last", "x", x, shape, y.dtype());
   require("channels_last", "y", y, {shape.images, shape.channels * shape.height * shape.width}, x.dtype());
   tell_cost({&y, &x});
-  cpu::channels_last(y, shape, x);
+  kernel("channels_last", &Kernels::channels_last, {&y, &x})(y, shape, x);
 }
 
 }  // namespace trainyard::ops

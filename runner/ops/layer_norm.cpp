@@ -3,7 +3,7 @@
 #include "metrics/trace.h"
 #include "ops/check.h"
 #include "ops/cost.h"
-#include "ops/cpu/kernels.h"
+#include "ops/kernels.h"
 
 namespace trainyard::ops {
 namespace {
@@ -24,7 +24,8 @@ void layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float
   require("layer_norm", "bias", bias, weight.shape(), x.dtype());
   require("layer_norm", "y", y, x.shape(), x.dtype());
   tell_cost({&x, &y});
-  cpu::layer_norm(x, weight, bias, eps, y, moments);
+  kernel("layer_norm", &Kernels::layer_norm, {&x, &weight, &bias, &y, &moments.mean, &moments.rstd})(x, weight, bias,
+                                                                                                     eps, y, moments);
 }
 
 void layer_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const RowMoments& moments,
@@ -39,7 +40,9 @@ void layer_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight
   require_floating(kOp, "dbias", gradients.dbias);
   require(kOp, "dbias", gradients.dbias, weight.shape(), gradients.dbias.dtype());
   tell_cost({&dy, &x, &gradients.dx});
-  cpu::layer_norm_backward(dy, x, weight, moments, gradients);
+  kernel("layer_norm_backward", &Kernels::layer_norm_backward,
+         {&dy, &x, &weight, &moments.mean, &moments.rstd, &gradients.dx, &gradients.dweight, &gradients.dbias})(
+      dy, x, weight, moments, gradients);
 }
 
 }  // namespace trainyard::ops

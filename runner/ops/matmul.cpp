@@ -7,7 +7,7 @@
 #include "metrics/trace.h"
 #include "ops/check.h"
 #include "ops/cost.h"
-#include "ops/cpu/kernels.h"
+#include "ops/kernels.h"
 
 namespace trainyard::ops {
 namespace {
@@ -37,7 +37,7 @@ void matmul(const Tensor& a, const Tensor& b, Tensor& c, MatmulOptions options) 
   require_floating("matmul", "c", c);
   require("matmul", "c", c, {left.rows, right.columns}, c.dtype());
   tell_cost({&a, &b, &c}, 2.0 * static_cast<double>(left.rows * left.columns) * static_cast<double>(right.columns));
-  cpu::matmul(a, b, c, options);
+  kernel("matmul", &Kernels::matmul, {&a, &b, &c})(a, b, c, options);
 }
 
 }  // namespace trainyard::ops

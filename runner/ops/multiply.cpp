@@ -3,7 +3,7 @@
 #include "metrics/trace.h"
 #include "ops/check.h"
 #include "ops/cost.h"
-#include "ops/cpu/kernels.h"
+#include "ops/kernels.h"
 
 namespace trainyard::ops {
 
@@ -13,7 +13,7 @@ void multiply(const Tensor& a, const Tensor& b, Tensor& y) {
   require("multiply", "b", b, a.shape(), a.dtype());
   require("multiply", "y", y, a.shape(), a.dtype());
   tell_cost({&a, &b, &y});
-  cpu::multiply(a, b, y);
+  kernel("multiply", &Kernels::multiply, {&a, &b, &y})(a, b, y);
 }
 
 }  // namespace trainyard::ops

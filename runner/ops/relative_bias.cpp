@@ -2,7 +2,7 @@
 
 #include "metrics/trace.h"
 #include "ops/check.h"
-#include "ops/cpu/kernels.h"
+#include "ops/kernels.h"
 
 namespace trainyard::ops {
 namespace {
@@ -20,13 +20,14 @@ void require_all(std::string_view op, const Tensor& buckets, const Tensor& table
 void relative_bias(const Tensor& buckets, const Tensor& table, Tensor& bias) {
   const metrics::TraceSpan span("relative_bias", "op");
   require_all("relative_bias", buckets, table, bias);
-  cpu::relative_bias(buckets, table, bias);
+  kernel("relative_bias", &Kernels::relative_bias, {&buckets, &table, &bias})(buckets, table, bias);
 }
 
 void relative_bias_backward(const Tensor& dbias, const Tensor& buckets, Tensor& dtable) {
   const metrics::TraceSpan span("relative_bias_backward", "op");
   require_all("relative_bias_backward", buckets, dtable, dbias);
-  cpu::relative_bias_backward(dbias, buckets, dtable);
+  kernel("relative_bias_backward", &Kernels::relative_bias_backward, {&dbias, &buckets, &dtable})(dbias, buckets,
+                                                                                                  dtable);
 }
 
 }  // namespace trainyard::ops

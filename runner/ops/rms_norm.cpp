@@ -3,7 +3,7 @@
 #include "metrics/trace.h"
 #include "ops/check.h"
 #include "ops/cost.h"
-#include "ops/cpu/kernels.h"
+#include "ops/kernels.h"
 
 namespace trainyard::ops {
 namespace {
@@ -22,7 +22,7 @@ void rms_norm(const Tensor& x, const Tensor& weight, float eps, Tensor& y, Tenso
   require_rows("rms_norm", x, weight, rstd);
   require("rms_norm", "y", y, x.shape(), x.dtype());
   tell_cost({&x, &y});
-  cpu::rms_norm(x, weight, eps, y, rstd);
+  kernel("rms_norm", &Kernels::rms_norm, {&x, &weight, &y, &rstd})(x, weight, eps, y, rstd);
 }
 
 void add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& weight, float eps, Tensor& sum, Tensor& y,
@@ -33,7 +33,8 @@ void add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& weight,
   require("add_rms_norm", "sum", sum, x.shape(), x.dtype());
   require("add_rms_norm", "y", y, x.shape(), x.dtype());
   tell_cost({&x, &residual, &sum, &y});
-  cpu::add_rms_norm(x, residual, weight, eps, sum, y, rstd);
+  kernel("add_rms_norm", &Kernels::add_rms_norm, {&x, &residual, &weight, &sum, &y, &rstd})(x, residual, weight, eps,
+                                                                                            sum, y, rstd);
 }
 
 void rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& rstd,
@@ -47,7 +48,8 @@ void rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, 
     require("rms_norm_backward", "dweight", gradients.dweight, weight.shape(), gradients.dweight.dtype());
   }
   tell_cost({&dy, &x, &gradients.dx});
-  cpu::rms_norm_backward(dy, x, weight, rstd, gradients);
+  kernel("rms_norm_backward", &Kernels::rms_norm_backward,
+         {&dy, &x, &weight, &rstd, &gradients.dx, &gradients.dweight})(dy, x, weight, rstd, gradients);
 }
 
 }  // namespace trainyard::ops

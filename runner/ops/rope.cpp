@@ -8,7 +8,7 @@
 #include "metrics/trace.h"
 #include "ops/check.h"
 #include "ops/cost.h"
-#include "ops/cpu/kernels.h"
+#include "ops/kernels.h"
 
 namespace trainyard::ops {
 
@@ -43,7 +43,7 @@ void rope(const Tensor& x, const Tensor& positions, const RopeTables& tables, Ro
         "rope: x is {}, whose width is no multiple of the head size {} of the tables", to_string(x.shape()), head_dim));
   require_indices("rope", "positions", positions, tables.cos.size(0));
   tell_cost({&x, &out});
-  cpu::rope(x, positions, tables, rotation, out);
+  kernel("rope", &Kernels::rope, {&x, &positions, &tables.cos, &tables.sin, &out})(x, positions, tables, rotation, out);
 }
 
 }  // namespace trainyard::ops

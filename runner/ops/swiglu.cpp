@@ -3,7 +3,7 @@
 #include "metrics/trace.h"
 #include "ops/check.h"
 #include "ops/cost.h"
-#include "ops/cpu/kernels.h"
+#include "ops/kernels.h"
 
 namespace trainyard::ops {
 
@@ -13,7 +13,7 @@ void swiglu(const Tensor& gate, const Tensor& up, Tensor& y) {
   require("swiglu", "up", up, gate.shape(), gate.dtype());
   require("swiglu", "y", y, gate.shape(), gate.dtype());
   tell_cost({&gate, &up, &y});
-  cpu::swiglu(gate, up, y);
+  kernel("swiglu", &Kernels::swiglu, {&gate, &up, &y})(gate, up, y);
 }
 
 void swiglu_backward(const Tensor& dy, const Tensor& gate, const Tensor& up, Tensor& dgate, Tensor& dup) {
@@ -24,7 +24,7 @@ void swiglu_backward(const Tensor& dy, const Tensor& gate, const Tensor& up, Ten
   require("swiglu_backward", "dgate", dgate, gate.shape(), gate.dtype());
   require("swiglu_backward", "dup", dup, gate.shape(), gate.dtype());
   tell_cost({&dy, &gate, &up, &dgate, &dup});
-  cpu::swiglu_backward(dy, gate, up, dgate, dup);
+  kernel("swiglu_backward", &Kernels::swiglu_backward, {&dy, &gate, &up, &dgate, &dup})(dy, gate, up, dgate, dup);
 }
 
 }  // namespace trainyard::ops

@@ -5,7 +5,7 @@
 
 // The two 16-bit floating-point types, as storage: arithmetic is done in float. The conversions hold no branch, so that
 // loops over them vectorise, and are inlined always, so that they are compiled along with a kernel for its instruction
-// set. Both round to nearest, ties to even; NaN stays NaN.
+// set; constexpr, so that a device's compiler takes them too. Both round to nearest, ties to even; NaN stays NaN.
 namespace trainyard {
 
 /// The upper half of a float: its range with 8 bits of precision.
@@ -13,13 +13,13 @@ struct BFloat16 {
   uint16_t bits = 0;
 
   BFloat16() = default;
-  [[gnu::always_inline]] explicit BFloat16(float value) {
+  [[gnu::always_inline]] constexpr explicit BFloat16(float value) {
     const auto full = std::bit_cast<uint32_t>(value);
     const uint32_t rounded = (full + 0x7fffU + ((full >> 16U) & 1U)) >> 16U;
     const uint32_t quiet_nan = (full >> 16U) | 0x40U;
     bits = static_cast<uint16_t>((full & 0x7fffffffU) > 0x7f800000U ? quiet_nan : rounded);
   }
-  [[gnu::always_inline]] explicit operator float() const {
+  [[gnu::always_inline]] constexpr explicit operator float() const {
     return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16U);
   }
 };
@@ -31,7 +31,7 @@ struct Float16 {
   uint16_t bits = 0;
 
   Float16() = default;
-  [[gnu::always_inline]] explicit Float16(float value) {
+  [[gnu::always_inline]] constexpr explicit Float16(float value) {
     const auto full = std::bit_cast<uint32_t>(value);
     const uint32_t magnitude = full & 0x7fffffffU;
     const uint32_t rounded = (magnitude - kRebias + 0xfffU + ((magnitude >> 13U) & 1U)) >> 13U;
@@ -42,7 +42,7 @@ struct Float16 {
     const uint32_t finite = magnitude < kLeastNormal ? subnormal : normal;
     bits = static_cast<uint16_t>((full >> 16U & 0x8000U) | (magnitude > 0x7f800000U ? quiet_nan : finite));
   }
-  [[gnu::always_inline]] explicit operator float() const {
+  [[gnu::always_inline]] constexpr explicit operator float() const {
     const uint32_t sign = static_cast<uint32_t>(bits & 0x8000U) << 16U, magnitude = bits & 0x7fffU;
     const uint32_t normal = (magnitude << 13U) + kRebias;
     const uint32_t special = normal + kRebias;  // the exponent is 31 here and must become 255

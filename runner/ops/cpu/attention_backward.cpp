@@ -3,7 +3,6 @@
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/parallel.h"
 #include "ops/cpu/simd.h"
-#include "ops/scale.h"
 
 namespace trainyard::ops::cpu {
 namespace {
@@ -167,7 +166,7 @@ class Backward {
 
   /// Each row has sums of its own until here, so that the order of the addends is the same for any number of threads.
   void sum_bias_gradients() {
-    set_zero(dbias_);
+    cpu::set_zero(dbias_);
     for (int64_t row = 0; row < shape_.batch; ++row) {
       const Tensor of_row = row_dbias_.rows(row, 1).reshape(dbias_.shape());
       cpu::add_to(dbias_, of_row);
@@ -195,7 +194,7 @@ void attention_backward(const Tensor& dout, const AttentionSaved& saved, const A
   if (runs_elsewhere()) return;
   if (saved.q.dtype() == DType::Float32) return Backward(dout, saved, shape, options, gradients).run();
   const bool has_bias = options.bias.defined();
-  if (has_bias) set_zero(gradients.dbias);
+  if (has_bias) cpu::set_zero(gradients.dbias);
   for (int64_t row = 0; row < shape.batch; ++row) {
     const AttentionRow at(shape, options, row);
     const Tensor q = in_float(at.queries(saved.q)), k = in_float(at.keys(saved.k)), v = in_float(at.keys(saved.v));

@@ -1,6 +1,5 @@
 #include "ops/cpu/attention_blocks.h"
-
-#include "ops/cpu/dropout_mask.h"
+#include "ops/dropout_mask.h"
 
 namespace trainyard::ops::cpu {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "ops/cpu/dropout_mask.h"
-#include "ops/cpu/elements.h"
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/parallel.h"
+#include "ops/dropout_mask.h"
+#include "ops/elements.h"
 
 namespace trainyard::ops::cpu {
 namespace {

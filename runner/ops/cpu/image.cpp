@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "ops/cpu/elements.h"
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/parallel.h"
 #include "ops/cpu/simd.h"
+#include "ops/elements.h"
 
 namespace trainyard::ops::cpu {
 namespace {

@@ -11,8 +11,7 @@
 #include "ops/rms_norm.h"
 #include "ops/rope.h"
 
-// What a device must provide for the ops: one function each, arguments as in the op's header, already checked there.
-// ops/<op>.cpp checks and chooses the device; another device has a file like this one.
+// The CPU's kernels: one function for each op, arguments as in the op's header, already checked there.
 namespace trainyard::ops::cpu {
 
 void activation(Activation f, const Tensor& x, Tensor& y);
@@ -54,6 +53,7 @@ void rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, 
                        RmsNormGradients& gradients);
 void rope(const Tensor& x, const Tensor& positions, const RopeTables& tables, Rotation rotation, Tensor& out);
 void scale(Tensor& x, float factor);
+void set_zero(Tensor& x);
 double sum(const Tensor& x);
 double sum_of_squares(const Tensor& x);
 void swiglu(const Tensor& gate, const Tensor& up, Tensor& y);

@@ -1,9 +1,9 @@
 #include "ops/multiply.h"
 
-#include "ops/cpu/elements.h"
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/parallel.h"
 #include "ops/cpu/simd.h"
+#include "ops/elements.h"
 
 namespace trainyard::ops::cpu {
 namespace {

@@ -1,8 +1,8 @@
 #include "ops/relative_bias.h"
 
-#include "ops/cpu/elements.h"
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/simd.h"
+#include "ops/elements.h"
 
 namespace trainyard::ops::cpu {
 

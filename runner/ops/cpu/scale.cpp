@@ -1,7 +1,9 @@
-#include "ops/cpu/elements.h"
+#include <cstring>
+
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/parallel.h"
 #include "ops/cpu/simd.h"
+#include "ops/elements.h"
 
 namespace trainyard::ops::cpu {
 namespace {
@@ -20,6 +22,10 @@ void scale(Tensor& x, float factor) {
       scale_elements(x + begin, factor, end - begin);
     });
   });
+}
+
+void set_zero(Tensor& x) {
+  if (x.count() > 0 && !dry_run()) std::memset(x.raw(), 0, x.bytes());
 }
 
 }  // namespace trainyard::ops::cpu

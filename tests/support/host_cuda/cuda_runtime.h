@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -133,6 +134,8 @@ inline void __syncthreads() {
 }
 template <typename T>
 T __shfl_xor_sync(unsigned, T value, unsigned lanes) {
-  static_assert(sizeof(T) == 4);
-  return std::bit_cast<T>(host_cuda::exchange(std::bit_cast<uint32_t>(value), (threadIdx.x % 32) ^ lanes));
+  static_assert(sizeof(T) % 4 == 0);
+  auto words = std::bit_cast<std::array<uint32_t, sizeof(T) / 4>>(value);
+  for (uint32_t& word : words) word = host_cuda::exchange(word, (threadIdx.x % 32) ^ lanes);
+  return std::bit_cast<T>(words);
 }

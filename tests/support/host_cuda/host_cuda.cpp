@@ -12,6 +12,17 @@
 #include <string>
 #include <vector>
 
+#if defined(__SANITIZE_ADDRESS__)
+#define HOST_CUDA_ASAN
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HOST_CUDA_ASAN
+#endif
+#endif
+#ifdef HOST_CUDA_ASAN
+#include <sanitizer/common_interface_defs.h>
+#endif
+
 struct HostCudaStream {
   bool is_held = false;
 };
@@ -71,6 +82,30 @@ cudaError_t give_back(void* address) {
   return cudaSuccess;
 }
 
+/// What AddressSanitizer must be told when a stack is left for another.
+struct StackSwitch {
+  const void* bottom = nullptr;
+  size_t bytes = 0;
+  void* fake = nullptr;
+
+  /// Leaves the stack of this one for that of `next`.
+  void leave_for(const StackSwitch& next) {
+#ifdef HOST_CUDA_ASAN
+    __sanitizer_start_switch_fiber(&fake, next.bottom, next.bytes);
+#else
+    static_cast<void>(next);
+#endif
+  }
+  /// Is back, or here for the first time; `from` learns where its stack is.
+  void arrive(StackSwitch* from) {
+#ifdef HOST_CUDA_ASAN
+    __sanitizer_finish_switch_fiber(fake, from ? &from->bottom : nullptr, from ? &from->bytes : nullptr);
+#else
+    static_cast<void>(from);
+#endif
+  }
+};
+
 /// The threads of one block, each on a stack of its own from its first stop on. They take turns: a thread runs until
 /// it has to wait for others. Every second block goes through its threads from the last, so that what only the order of
 /// threads keeps right shows.
@@ -124,6 +159,7 @@ class Block {
  private:
   struct Fiber {
     std::unique_ptr<std::byte[]> stack = std::make_unique<std::byte[]>(kStack);
+    StackSwitch known{stack.get(), kStack};
     jmp_buf at;
     dim3 thread;
     bool is_active = false, is_begun = false;
@@ -138,7 +174,8 @@ class Block {
     current_ = &fiber;
     fiber.is_active = true;
     threadIdx = fiber.thread;
-    if (_setjmp(scheduler_) != 0) return;
+    if (_setjmp(scheduler_) != 0) return scheduler_stack_.arrive(nullptr);
+    scheduler_stack_.leave_for(fiber.known);
     if (fiber.is_begun) _longjmp(fiber.at, 1);
     fiber.is_begun = true;
     ucontext_t context;
@@ -154,13 +191,18 @@ class Block {
   void yield() {
     Fiber& mine = *current_;
     mine.thread = threadIdx;
-    if (_setjmp(mine.at) == 0) _longjmp(scheduler_, 1);
+    if (_setjmp(mine.at) == 0) {
+      mine.known.leave_for(scheduler_stack_);
+      _longjmp(scheduler_, 1);
+    }
+    current_->known.arrive(&scheduler_stack_);
   }
 
   static void enter() { entering_->work(); }
 
   /// A stack serves thread after thread as long as none of them stops, and then the next block.
   [[noreturn]] void work() {
+    current_->known.arrive(&scheduler_stack_);
     for (;;) {
       Fiber& mine = *current_;
       while (started_ < threads_) {
@@ -184,6 +226,7 @@ class Block {
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Warp> warps_;
   jmp_buf scheduler_;
+  StackSwitch scheduler_stack_;
   Fiber* current_ = nullptr;
   const std::function<void()>* body_ = nullptr;
   unsigned threads_ = 0, started_ = 0, finished_ = 0, arrived_ = 0, round_ = 0, steps_ = 0;

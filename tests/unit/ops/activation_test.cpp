@@ -46,9 +46,10 @@ TEST_CASE("activation: relu and gelu, backward their derivative", "[ops]") {
 }
 
 TEST_CASE("activation: values far out neither overflow nor lose a NaN", "[ops]") {
+  const Device device = GENERATE(from_range(devices()));
   const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
-  const Tensor x = Tensor::from<float>(std::vector<float>{-1e4F, -30, 30, 1e4F, nan, infinity}, {6});
-  Tensor y = Tensor::empty({6}, DType::Float32);
+  const Tensor x = on_device(Tensor::from<float>(std::vector<float>{-1e4F, -30, 30, 1e4F, nan, infinity}, {6}), device);
+  Tensor y = Tensor::empty({6}, DType::Float32, device);
   ops::activation(Activation::Relu, x, y);
   CHECK(in_double(y)[0] == 0);
   CHECK(in_double(y)[3] == 1e4);
@@ -66,13 +67,15 @@ TEST_CASE("activation: values far out neither overflow nor lose a NaN", "[ops]")
 }
 
 TEST_CASE("multiply: the product of each pair", "[ops]") {
+  const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
   const int64_t count = GENERATE(0, 1, 33, 20001);
-  const Tensor a = random_tensor({count}, dtype, 1), b = random_tensor({count}, dtype, 2);
+  const Tensor a = random_tensor({count}, dtype, 1, device), b = random_tensor({count}, dtype, 2, device);
   std::vector<double> products = in_double(a);
-  for (size_t i = 0; i < products.size(); ++i) products[i] *= in_double(b.rows(static_cast<int64_t>(i), 1))[0];
+  const std::vector<double> factors = in_double(b);
+  for (size_t i = 0; i < products.size(); ++i) products[i] *= factors[i];
   for_thread_counts([&] {
-    Tensor y = Tensor::empty({count}, dtype);
+    Tensor y = Tensor::empty({count}, dtype, device);
     ops::multiply(a, b, y);
     CHECK(relative_error(y, products) < tolerance(dtype));
   });

@@ -11,7 +11,7 @@ using namespace test;
 
 TEST_CASE("adamw_step: ten steps equal the same formula in double", "[ops]") {
   const Device device = GENERATE(from_range(devices()));
-  const int64_t count = GENERATE(0, 1, 37, 40001);
+  const int64_t count = GENERATE(0, 1, 37, 40000, 40001);
   for_thread_counts([&] {
     Tensor param = random_tensor({count}, DType::Float32, 1, device);
     Tensor m = Tensor::zeros({count}, DType::Float32, device), v = Tensor::zeros({count}, DType::Float32, device);
@@ -20,8 +20,9 @@ TEST_CASE("adamw_step: ten steps equal the same formula in double", "[ops]") {
       const Tensor grad = random_tensor({count}, DType::Float32, static_cast<uint32_t>(step) + 1, device);
       const ops::AdamWStep options{.lr = 1e-2, .beta2 = 0.999, .weight_decay = 0.1, .step = step, .grad_scale = 0.5F};
       ops::adamw_step(param, grad, m, v, options);
+      const std::vector<double> gradients = in_double(grad);
       for (size_t i = 0; i < w.size(); ++i) {
-        const double g = 0.5 * static_cast<double>(grad.values<float>()[i]);
+        const double g = 0.5 * gradients[i];
         w[i] *= 1 - 1e-2 * 0.1;
         first[i] = 0.9 * first[i] + 0.1 * g;
         second[i] = 0.999 * second[i] + 0.001 * g * g;

@@ -196,7 +196,7 @@ ops::AttentionGradients gradients_like(const Tensors& t) {  // of another conten
 }  // namespace
 
 TEST_CASE("attention: output, lse and gradients equal the double-precision loop", "[ops]") {
-  const Device device = GENERATE(from_range(devices()));
+  const Device device = GENERATE(from_range(devices(&ops::Kernels::attention)));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
   const Case c = cases()[GENERATE(range(size_t{0}, cases().size()))];
   CAPTURE(c.name);

@@ -21,8 +21,8 @@ Tensor ones(int64_t rows, int64_t width, DType dtype = DType::Float32) {
 }
 
 Tensor dropped(const Tensor& x, const ops::Dropout& dropout) {
-  Tensor y = Tensor::empty(x.shape(), x.dtype());
-  ops::dropout(x, dropout, y);
+  Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
+  ops::dropout(x, {dropout.rate, dropout.seed, on_device(dropout.sequences, x.device())}, y);
   return y;
 }
 
@@ -48,17 +48,21 @@ TEST_CASE("dropout: drops the asked share and keeps the mean, along rows, column
   for (const double share : by_column) CHECK(share == Approx(keep).margin(5 * std::sqrt(keep * (1 - keep) / 600)));
 }
 
-TEST_CASE("dropout: the mask follows from seed, row and token, not from the batch or the threads", "[ops]") {
+TEST_CASE("dropout: the mask follows from seed, row and token, not from the batch, the threads or the device",
+          "[ops]") {
+  const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
-  const Tensor x = ones(3 * 40, 500, dtype);
+  const int64_t width = GENERATE(500, 512);
+  const Tensor x = on_device(ones(3 * 40, width, dtype), device);
   std::vector<Tensor> seen;
   for_thread_counts([&] { seen.push_back(dropped(x, {0.1F, 7, sequences({5, 6, 1LL << 40})})); });
   CHECK(same_bits(seen[0], seen[1]));
-  const Tensor alone = dropped(ones(40, 500, dtype), {0.1F, 7, sequences({6})});
+  CHECK(same_bits(seen[0], dropped(on_device(x, {}), {0.1F, 7, sequences({5, 6, 1LL << 40})})));
+  const Tensor alone = dropped(ones(40, width, dtype), {0.1F, 7, sequences({6})});
   CHECK(in_double(alone) == in_double(seen[0].rows(40, 40)));
   CHECK(in_double(alone) != in_double(seen[0].rows(0, 40)));
-  CHECK(in_double(alone) != in_double(dropped(ones(40, 500, dtype), {0.1F, 8, sequences({6})})));
-  const Tensor shorter = dropped(ones(30, 500, dtype), {0.1F, 7, sequences({6})});  // less padding, the same mask
+  CHECK(in_double(alone) != in_double(dropped(ones(40, width, dtype), {0.1F, 8, sequences({6})})));
+  const Tensor shorter = dropped(ones(30, width, dtype), {0.1F, 7, sequences({6})});  // less padding, the same mask
   CHECK(in_double(shorter) == in_double(alone.rows(0, 30)));
 }
 

@@ -25,22 +25,23 @@ TEST_CASE("embedding: looks rows up; backward adds each token's gradient to its 
     }
   for_thread_counts([&] {
     Tensor out = Tensor::empty({tokens, hidden}, dtype, device);
-    ops::embedding(int_tensor(ids), table, out);
+    ops::embedding(int_tensor(ids, device), table, out);
     CHECK(relative_error(out, looked_up) == 0);
     Tensor dtable = random_tensor({7, hidden}, table_dtype, 3, device);
-    ops::embedding_backward(dout, int_tensor(ids), dtable);
+    ops::embedding_backward(dout, int_tensor(ids, device), dtable);
     CHECK(relative_error(dtable, expected) < tolerance(table_dtype));
   });
 }
 
 TEST_CASE("embedding_backward: many tokens on few rows give the same bits for any number of threads", "[ops]") {
+  const Device device = GENERATE(from_range(devices()));
   std::vector<int32_t> ids(5000);
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i * i % 5);
-  const Tensor dout = random_tensor({5000, 300}, DType::Float32, 1);
+  const Tensor dout = random_tensor({5000, 300}, DType::Float32, 1, device);
   std::vector<Tensor> seen;
   for_thread_counts([&] {
-    seen.push_back(Tensor::zeros({5, 300}, DType::Float32));
-    ops::embedding_backward(dout, int_tensor(ids), seen.back());
+    seen.push_back(Tensor::zeros({5, 300}, DType::Float32, device));
+    ops::embedding_backward(dout, int_tensor(ids, device), seen.back());
   });
   CHECK(same_bits(seen[0], seen[1]));
 }

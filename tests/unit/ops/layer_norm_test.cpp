@@ -67,24 +67,27 @@ struct Outputs {
   Tensor y, dx, dweight, dbias;
   ops::RowMoments moments;
 
-  Outputs(const Size& size, DType dtype)
-      : y(Tensor::empty({size.rows, size.hidden}, dtype)),
-        dx(Tensor::empty({size.rows, size.hidden}, dtype)),
-        dweight(Tensor::zeros({size.hidden}, DType::Float32)),
-        dbias(Tensor::zeros({size.hidden}, DType::Float32)),
-        moments{Tensor::empty({size.rows}, DType::Float32), Tensor::empty({size.rows}, DType::Float32)} {}
+  Outputs(const Size& size, DType dtype, Device device = {})
+      : y(Tensor::empty({size.rows, size.hidden}, dtype, device)),
+        dx(Tensor::empty({size.rows, size.hidden}, dtype, device)),
+        dweight(Tensor::zeros({size.hidden}, DType::Float32, device)),
+        dbias(Tensor::zeros({size.hidden}, DType::Float32, device)),
+        moments{Tensor::empty({size.rows}, DType::Float32, device),
+                Tensor::empty({size.rows}, DType::Float32, device)} {}
 };
 
 }  // namespace
 
 TEST_CASE("layer_norm: equals the formula, and backward its derivative", "[ops]") {
+  const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
   const Size size = GENERATE(Size{0, 8}, Size{1, 3}, Size{3, 61}, Size{70, 512}, Size{2000, 16}, Size{1, 1025});
-  const Tensor x = random_tensor({size.rows, size.hidden}, dtype, 1), weight = random_tensor({size.hidden}, dtype, 2),
-               bias = random_tensor({size.hidden}, dtype, 3), dy = random_tensor(x.shape(), dtype, 4);
+  const Tensor x = random_tensor({size.rows, size.hidden}, dtype, 1, device),
+               weight = random_tensor({size.hidden}, dtype, 2, device),
+               bias = random_tensor({size.hidden}, dtype, 3, device), dy = random_tensor(x.shape(), dtype, 4, device);
   const Gradients expected = reference_backward(in_double(dy), in_double(x), in_double(weight));
   for_thread_counts([&] {
-    Outputs out(size, dtype);
+    Outputs out(size, dtype, device);
     ops::layer_norm(x, weight, bias, static_cast<float>(kEps), out.y, out.moments);
     CHECK(relative_error(out.y, reference(in_double(x), in_double(weight), in_double(bias))) < tolerance(dtype));
     ops::layer_norm_backward(dy, x, weight, out.moments, {out.dx, out.dweight, out.dbias});

@@ -33,7 +33,7 @@ std::vector<double> reference(const Tensor& a, const Tensor& b, const Product& s
 }  // namespace
 
 TEST_CASE("matmul: equals the double-precision product for every transposition, size and dtype", "[ops]") {
-  const Device device = GENERATE(from_range(devices()));
+  const Device device = GENERATE(from_range(devices(&ops::Kernels::matmul)));
   const DType dtype = GENERATE(from_range(floating_dtypes())), out_dtype = GENERATE(from_range(floating_dtypes()));
   const Product size = GENERATE(Product{1, 1, 1}, Product{3, 0, 2}, Product{0, 4, 5}, Product{7, 5, 3},
                                 Product{65, 33, 129}, Product{1, 64, 257}, Product{130, 300, 48});

@@ -10,8 +10,10 @@
 
 namespace trainyard::test {
 
-std::vector<Device> devices() {
-  return {Device{DeviceKind::Cpu, 0}};
+std::vector<Device> devices(bool has_kernel) {
+  std::vector<Device> all{Device{DeviceKind::Cpu, 0}};
+  if (has_kernel && cuda_devices() > 0) all.push_back({DeviceKind::Cuda, 0});
+  return all;
 }
 
 std::vector<DType> floating_dtypes() {
@@ -19,21 +21,21 @@ std::vector<DType> floating_dtypes() {
 }
 
 Tensor random_tensor(const Shape& shape, DType dtype, uint32_t seed, Device device) {
-  Tensor made = Tensor::empty(shape, DType::Float32, device);
+  Tensor made = Tensor::empty(shape, DType::Float32);
   uint32_t state = seed * 2654435761U + 12345U;
   for (float& value : made.values<float>()) {
     state = state * 1664525U + 1013904223U;
     value = static_cast<float>(state >> 8U) / 8388608.0F - 1.0F;
   }
-  return converted(made, dtype);
+  return on_device(converted(made, dtype), device);
 }
 
-Tensor int_tensor(const std::vector<int32_t>& values) {
-  return Tensor::from<int32_t>(values, {static_cast<int64_t>(values.size())});
+Tensor int_tensor(const std::vector<int32_t>& values, Device device) {
+  return on_device(Tensor::from<int32_t>(values, {static_cast<int64_t>(values.size())}), device);
 }
 
 std::vector<double> in_double(const Tensor& tensor) {
-  const Tensor floats = converted(tensor, DType::Float32);
+  const Tensor floats = converted(on_device(tensor, {}), DType::Float32);
   return {floats.values<float>().begin(), floats.values<float>().end()};
 }
 
@@ -94,8 +96,9 @@ double dropout_factor(float rate, const DropoutPlace& place) {
 }
 
 bool same_bits(const Tensor& a, const Tensor& b) {
+  const Tensor first = on_device(a, {}), second = on_device(b, {});
   return a.dtype() == b.dtype() && a.count() == b.count() &&
-         (a.count() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0);
+         (a.count() == 0 || std::memcmp(first.raw(), second.raw(), a.bytes()) == 0);
 }
 
 }  // namespace trainyard::test

@@ -3,12 +3,18 @@
 #include <functional>
 #include <vector>
 
+#include "ops/kernels.h"
 #include "tensor/tensor.h"
 
 namespace trainyard::test {
 
-/// The devices that this build has a kernel for: each op's test runs on all of them.
-std::vector<Device> devices();
+/// The devices that an op's test runs on: the CPU, and a CUDA device where this build has a kernel for it and the
+/// machine a device.
+std::vector<Device> devices(bool has_kernel = true);
+template <typename Function>
+std::vector<Device> devices(Function* ops::Kernels::*kernel) {
+  return devices(ops::cuda_kernels() && ops::cuda_kernels()->*kernel);
+}
 
 /// The element types of the ops.
 std::vector<DType> floating_dtypes();
@@ -16,9 +22,9 @@ std::vector<DType> floating_dtypes();
 /// Values in [-1, 1) that depend on the seed and the index alone, rounded to `dtype`.
 Tensor random_tensor(const Shape& shape, DType dtype, uint32_t seed, Device device = {});
 
-Tensor int_tensor(const std::vector<int32_t>& values);
+Tensor int_tensor(const std::vector<int32_t>& values, Device device = {});
 
-/// The elements in double, of any type of the ops.
+/// The elements in double, of any type of the ops, wherever they lie.
 std::vector<double> in_double(const Tensor& tensor);
 
 /// Largest |actual − expected| over the largest |expected| (1e-30 at least). Infinite if a NaN stands on one side only

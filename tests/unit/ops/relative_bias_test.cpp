@@ -24,9 +24,9 @@ TEST_CASE("relative_bias: looks each distance's bucket up for each head; backwar
       expected[at] += in_double(dbias)[static_cast<size_t>(head * span + d)];
     }
   Tensor out = Tensor::empty({kHeads, span}, DType::Float32, device);
-  ops::relative_bias(int_tensor(buckets), table, out);
+  ops::relative_bias(int_tensor(buckets, device), table, out);
   CHECK(relative_error(out, bias) == 0);
-  ops::relative_bias_backward(dbias, int_tensor(buckets), dtable);
+  ops::relative_bias_backward(dbias, int_tensor(buckets, device), dtable);
   CHECK(relative_error(dtable, expected) < tolerance(dtype));
 }
 

@@ -97,12 +97,13 @@ TEST_CASE("rms_norm_backward: the reference used here is the derivative of the f
 }
 
 TEST_CASE("rms_norm_backward: adds to dweight, and to dx where asked", "[ops]") {
+  const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes())), weight_dtype = GENERATE(from_range(floating_dtypes()));
-  const Tensor x = random_tensor({9, 40}, dtype, 1), weight = random_tensor({40}, dtype, 2),
-               dy = random_tensor({9, 40}, dtype, 3);
-  Tensor y = Tensor::empty(x.shape(), dtype), rstd = Tensor::empty({9}, DType::Float32);
+  const Tensor x = random_tensor({9, 40}, dtype, 1, device), weight = random_tensor({40}, dtype, 2, device),
+               dy = random_tensor({9, 40}, dtype, 3, device);
+  Tensor y = Tensor::empty(x.shape(), dtype, device), rstd = Tensor::empty({9}, DType::Float32, device);
   ops::rms_norm(x, weight, static_cast<float>(kEps), y, rstd);
-  const Tensor dx = random_tensor({9, 40}, dtype, 4), dweight = random_tensor({40}, weight_dtype, 5);
+  const Tensor dx = random_tensor({9, 40}, dtype, 4, device), dweight = random_tensor({40}, weight_dtype, 5, device);
   Gradients expected = reference_backward(in_double(dy), in_double(x), in_double(weight));
   const std::vector<double> dx_before = in_double(dx), dweight_before = in_double(dweight);
   for (size_t i = 0; i < expected.dx.size(); ++i) expected.dx[i] += dx_before[i];
@@ -126,16 +127,20 @@ TEST_CASE("rms_norm_backward: any number of threads gives the same dweight", "[o
 }
 
 TEST_CASE("add_rms_norm: gives the sum and the norm of the sum, bit for bit those of the two ops", "[ops]") {
+  const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
-  const Tensor x = random_tensor({21, 67}, dtype, 1), residual = random_tensor({21, 67}, dtype, 2),
-               weight = random_tensor({67}, dtype, 3);
-  Tensor sum = Tensor::empty(x.shape(), dtype), y = Tensor::empty(x.shape(), dtype),
-         rstd = Tensor::empty({21}, DType::Float32);
+  const int64_t hidden = GENERATE(67, 64);
+  const Tensor x = random_tensor({21, hidden}, dtype, 1, device),
+               residual = random_tensor({21, hidden}, dtype, 2, device),
+               weight = random_tensor({hidden}, dtype, 3, device);
+  Tensor sum = Tensor::empty(x.shape(), dtype, device), y = Tensor::empty(x.shape(), dtype, device),
+         rstd = Tensor::empty({21}, DType::Float32, device);
   ops::add_rms_norm(x, residual, weight, 1e-6F, sum, y, rstd);
   std::vector<double> expected = in_double(x);
-  for (size_t i = 0; i < expected.size(); ++i) expected[i] += in_double(residual)[i];
+  const std::vector<double> added = in_double(residual);
+  for (size_t i = 0; i < expected.size(); ++i) expected[i] += added[i];
   CHECK(relative_error(sum, expected) < tolerance(dtype));
-  Tensor y_alone = Tensor::empty(x.shape(), dtype), rstd_alone = Tensor::empty({21}, DType::Float32);
+  Tensor y_alone = Tensor::empty(x.shape(), dtype, device), rstd_alone = Tensor::empty({21}, DType::Float32, device);
   ops::rms_norm(sum, weight, 1e-6F, y_alone, rstd_alone);
   CHECK(same_bits(y, y_alone));
   CHECK(same_bits(rstd, rstd_alone));

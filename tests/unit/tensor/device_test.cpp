@@ -55,7 +55,6 @@ TEST_CASE("Device: a dry run holds tensors of a device that is not there", "[ten
   CHECK_NOTHROW(copy(here, there));
   there.storage()->release();
   CHECK(ledger->held_bytes() == 4000);
-  CHECK_THROWS_WITH(there.data<float>(), "Tensor: elements on cuda:7 read by the host");
 }
 
 }  // namespace trainyard

@@ -1,12 +1,13 @@
 #pragma once
 
-#include "ops/cpu/simd.h"
+#include <cstdint>
+
 #include "ops/dropout.h"
 
-// The generator of ops/dropout.h.
-namespace trainyard::ops::cpu {
+// The generator of ops/dropout.h, for the kernels of every device.
+namespace trainyard::ops {
 
-inline uint64_t mix_bits(uint64_t z) {
+constexpr uint64_t mix_bits(uint64_t z) {
   z += 0x9e3779b97f4a7c15ULL;
   z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9ULL;
   z = (z ^ (z >> 27U)) * 0x94d049bb133111ebULL;
@@ -17,13 +18,13 @@ inline uint64_t mix_bits(uint64_t z) {
 struct DropoutStream {
   uint32_t low, high;
 
-  DropoutStream(uint64_t seed, int64_t sequence, uint64_t token) {
-    const uint64_t stream = mix_bits(mix_bits(seed ^ mix_bits(static_cast<uint64_t>(sequence))) + token);
-    low = static_cast<uint32_t>(stream), high = static_cast<uint32_t>(stream >> 32U);
-  }
+  constexpr DropoutStream(uint64_t seed, int64_t sequence, uint64_t token)
+      : DropoutStream(mix_bits(mix_bits(seed ^ mix_bits(static_cast<uint64_t>(sequence))) + token)) {}
+  constexpr explicit DropoutStream(uint64_t stream)
+      : low(static_cast<uint32_t>(stream)), high(static_cast<uint32_t>(stream >> 32U)) {}
 };
 
-TRAINYARD_INLINE uint32_t dropout_bits(DropoutStream stream, uint32_t column) {
+[[gnu::always_inline]] constexpr uint32_t dropout_bits(DropoutStream stream, uint32_t column) {
   uint32_t u = (column + stream.low) ^ stream.high;
   u = (u ^ (u >> 16U)) * 0x7feb352dU;
   u = (u ^ (u >> 15U)) * 0x846ca68bU;
@@ -38,4 +39,4 @@ struct DropoutRate {
       : threshold(static_cast<uint32_t>(static_cast<double>(rate) * 0x1.0p32)), scale(1.0F / (1.0F - rate)) {}
 };
 
-}  // namespace trainyard::ops::cpu
+}  // namespace trainyard::ops

@@ -2,7 +2,7 @@
 
 #include "tensor/tensor.h"
 
-namespace trainyard::ops::cpu {
+namespace trainyard::ops {
 
 /// Calls `body` with a null pointer of the element type: the one place where a dtype becomes a type. The caller has
 /// checked that it is_computed.
@@ -20,4 +20,4 @@ decltype(auto) with_elements(DType first, DType second, const Body& body) {
       first, [&]<typename A>(A* a) { return with_element(second, [&]<typename B>(B* b) { return body(a, b); }); });
 }
 
-}  // namespace trainyard::ops::cpu
+}  // namespace trainyard::ops

@@ -1,0 +1,43 @@
+#include "ops/cuda/kernels.h"
+
+namespace trainyard::ops {
+namespace {
+
+constexpr Kernels kCudaKernels{
+    .activation = cuda::activation,
+    .activation_backward = cuda::activation_backward,
+    .adamw_step = cuda::adamw_step,
+    .add = cuda::add,
+    .add_bias = cuda::add_bias,
+    .add_rms_norm = cuda::add_rms_norm,
+    .add_to = cuda::add_to,
+    .all_finite = cuda::all_finite,
+    .bias_backward = cuda::bias_backward,
+    .cast = cuda::cast,
+    .dropout = cuda::dropout,
+    .embedding = cuda::embedding,
+    .embedding_backward = cuda::embedding_backward,
+    .fill = cuda::fill,
+    .layer_norm = cuda::layer_norm,
+    .layer_norm_backward = cuda::layer_norm_backward,
+    .multiply = cuda::multiply,
+    .relative_bias = cuda::relative_bias,
+    .relative_bias_backward = cuda::relative_bias_backward,
+    .rms_norm = cuda::rms_norm,
+    .rms_norm_backward = cuda::rms_norm_backward,
+    .rope = cuda::rope,
+    .scale = cuda::scale,
+    .set_zero = cuda::set_zero,
+    .sum = cuda::sum,
+    .sum_of_squares = cuda::sum_of_squares,
+    .swiglu = cuda::swiglu,
+    .swiglu_backward = cuda::swiglu_backward,
+};
+
+}  // namespace
+
+const Kernels* cuda_kernels() {
+  return &kCudaKernels;
+}
+
+}  // namespace trainyard::ops

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "tensor/cuda/check.h"
+#include "tensor/tensor.h"
+
+// How kernels are launched and how they read and write elements. Every kernel computes in float32 and rounds once, at
+// the store, with the conversions of tensor/half.h: the same bits as on the CPU.
+namespace trainyard::ops::cuda {
+
+constexpr int kThreads = 256;
+constexpr int64_t kMostBlocks = 4096;  ///< of a kernel that strides over its grid: enough to fill any device
+
+/// The elements, for a kernel. T must be that of the tensor's dtype.
+template <typename T>
+T* elements(Tensor& tensor) {
+  return reinterpret_cast<T*>(tensor.raw());
+}
+template <typename T>
+const T* elements(const Tensor& tensor) {
+  return reinterpret_cast<const T*>(tensor.raw());
+}
+
+struct Grid {
+  int64_t blocks = 1, rows = 1;  ///< of x and y
+  int threads = kThreads;
+};
+
+/// So many blocks that each of `count` has a thread, or that threads go round.
+inline Grid grid_for(int64_t count) {
+  return {.blocks = std::clamp<int64_t>((count + kThreads - 1) / kThreads, 1, kMostBlocks)};
+}
+
+/// Queues a kernel on the thread's current stream of the device. Throws DeviceError where the device has failed.
+template <typename... Wanted, typename... Given>
+void launch(const char* name, Device device, const Grid& grid, void (*kernel)(Wanted...), Given... given) {
+  trainyard::cuda::use(device.index);
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3{static_cast<unsigned>(grid.blocks), static_cast<unsigned>(grid.rows), 1};
+  config.blockDim = dim3{static_cast<unsigned>(grid.threads), 1, 1};
+  config.stream = static_cast<cudaStream_t>(current_stream(device).handle);
+  trainyard::cuda::check(cudaLaunchKernelEx(&config, kernel, static_cast<Wanted>(given)...), name, device.index);
+}
+
+/// The threads of a grid of one dimension, and this one among them.
+struct Stride {
+  int64_t first, step;
+};
+__device__ inline Stride grid_stride() {
+  return {int64_t{blockIdx.x} * blockDim.x + threadIdx.x, int64_t{gridDim.x} * blockDim.x};
+}
+
+template <typename T>
+__device__ inline float to_float(T value) {
+  return static_cast<float>(value);
+}
+template <typename T>
+__device__ inline T from_float(float value) {
+  return T(value);
+}
+template <typename T>
+__device__ inline float rounded_to(float value) {
+  return to_float(from_float<T>(value));
+}
+
+/// So many elements side by side that a thread reads or writes at once: 16 bytes where they are aligned.
+template <typename T, int kCount>
+struct alignas(sizeof(T) * kCount) Pack {
+  T values[kCount];
+};
+template <int kCount, typename T>
+__device__ inline Pack<T, kCount> load(const T* from, int64_t pack) {
+  return reinterpret_cast<const Pack<T, kCount>*>(from)[pack];
+}
+template <int kCount, typename T>
+__device__ inline void store(T* to, int64_t pack, const Pack<T, kCount>& values) {
+  reinterpret_cast<Pack<T, kCount>*>(to)[pack] = values;
+}
+
+/// Elements of the widest of the types in 16 bytes.
+template <typename... T>
+constexpr int kWide = static_cast<int>(16 / std::max({sizeof(T)...}));
+
+/// Calls body with std::integral_constant<int, kWide<T…>>, or with 1 where `is_wide` is false or a pointer is not
+/// aligned.
+template <typename... T, typename Body>
+void with_packs(bool is_wide, const Body& body, const T*... data) {
+  const bool is_aligned = ((reinterpret_cast<uintptr_t>(data) % (sizeof(T) * kWide<T...>) == 0) && ...);
+  if (is_wide && is_aligned)
+    body(std::integral_constant<int, kWide<T...>>{});
+  else
+    body(std::integral_constant<int, 1>{});
+}
+
+/// Σ of all threads' values, the same bits on each, in an order of its own: warps first. blockDim.x is a multiple
+/// of 32. Each thread of the block calls it.
+template <typename T>
+__device__ T block_sum(T value) {
+  __shared__ T of_warp[32];
+  for (int lanes = 16; lanes > 0; lanes /= 2) value += __shfl_xor_sync(0xffffffffU, value, lanes);
+  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = value;
+  __syncthreads();
+  T total = 0;
+  for (unsigned warp = 0; warp < blockDim.x / 32; ++warp) total += of_warp[warp];
+  __syncthreads();  // the next sum writes there
+  return total;
+}
+
+}  // namespace trainyard::ops::cuda

@@ -1,0 +1,67 @@
+#include "ops/kernels.h"
+
+#include <fmt/format.h>
+
+#include "tensor/dry_run.h"
+
+namespace trainyard::ops {
+namespace {
+
+constexpr Kernels kCpuKernels{
+    .activation = cpu::activation,
+    .activation_backward = cpu::activation_backward,
+    .adamw_step = cpu::adamw_step,
+    .add = cpu::add,
+    .add_bias = cpu::add_bias,
+    .add_rms_norm = cpu::add_rms_norm,
+    .add_to = cpu::add_to,
+    .all_finite = cpu::all_finite,
+    .attention = cpu::attention,
+    .attention_backward = cpu::attention_backward,
+    .bias_backward = cpu::bias_backward,
+    .cast = cpu::cast,
+    .channels_first = cpu::channels_first,
+    .channels_last = cpu::channels_last,
+    .cross_entropy = cpu::cross_entropy,
+    .dropout = cpu::dropout,
+    .embedding = cpu::embedding,
+    .embedding_backward = cpu::embedding_backward,
+    .fill = cpu::fill,
+    .layer_norm = cpu::layer_norm,
+    .layer_norm_backward = cpu::layer_norm_backward,
+    .linear_cross_entropy = cpu::linear_cross_entropy,
+    .matmul = cpu::matmul,
+    .max_pool = cpu::max_pool,
+    .max_pool_backward = cpu::max_pool_backward,
+    .multiply = cpu::multiply,
+    .relative_bias = cpu::relative_bias,
+    .relative_bias_backward = cpu::relative_bias_backward,
+    .rms_norm = cpu::rms_norm,
+    .rms_norm_backward = cpu::rms_norm_backward,
+    .rope = cpu::rope,
+    .scale = cpu::scale,
+    .set_zero = cpu::set_zero,
+    .sum = cpu::sum,
+    .sum_of_squares = cpu::sum_of_squares,
+    .swiglu = cpu::swiglu,
+    .swiglu_backward = cpu::swiglu_backward,
+    .unfold = cpu::unfold,
+    .unfold_backward = cpu::unfold_backward,
+};
+
+}  // namespace
+
+const Kernels& kernels_for(std::string_view op, std::initializer_list<const Tensor*> tensors) {
+  const Tensor* first = nullptr;
+  for (const Tensor* const tensor : tensors) {
+    if (!tensor->defined()) continue;
+    if (!first) first = tensor;
+    if (tensor->device() != first->device())
+      throw std::invalid_argument(fmt::format("{}: one tensor is on {}, another on {}", op, to_string(first->device()),
+                                              to_string(tensor->device())));
+  }
+  const bool is_on_cpu = !first || first->device().kind == DeviceKind::Cpu;
+  return is_on_cpu || dry_run() ? kCpuKernels : *cuda_kernels();
+}
+
+}  // namespace trainyard::ops
