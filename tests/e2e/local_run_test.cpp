@@ -177,7 +177,7 @@ TEST_CASE("run: init containers come first, one after another", "[local]") {
   CHECK(c != std::string::npos);
 }
 
-TEST_CASE("run: two jobs of one input run at the same time; the first that fails gives the exit code", "[local]") {
+TEST_CASE("run: two jobs of one input run at the same time, and the first that fails gives the exit code", "[local]") {
   const LocalRun local;
   ScriptJob first{
       .master = "exec sleep 300", .worker = "exit 5", .run_policy = "{backoffLimit: 0}", .restart_policy = "Never"},

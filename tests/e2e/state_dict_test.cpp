@@ -120,7 +120,7 @@ TEST_CASE("state dict: a distributed checkpoint whose last file is missing is no
                 2, {asks});
 }
 
-TEST_CASE("state dict: sharded on the way and full at the end; the full one is a model, and resumes elsewhere") {
+TEST_CASE("state dict: sharded on the way and full at the end, and the full one is a model, and resumes elsewhere") {
   const SmallJob job, straight;
   const Words more{"--checkpoint.interval", "2", "--optimizer.decay", "constant"};
   done(on_ranks(2, straight.train(6, more)));

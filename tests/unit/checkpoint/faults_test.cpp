@@ -103,8 +103,9 @@ TEST_CASE("checkpoint: a disk that fails once on any rank gives every rank the s
   }
 }
 
-TEST_CASE("checkpoint: a full disk in the middle of a save is told with path and bytes; the older checkpoint is intact",
-          "[checkpoint]") {
+TEST_CASE(
+    "checkpoint: a full disk in the middle of a save is told with path and bytes, and the older checkpoint is intact",
+    "[checkpoint]") {
   const TemporaryFolder folder;
   save_steps(folder.path(), 2, {50});
   rlimit before{};

@@ -75,7 +75,8 @@ TEST_CASE("checkpoint: a container's root is its own, whatever made it", "[check
         "the container's own file system (overlay)");
 }
 
-TEST_CASE("checkpoint: of mounts at one point the last counts; lines that are none are passed over", "[checkpoint]") {
+TEST_CASE("checkpoint: of mounts at one point the last counts, and lines that are none are passed over",
+          "[checkpoint]") {
   constexpr std::string_view kTwice =
       "1 0 0:1 / / rw - overlay overlay rw\n"
       "2 1 0:2 / /checkpoints rw - tmpfs tmpfs rw\n"

@@ -134,7 +134,7 @@ TEST_CASE("corpus: threads and processes that ask at once share one cache", "[da
   CHECK(files_of(folder / ".trainyard").size() == 1);
 }
 
-TEST_CASE("corpus: who holds the lock for too long is named; who died with it does not matter", "[data]") {
+TEST_CASE("corpus: who holds the lock for too long is named, and who died with it does not matter", "[data]") {
   const test::TemporaryFolder folder;
   write(folder / "a.txt", "abc");
   const auto bytes = tokenizer::load_tokenizer("bytes");

@@ -145,7 +145,8 @@ TEST_CASE("pair_loader: one order for any number of ranks, each pair once an epo
   CHECK_FALSE(std::equal(order.begin(), order.begin() + 1100, order.begin() + 1100));
 }
 
-TEST_CASE("pair_loader: goes on from its state at another number of ranks; other data or order is refused", "[data]") {
+TEST_CASE("pair_loader: goes on from its state at another number of ranks, and other data or order is refused",
+          "[data]") {
   const test::TemporaryFolder folder;
   const PairArray pairs = pairs_of(many_pairs(folder.path(), 100));
   PairLoaderOptions options{.seed = 5};

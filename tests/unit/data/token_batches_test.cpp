@@ -60,7 +60,7 @@ TEST_CASE("token batches: targets and positions of every parity case and step ar
   CHECK(values(token_batches(file, {.prefer = Prefer::SingleBatch})->next().targets) == values(golden.read("targets")));
 }
 
-TEST_CASE("token batches: rows are dealt round robin and pieces are consecutive; a rank may have none", "[data]") {
+TEST_CASE("token batches: rows are dealt round robin and pieces are consecutive, and a rank may have none", "[data]") {
   const test::TemporaryFolder folder;
   const fs::path file =
       write(folder / "a.safetensors", {{"input_ids", ints({0, 1, 10, 11, 20, 21, 30, 31, 40, 41}, {5, 2})}});

@@ -30,7 +30,7 @@ TEST_CASE("Gang: all end well", "[launch]") {
   CHECK_FALSE(gang.first_failure());
 }
 
-TEST_CASE("Gang: one fails, the others are asked and then killed; its code is the launcher's", "[launch]") {
+TEST_CASE("Gang: one fails, the others are asked and then killed, and its code is the launcher's", "[launch]") {
   Gang gang(3, 30s);
   CHECK(gang.ended({exited(1, 2)}, kNow) == Action::Terminate);
   CHECK(gang.deadline() == kNow + 4s);

@@ -196,7 +196,8 @@ TEST_CASE("progress post: nobody waits for a server that hangs or refuses", "[pr
   CHECK(steady_clock::now() - start < seconds(15));
 }
 
-TEST_CASE("progress post: silent ranks are told, without a step; a store that is lost changes nothing", "[progress]") {
+TEST_CASE("progress post: silent ranks are told, without a step, and a store that is lost changes nothing",
+          "[progress]") {
   Listener listener({204});
   std::atomic<int> asked = 0;
   const ProgressPoster poster(target(listener.url()), {.step = 3}, [&]() -> std::vector<int> {

@@ -98,7 +98,7 @@ TEST_CASE("Module: a recomputed module runs its parts unrecorded first, and reco
   CHECK(story_of(true, true) == "Pf+ 1f 1F 2f 2F PF+ | Pb 1f+ 1F+ 2f+ 2F+ 2b 2B 1b 1B PB");
 }
 
-TEST_CASE("Module: parameters are named by their place; a module's own come before its children's") {
+TEST_CASE("Module: parameters are named by their place, and a module's own come before its children's") {
   const Family family("model"), root("");
   std::string names;
   for (const Parameter* const parameter : family.parameters()) names += parameter->name() + " ";

@@ -36,7 +36,7 @@ TEST_CASE("adamw_step: ten steps equal the same formula in double", "[ops]") {
   });
 }
 
-TEST_CASE("adamw_step: a zero gradient only decays; step 0 and other shapes are refused", "[ops]") {
+TEST_CASE("adamw_step: a zero gradient only decays, and step 0 and other shapes are refused", "[ops]") {
   Tensor param = Tensor::from<float>(std::vector<float>{2}, {1}), m = Tensor::zeros({1}, DType::Float32), v = m;
   v = Tensor::zeros({1}, DType::Float32);
   const Tensor grad = Tensor::zeros({1}, DType::Float32);

@@ -282,7 +282,7 @@ TEST_CASE("attention: any number of threads gives the same bits", "[ops]") {
   if (c.bias) CHECK(same_bits(gradients[0].dbias, gradients[1].dbias));
 }
 
-TEST_CASE("attention: large scores do not overflow; a NaN key shows in the queries that see it", "[ops]") {
+TEST_CASE("attention: large scores do not overflow, and a NaN key shows in the queries that see it", "[ops]") {
   const Case c{"", {1, 100, 100, 1, 1, 8}};
   Tensors t(c.shape, DType::Float32);
   AttentionOptions options = options_of(c);

@@ -66,7 +66,7 @@ TEST_CASE("dropout: the mask follows from seed, row and token, not from the batc
   CHECK(in_double(shorter) == in_double(alone.rows(0, 30)));
 }
 
-TEST_CASE("dropout: rate 0 changes nothing; what does not fit is refused", "[ops]") {
+TEST_CASE("dropout: rate 0 changes nothing, and what does not fit is refused", "[ops]") {
   const Tensor x = random_tensor({6, 5}, DType::Float32, 1);
   CHECK(same_bits(dropped(x, {0, 7, sequences({1, 2})}), x));
   CHECK(dropped(Tensor::empty({0, 5}, DType::Float32), {0.5F, 7, sequences({})}).count() == 0);

@@ -7,7 +7,7 @@
 namespace trainyard {
 using namespace test;
 
-TEST_CASE("embedding: looks rows up; backward adds each token's gradient to its row", "[ops]") {
+TEST_CASE("embedding: looks rows up, and backward adds each token's gradient to its row", "[ops]") {
   const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes())), table_dtype = GENERATE(from_range(floating_dtypes()));
   const int64_t hidden = GENERATE(1, 61, 512);

@@ -46,7 +46,8 @@ void each_patch_element(const Case& c, const Body& body) {
 
 }  // namespace
 
-TEST_CASE("unfold: each output pixel's patch by channel, row and column; backward adds each pixel's patches", "[ops]") {
+TEST_CASE("unfold: each output pixel's patch by channel, row and column, and backward adds each pixel's patches",
+          "[ops]") {
   const DType dtype = GENERATE(from_range(floating_dtypes()));
   const Case c = some_case();
   const Tensor x = random_images(c.shape, dtype, 1);

@@ -7,7 +7,7 @@
 namespace trainyard {
 using namespace test;
 
-TEST_CASE("relative_bias: looks each distance's bucket up for each head; backward adds to the table", "[ops]") {
+TEST_CASE("relative_bias: looks each distance's bucket up for each head, and backward adds to the table", "[ops]") {
   const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
   const auto buckets = GENERATE(std::vector<int32_t>{}, std::vector<int32_t>{2, 0, 0, 3, 2, 2, 1});

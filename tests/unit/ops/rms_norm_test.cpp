@@ -146,7 +146,7 @@ TEST_CASE("add_rms_norm: gives the sum and the norm of the sum, bit for bit thos
   CHECK(same_bits(rstd, rstd_alone));
 }
 
-TEST_CASE("rms_norm: a NaN stays in its row; wrong shapes are refused", "[ops]") {
+TEST_CASE("rms_norm: a NaN stays in its row, and wrong shapes are refused", "[ops]") {
   Tensor x = random_tensor({2, 30}, DType::Float32, 1), y = Tensor::empty({2, 30}, DType::Float32),
          rstd = Tensor::empty({2}, DType::Float32);
   const Tensor weight = random_tensor({30}, DType::Float32, 2);

@@ -39,7 +39,7 @@ std::vector<double> reference(const Tensor& x, const std::vector<int32_t>& posit
 
 }  // namespace
 
-TEST_CASE("rope: rotates halves of each head by position; the inverse brings back, in place too", "[ops]") {
+TEST_CASE("rope: rotates halves of each head by position, and the inverse brings back, in place too", "[ops]") {
   const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
   const int64_t head_dim = GENERATE(2, 20, 64, 128), heads = GENERATE(1, 3);
@@ -68,7 +68,7 @@ TEST_CASE("rope_tables: the angle is the float32 product, not the one of double"
   CHECK(tables.sin.values<float>()[8191] == Approx(std::sin(static_cast<double>(angle))).margin(1e-7));
 }
 
-TEST_CASE("rope: no tokens is no work; a position past the tables or a width that does not divide is refused",
+TEST_CASE("rope: no tokens is no work, and a position past the tables or a width that does not divide is refused",
           "[ops]") {
   const ops::RopeTables tables = ops::rope_tables(10, inverse_frequencies(4));
   Tensor none = Tensor::empty({0, 8}, DType::Float32), x = Tensor::zeros({2, 8}, DType::Float32),

@@ -57,7 +57,7 @@ TEST_CASE("LossScaler: without scaling 1, with a constant that for good, and nei
   CHECK(scales(constant, {false, false}) == std::vector<double>{1024, 1024, 1024});
 }
 
-TEST_CASE("LossScaler: goes on from its state; one that does not adapt keeps its own scale", "[optim]") {
+TEST_CASE("LossScaler: goes on from its state, and one that does not adapt keeps its own scale", "[optim]") {
   LossScaler straight(dynamic(8, 3)), resumed(dynamic(8, 3)), constant(LossScaling{.kind = Kind::Constant});
   for (const bool overflowed : {true, false, false}) straight.update(overflowed);
   resumed.load_state(straight.state());

@@ -61,7 +61,7 @@ TEST_CASE("Engine: a key erased while others are waited for is missed again", "[
   CHECK(engine.handle(8, set("a", "3"), kNow).size() == 2);
 }
 
-TEST_CASE("Engine: add and compare-and-set wake waits too; a compare-and-set that sets nothing does not",
+TEST_CASE("Engine: add and compare-and-set wake waits too, and a compare-and-set that sets nothing does not",
           "[rendezvous]") {
   Engine engine;
   engine.handle(7, wait(5, {"n"}, 1000), kNow);

@@ -190,7 +190,8 @@ TEST_CASE("join: ends where asked to stop, while others are missing", "[rendezvo
   CHECK_THAT(join_and_leave(place_of_rank(0, 2, test::free_port()), settings), Catch::StartsWith("143: asked to stop"));
 }
 
-TEST_CASE("join: a number whose process has died before all met is free again; afterwards it is not", "[rendezvous]") {
+TEST_CASE("join: a number whose process has died before all met is free again, and afterwards it is not",
+          "[rendezvous]") {
   ServerSettings server_settings;
   server_settings.host = "127.0.0.1";
   StoreServer server(std::move(server_settings));

@@ -174,7 +174,7 @@ TEST_CASE("place_of: what is malformed, missing or contradictory is named with i
   }
 }
 
-TEST_CASE("job_token: from the variable, or from a file; both must agree", "[rendezvous]") {
+TEST_CASE("job_token: from the variable, or from a file, and both must agree", "[rendezvous]") {
   const test::TemporaryFolder folder;
   write_file_atomically(folder / "token", "secret\n");
   const std::string file = folder / "token";

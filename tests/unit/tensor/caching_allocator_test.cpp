@@ -154,7 +154,7 @@ TEST_CASE("CachingAllocator: before it gives up it waits for streams and gives b
   CHECK(allocator.allocate(9 * kMiB, stream(1)) != nullptr);  // a refusal breaks nothing
 }
 
-TEST_CASE("CachingAllocator: statistics know the most there was; trim gives back what is whole", "[tensor]") {
+TEST_CASE("CachingAllocator: statistics know the most there was, and trim gives back what is whole", "[tensor]") {
   FakeSource source(1024 * kMiB);
   CachingAllocator allocator(source);
   void* const a = allocator.allocate(40 * kMiB, kMain);

@@ -133,7 +133,7 @@ TEST_CASE("cuda: memory is counted by kind for the rank and for the device, and 
   CHECK(tensor.raw() == address);
 }
 
-TEST_CASE("cuda: what another stream still uses is not given out; an event tells when it may", "[cuda]") {
+TEST_CASE("cuda: what another stream still uses is not given out, and an event tells when it may", "[cuda]") {
   const Stream side(kCuda);
   Tensor tensor = Tensor::empty({3 << 20}, DType::UInt8, kCuda);
   const std::byte* const address = tensor.raw();

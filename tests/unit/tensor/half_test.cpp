@@ -91,7 +91,7 @@ TEST_CASE("BFloat16: rounds to nearest even between all normal neighbours, keeps
   CHECK(std::isinf(float(BFloat16(std::numeric_limits<float>::max()))));
 }
 
-TEST_CASE("convert: between every two floating types, as the types themselves do; others are refused", "[tensor]") {
+TEST_CASE("convert: between every two floating types, as the types themselves do, and others are refused", "[tensor]") {
   const std::vector<double> values{0, 1, -2.5, 65504, 1e-7, 3.14159265358979};
   const Tensor from = Tensor::from<double>(values, {6});
   const DType first = GENERATE(DType::Float32, DType::BFloat16, DType::Float16);

@@ -47,7 +47,7 @@ TEST_CASE("utf8: the first wrong byte is found, and well-formed text passes", "[
   CHECK(find_invalid_utf8(text) == bad);
 }
 
-TEST_CASE("utf8: encode refuses bytes that are none, by offset; the kind bytes takes all", "[tokenizer]") {
+TEST_CASE("utf8: encode refuses bytes that are none, by offset, and the kind bytes takes all", "[tokenizer]") {
   const auto bytes = load_tokenizer("bytes");
   CHECK(bytes->encode("\xFF"
                       "a") == std::vector<int32_t>{255, 97});

@@ -107,7 +107,8 @@ TEST_CASE("trainer: the order and division of the text change nothing", "[tokeni
   CHECK(parts.train(300).tokenizer_json == other.train(300).tokenizer_json);
 }
 
-TEST_CASE("trainer: a text that is used up ends early; sizes and bytes that do not fit are refused", "[tokenizer]") {
+TEST_CASE("trainer: a text that is used up ends early, and sizes and bytes that do not fit are refused",
+          "[tokenizer]") {
   CHECK(train("aaaa", 1000).vocab_size == 258);  // "aa", which then stands there twice in a row, once
   CHECK(train("", 1000).vocab_size == 257);
   CHECK_THROWS_WITH(train("a", 256), Catch::Contains("vocabulary size 256: must be from 257"));

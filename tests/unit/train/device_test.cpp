@@ -8,7 +8,7 @@
 
 namespace trainyard::train {
 
-TEST_CASE("device.kind: cuda is refused with its place and what is missing; cpu and auto never are", "[train]") {
+TEST_CASE("device.kind: cuda is refused with its place and what is missing, and cpu and auto never are", "[train]") {
   CHECK_NOTHROW(check_device(config::load({"--device.kind=cpu"}, {})));
   CHECK_NOTHROW(check_device(config::load({"--device.kind=auto"}, {})));
   std::string missing = "training does not run on devices yet";

@@ -82,7 +82,7 @@ TEST_CASE("loss scale: small gradients that float16 loses without it are there w
   CHECK(norm(unscaled) < 0.9 * expected);
 }
 
-TEST_CASE("loss scale: growth after the interval; an overflow that no scale mends names the tensor", "[train]") {
+TEST_CASE("loss scale: growth after the interval, and an overflow that no scale mends names the tensor", "[train]") {
   config::Config config = in_float16();
   config.training.loss_scale_init = 256, config.training.loss_scale_growth_interval = 2;
   CHECK(train_small(config, 5).loss_scales == std::vector<double>{256, 256, 512, 512, 1024});

@@ -22,7 +22,7 @@ std::string mesh_text(const char* yaml, Ranks ranks) {
 
 }  // namespace
 
-TEST_CASE("mesh_of: what is -1 is the rest; where both are, the strategy says", "[train]") {
+TEST_CASE("mesh_of: what is -1 is the rest, and where both are, the strategy says", "[train]") {
   struct Row {
     const char* yaml;
     Ranks ranks;

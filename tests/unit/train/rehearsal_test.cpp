@@ -116,8 +116,7 @@ TEST_CASE("activation checkpointing: the peak of activations is none > selective
 }
 
 TEST_CASE(
-    "rehearsal: 28 blocks and a root are 57 gathers and 29 reduce-scatters a step; replicas all-reduce buckets "
-    "instead") {
+    "rehearsal: 28 blocks and a root are 57 gathers and 29 reduce-scatters a step, and replicas all-reduce buckets") {
   const models::ModelConfig model = models::preset("qwen3-0.6b");
   const Rehearsal sharded = rehearse({}, model, {8, 8}, accelerator("h100"), {1, 512});
   CHECK(sharded.parameters == 596'049'920);

@@ -116,7 +116,7 @@ TEST_CASE("set_defaults: policies, nprocPerNode and the port", "[api]") {
   CHECK(ports_of(job, ReplicaType::Worker) == port);
 }
 
-TEST_CASE("set_defaults: what is given stays; other ports stay beside ours", "[api]") {
+TEST_CASE("set_defaults: what is given stays, and other ports stay beside ours", "[api]") {
   const Job job = defaulted(Json::parse(R"({"spec": {"runPolicy": {"cleanPodPolicy": "All"}, "nprocPerNode": "2",
     "pytorchReplicaSpecs": {
       "Master": {"restartPolicy": "Never", "template": {"spec": {"containers": [
@@ -160,7 +160,7 @@ TEST_CASE("to_json: a status has the reference's names, leaves zeros out and is 
   CHECK(to_json(parse_job({{"status", written}}).status) == written);
 }
 
-TEST_CASE("to_json: an empty status is an empty object; a replica type without pods stays as {}", "[api]") {
+TEST_CASE("to_json: an empty status is an empty object, and a replica type without pods stays as {}", "[api]") {
   CHECK(to_json(JobStatus{}) == Json::object());
   JobStatus status;
   status.replicas[ReplicaType::Worker] = {};
@@ -171,8 +171,7 @@ TEST_CASE("to_json: an empty status is an empty object; a replica type without p
 TEST_CASE("to_json: a gang that has formed shows its counts, zeros too", "[api]") {
   JobStatus status;
   status.restarts.formed = 2;
-  CHECK(to_json(status)["restarts"] ==
-        Json::parse(R"({"count": 0, "disruptions": 0, "generation": 1, "formed": 2})"));
+  CHECK(to_json(status)["restarts"] == Json::parse(R"({"count": 0, "disruptions": 0, "generation": 1, "formed": 2})"));
 }
 
 TEST_CASE("to_json: a loss that is no number is left out, as JSON has none", "[api]") {

@@ -91,7 +91,7 @@ TEST_CASE("Quantity: compared by amount, not by form", "[api]") {
   CHECK(of("-1") < of("0"));
 }
 
-TEST_CASE("Quantity: addition is exact, commutes and associates; text reads back as the same amount", "[api]") {
+TEST_CASE("Quantity: addition is exact, commutes and associates, and text reads back as the same amount", "[api]") {
   std::mt19937_64 random(7);
   const char* const units[] = {"", "m", "u", "n", "k", "M", "G", "Ki", "Mi", "Gi", "Ti", "e3"};
   const auto any = [&] {

@@ -98,8 +98,9 @@ TEST_CASE("validate_schema: a wrong value names its path, what it is and what is
   for (const auto& [patch, message] : rows) CHECK_THAT(verdict_on(patch).message(), Contains(message));
 }
 
-TEST_CASE("validate_schema: fields of a pod that are newer than the schema pass; what looks misspelt is remarked on",
-          "[api]") {
+TEST_CASE(
+    "validate_schema: fields of a pod that are newer than the schema pass, and what looks misspelt is remarked on",
+    "[api]") {
   const Verdict fresh = verdict_on(R"({"spec": {"pytorchReplicaSpecs": {"Worker": {"template": {"spec": {
       "fieldOfTheFuture": {"a": 1}}}}}}})");
   CHECK(fresh.is_allowed());

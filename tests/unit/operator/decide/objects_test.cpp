@@ -119,7 +119,7 @@ TEST_CASE("pods and services carry the labels that users, Kueue and selectors re
   }
 }
 
-TEST_CASE("under gang scope pods are never restarted in place; under replica scope as the job says", "[decide]") {
+TEST_CASE("under gang scope pods are never restarted in place, and under replica scope as the job says", "[decide]") {
   const auto [scope, given, expected] =
       GENERATE(table<RestartScope, std::string, std::string>({{RestartScope::Gang, "OnFailure", "Never"},
                                                               {RestartScope::Gang, "Always", "Never"},

@@ -7,7 +7,7 @@
 using namespace trainyard;
 using namespace trainyard::http;
 
-TEST_CASE("parse_address: a numeric host and a port; no host means all interfaces", "[http]") {
+TEST_CASE("parse_address: a numeric host and a port, and no host means all interfaces", "[http]") {
   CHECK(parse_address(":8080") == Address{"", 8080});
   CHECK(parse_address("127.0.0.1:0") == Address{"127.0.0.1", 0});
   CHECK(parse_address("[::1]:9443") == Address{"::1", 9443});

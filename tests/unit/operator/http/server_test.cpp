@@ -67,7 +67,7 @@ TEST_CASE("server: what a handler throws is a 500 that tells nothing of the insi
   CHECK_THAT(answer, StartsWith("HTTP/1.1 500") && !Contains("a defect"));
 }
 
-TEST_CASE("server: a body over the limit is 413, announced or not; one at the limit passes", "[http]") {
+TEST_CASE("server: a body over the limit is 413, announced or not, and one at the limit passes", "[http]") {
   const Server server(loopback(), echo, {.body_bytes = 1000});
   CHECK_THAT(exchange(server.port(), post(1000)), Contains("1000 bytes"));
   CHECK_THAT(exchange(server.port(), post(1001)), StartsWith("HTTP/1.1 413"));
@@ -78,7 +78,7 @@ TEST_CASE("server: a body over the limit is 413, announced or not; one at the li
   CHECK_THAT(exchange(server.port(), chunks + "0\r\n\r\n"), StartsWith("HTTP/1.1 413"));
 }
 
-TEST_CASE("server: bodies on their way have a limit together; it is free again when they are gone", "[http]") {
+TEST_CASE("server: bodies on their way have a limit together, and it is free again when they are gone", "[http]") {
   const Server server(loopback(), echo, {.body_bytes = 1000, .all_bodies_bytes = 1500});
   {
     const UniqueFd slow = connect_to(server.port());

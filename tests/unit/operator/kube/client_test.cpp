@@ -70,7 +70,7 @@ TEST_CASE("also on a connection that was used before: libcurl does not repeat it
   CHECK(server.requests().size() == 2);
 }
 
-TEST_CASE("a write cut off in its answer is unknown; a read is asked again", "[kube]") {
+TEST_CASE("a write cut off in its answer is unknown, and a read is asked again", "[kube]") {
   const std::string half = http_answer("200 OK", kThing).substr(0, 80);
   ScriptedServer for_write({{half}});
   CHECK(Session(for_write.url()).call(post()).error().kind == ErrorKind::Unknown);
@@ -78,7 +78,7 @@ TEST_CASE("a write cut off in its answer is unknown; a read is asked again", "[k
   CHECK(Session(for_read.url()).call(get("/x")).ok());
 }
 
-TEST_CASE("429 and 503 with a time are waited out, for writes too; other failures of writes are not repeated",
+TEST_CASE("429 and 503 with a time are waited out, for writes too, and other failures of writes are not repeated",
           "[kube]") {
   ScriptedServer server({{http_answer("429 Too Many Requests", "{}")},
                          {http_answer("503 Service Unavailable", "{}", "Retry-After: 0\r\n"), true},
@@ -117,7 +117,8 @@ TEST_CASE("where nobody listens nothing was sent, and the message says where", "
   CHECK(reply.error().message.find(port) != std::string::npos);
 }
 
-TEST_CASE("an answer that does not come in time ends the request; the next one takes another connection", "[kube]") {
+TEST_CASE("an answer that does not come in time ends the request, and the next one takes another connection",
+          "[kube]") {
   ScriptedServer server({{http_answer("200 OK", kThing), true, false, 400ms}, {http_answer("200 OK", kThing)}});
   Session session(server.url());
   Request slow = post();
@@ -246,7 +247,7 @@ TEST_CASE("a watch that its own event ends is not heard of again", "[kube]") {
   CHECK(ends == 0);
 }
 
-TEST_CASE("timers run in their order, cancelled ones never; posts come from any thread", "[kube]") {
+TEST_CASE("timers run in their order, cancelled ones never, and posts come from any thread", "[kube]") {
   EventLoop loop;
   std::string order;
   loop.after(20ms, [&] { order += "c", loop.stop(); });

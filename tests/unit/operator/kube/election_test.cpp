@@ -98,7 +98,7 @@ TEST_CASE("a lease that was given back is taken at once", "[kube]") {
   CHECK(int_at(write.lease, "/spec/leaseTransitions") == 4);
 }
 
-TEST_CASE("who loses the race for a lease looks again; who finds another in his place leads no longer", "[kube]") {
+TEST_CASE("who loses the race for a lease looks again, and who finds another in his place leads no longer", "[kube]") {
   Election election = leader();
   CHECK(std::holds_alternative<Election::Observe>(election.written(error(ErrorKind::Conflict), at(2s), at(2s))));
   CHECK(std::holds_alternative<Election::Wait>(election.observed(lease_of("other", 9), at(3s), calendar())));
@@ -106,7 +106,7 @@ TEST_CASE("who loses the race for a lease looks again; who finds another in his 
   CHECK(election.holder() == "other");
 }
 
-TEST_CASE("a renewal with an unknown end is looked up; it counts only when it is certain", "[kube]") {
+TEST_CASE("a renewal with an unknown end is looked up, and it counts only when it is certain", "[kube]") {
   Election election = leader();
   CHECK(std::holds_alternative<Election::Observe>(election.written(error(ErrorKind::Unknown), at(4s), at(9s))));
   CHECK_FALSE(election.is_leader_at(at(10s)));

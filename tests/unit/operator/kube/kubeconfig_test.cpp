@@ -51,7 +51,7 @@ World world_with(const std::string& cluster, const std::string& user, const std:
   return {.files = {{"/k/config", kubeconfig(cluster, user, context)}}, .variables = {{"KUBECONFIG", "/k/config"}}};
 }
 
-TEST_CASE("a kubeconfig gives server, authority, identity and namespace; paths start from its folder", "[kube]") {
+TEST_CASE("a kubeconfig gives server, authority, identity and namespace, and paths start from its folder", "[kube]") {
   World world = world_with(
       "server: 'https://10.0.0.1:6443/', certificate-authority: pki/ca.crt, tls-server-name: api, "
       "proxy-url: 'http://proxy:3128'",

@@ -62,7 +62,7 @@ TEST_CASE("many refusals of one round count once, rounds of them lead down to on
   CHECK(limiter.has_room());
 }
 
-TEST_CASE("answers that take several times their usual time shrink it gently; lost ones say nothing", "[kube]") {
+TEST_CASE("answers that take several times their usual time shrink it gently, and lost ones say nothing", "[kube]") {
   Concurrency limiter;
   auto now = kStart;
   run(limiter, now, 3, 20ms);
@@ -94,7 +94,7 @@ TEST_CASE("a bucket gives its burst at once and then its rate", "[kube]") {
   CHECK(bucket.take(now) > 0s);
 }
 
-TEST_CASE("an event said once has the same name with every operator; others have names of their own", "[kube]") {
+TEST_CASE("an event said once has the same name with every operator, and others have names of their own", "[kube]") {
   const InvolvedObject about{"kubeflow.org/v1", "PyTorchJob", "ns", "llama", "uid-1", "5"};
   const EventDetails once{.reason = "R", .message = "m", .once = "text"};
   CHECK(once_name(about, once) == once_name(about, once));

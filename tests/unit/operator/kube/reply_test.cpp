@@ -161,7 +161,7 @@ bool watches(const ListWatchAction& action) {
   return std::holds_alternative<OpenWatch>(action.next);
 }
 
-TEST_CASE("a list goes on page by page, then a watch; a page that fails is asked for again, later each time",
+TEST_CASE("a list goes on page by page, then a watch, and a page that fails is asked for again, later each time",
           "[kube]") {
   std::mt19937_64 random(1);
   ListWatch it(random);
@@ -209,7 +209,7 @@ TEST_CASE("a watch that ends is resumed, one that is too old is followed by a li
   CHECK(lists(it.watch_ended(Ended{{.kind = ErrorKind::Gone}}, false)));
 }
 
-TEST_CASE("a server that is away does not cost a list; a version that no watch opens from does", "[kube]") {
+TEST_CASE("a server that is away does not cost a list, and a version that no watch opens from does", "[kube]") {
   std::mt19937_64 random(1);
   ListWatch it(random);
   for (int time = 0; time < 50; ++time) CHECK(watches(it.watch_ended(Ended{{.kind = ErrorKind::NotSent}}, false)));

@@ -28,7 +28,8 @@ struct EnvironmentCase {
 
 }  // namespace
 
-TEST_CASE("environment: literals, references and fields; later ones see and replace earlier ones", "[environment]") {
+TEST_CASE("environment: literals, references and fields, and later ones see and replace earlier ones",
+          "[environment]") {
   const Variables variables = EnvironmentCase().of(R"json({
     "envFrom": [{"configMapRef": {"name": "settings"}, "prefix": "CFG_"}, {"secretRef": {"name": "keys"}},
                 {"configMapRef": {"name": "none", "optional": true}}],

@@ -62,7 +62,7 @@ TEST_CASE("yaml: documents, comments, empty documents, JSON", "[yaml]") {
   CHECK(documents[1].content == Json::parse(R"({"b": [1, {"c": null}]})"));
 }
 
-TEST_CASE("yaml: anchors and merge keys; what stands in the object itself wins", "[yaml]") {
+TEST_CASE("yaml: anchors and merge keys, and what stands in the object itself wins", "[yaml]") {
   const Json read =
       first("base: &b {x: 1, y: 2}\nother: &o {y: 3, z: 4}\na: {<<: *b, y: 9}\nc: {<<: [*b, *o]}\nd: *b\n");
   CHECK(read.at("a") == Json{{"x", 1}, {"y", 9}});

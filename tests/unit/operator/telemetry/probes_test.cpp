@@ -17,7 +17,7 @@ int status_of(const Probes& probes, const char* path, seconds after = seconds(0)
 
 }  // namespace
 
-TEST_CASE("probes: alive from the start; a loop that has stopped turning is not", "[probes]") {
+TEST_CASE("probes: alive from the start, and a loop that has stopped turning is not", "[probes]") {
   Probes probes;
   CHECK(status_of(probes, "/healthz", seconds(3600)) == 200);
   probes.beat(kStart);
@@ -29,7 +29,7 @@ TEST_CASE("probes: alive from the start; a loop that has stopped turning is not"
   CHECK(status_of(probes, "/healthz", seconds(75)) == 200);
 }
 
-TEST_CASE("probes: ready once the loop turns and every part is; what is missing is named", "[probes]") {
+TEST_CASE("probes: ready once the loop turns and every part is, and what is missing is named", "[probes]") {
   Probes probes;
   CHECK(status_of(probes, "/readyz") == 503);
   probes.set_ready("caches", false);

@@ -115,7 +115,8 @@ TEST_CASE("progress: a replica that does not lead sends its client on", "[progre
   CHECK(answer.retry_after_seconds == 1);
 }
 
-TEST_CASE("progress: a step that repeats does not move the job; one that changes does, backwards too", "[progress]") {
+TEST_CASE("progress: a step that repeats does not move the job, and one that changes does, backwards too",
+          "[progress]") {
   Fixture fixture;
   const auto advanced = [&](const char* body, seconds at) {
     CHECK(fixture.post(body, at) == 204);

@@ -45,7 +45,7 @@ std::string refusal_of(Json request, const char* pointer, const Json& value) {
 
 }  // namespace
 
-TEST_CASE("admission: a good job is allowed; the answer has the request's uid", "[webhook]") {
+TEST_CASE("admission: a good job is allowed, and the answer has the request's uid", "[webhook]") {
   const Json answer = answer_to(review_of("CREATE", job()));
   CHECK(answer["apiVersion"] == "admission.k8s.io/v1");
   CHECK(answer["kind"] == "AdmissionReview");

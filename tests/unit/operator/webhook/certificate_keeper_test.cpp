@@ -97,7 +97,7 @@ void check(Cluster& cluster, Replica& replica) {
 
 }  // namespace
 
-TEST_CASE("keeper: from nothing to served and published; a second round changes nothing", "[certificates]") {
+TEST_CASE("keeper: from nothing to served and published, and a second round changes nothing", "[certificates]") {
   Cluster cluster;
   Replica replica(cluster);
   check(cluster, replica);
