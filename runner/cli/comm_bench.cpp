@@ -113,7 +113,7 @@ comm::BenchPlan plan_of(const Flags& flags) {
 
 }  // namespace
 
-int run_comm_bench(const Arguments& arguments) {
+int run_comm_bench(const Arguments& arguments, const Launched* launched) {
   CLI::App app(
       "How fast the ranks exchange tensors: nccl-tests' table. Start it as a training is started:\n"
       "  trainyard launch --nproc-per-node 2 comm-bench all_reduce -b 8 -e 128M -f 2",
@@ -123,7 +123,7 @@ int run_comm_bench(const Arguments& arguments) {
   if (const auto code = parse(app, arguments)) return *code;
   const comm::BenchPlan plan = plan_of(flags);
 
-  SessionSettings session{.config_text = "comm-bench"};
+  SessionSettings session{.config_text = "comm-bench", .launched = launched};
   session.comm.backend = backend_of(flags.backend);
   session.comm.shared_memory = !flags.without_shared_memory;
   int64_t wrong = 0;

@@ -9,12 +9,16 @@ namespace trainyard::cli {
 
 using Arguments = std::vector<std::string>;  ///< without the program's and the subcommand's name
 
-/// A subcommand. `run` returns the exit code and throws what base/error.h names; main() holds the only catch.
+struct Launched;  // session.h
+
+/// A subcommand; one of the two functions is given. They return the exit code and throw what base/error.h names; main()
+/// holds the only catch.
 struct Command {
   const char* name;
-  const char* summary;  ///< one line of `trainyard --help`
-  int (*run)(const Arguments& arguments);
-  bool has_ranks = false;  ///< `launch` may start many of it; of others each would do all the same
+  const char* summary;                     ///< one line of `trainyard --help`
+  int (*run)(const Arguments& arguments);  ///< of what runs once: many of it would each do all the same
+  /// Of what runs on every rank: on those of `launched`; null: on those of the environment.
+  int (*run_on_ranks)(const Arguments& arguments, const Launched* launched) = nullptr;
 };
 
 /// The words that start a subcommand again: its name and its arguments.

@@ -20,7 +20,7 @@ const std::map<std::string, config::Precision> kPrecisions{
 
 }  // namespace
 
-int run_evaluate(const Arguments& arguments) {
+int run_evaluate(const Arguments& arguments, const Launched* launched) {
   CLI::App app("Loss and perplexity of a model over the rows of a file.", "trainyard evaluate");
   train::Evaluation evaluation;
   std::filesystem::path dump;
@@ -40,7 +40,8 @@ int run_evaluate(const Arguments& arguments) {
     throw InputError("evaluate: one of --model and --checkpoint is needed");
   if (!dump.empty()) evaluation.dump = dump;
 
-  return run_in_world(with_name("evaluate", arguments), {.config_text = "evaluate"}, [&](const train::World& world) {
+  const SessionSettings session{.config_text = "evaluate", .launched = launched};
+  return run_in_world(with_name("evaluate", arguments), session, [&](const train::World& world) {
     ops::set_threads(train::threads_of({}, world.local_world));
     const train::Evaluated result = train::evaluate(evaluation, world);
     if (world.is_main())

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/command.h"
+#include "cli/session.h"
 #include "dialects/launcher.h"
 #include "launch/agent.h"
 #include "launch/options.h"
@@ -14,14 +14,13 @@
 namespace trainyard::cli {
 namespace {
 
-/// A word that is no subcommand would fail in every rank; here it fails once. So does what has no ranks.
-void check_subcommand(const std::string& name) {
-  if (name.starts_with('-')) return;
+/// The subcommand of this name that runs on ranks. Throws InputError, with what is meant, where there is none.
+const Command& command_of_ranks(const std::string& name) {
   std::vector<std::string> known;
   for (const Command& command : commands()) {
     known.emplace_back(command.name);
     if (name != command.name) continue;
-    if (command.has_ranks) return;
+    if (command.run_on_ranks) return command;
     throw InputError(fmt::format("launch: `{0}` runs once and not on every rank: write trainyard {0}{1}", name,
                                  name == "plan" ? " --config FILE, which takes the ranks from a file of `accelerate "
                                                   "config`, or --world N"
@@ -81,8 +80,10 @@ int run_launch(const Arguments& given) {
   if (!file.empty()) follow(file, arguments, environment);
   const auto options = launch::parse_launch(arguments, environment);
   if (!options) return 0;  // --help
-  if (options->is_trainyard) check_subcommand(options->command.front());
-  return launch::launch_ranks(*options, environment);
+  if (!options->is_trainyard) return launch::launch_ranks(*options, environment);
+  const Launched launched{*options, environment};
+  return command_of_ranks(options->command.front())
+      .run_on_ranks({options->command.begin() + 1, options->command.end()}, &launched);
 }
 
 }  // namespace trainyard::cli

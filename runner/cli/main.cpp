@@ -48,7 +48,9 @@ int run(const Arguments& arguments) {
     fmt::print("{}", metrics::format_table("environment", train::environment_rows()));
     return 0;
   }
-  return find_command(arguments[0]).run(Arguments(arguments.begin() + 1, arguments.end()));
+  const Command& command = find_command(arguments[0]);
+  const Arguments rest(arguments.begin() + 1, arguments.end());
+  return command.run ? command.run(rest) : command.run_on_ranks(rest, nullptr);
 }
 
 std::string text_of(const std::exception& error) {

@@ -12,7 +12,7 @@
 #include "comm/mpi_runtime.h"
 #include "comm/settings.h"
 #include "launch/agent.h"
-#include "launch/options.h"
+#include "launch/resources.h"
 #include "launch/world.h"
 #include "rendezvous/membership.h"
 #include "rendezvous/memory_store.h"
@@ -90,13 +90,17 @@ rendezvous::JoinSettings join_settings(const SessionSettings& settings, const re
   return join;
 }
 
-/// `auto` is mpi where mpirun started this rank.
-bool is_over_mpi(const rendezvous::Place& place, const config::Comm& comm) {
-  if (comm.backend == config::Backend::InProcess)
+void refuse_threads(const config::Comm& comm, int processes) {
+  if (comm.backend == config::Backend::InProcess && processes > 1)
     throw InputError(
         fmt::format("comm.backend is in_process, which joins threads, but {} processes were started; use "
                     "auto, gloo or mpi",
-                    place.world));
+                    processes));
+}
+
+/// `auto` is mpi where mpirun started this rank.
+bool is_over_mpi(const rendezvous::Place& place, const config::Comm& comm) {
+  refuse_threads(comm, place.world);
   return comm.backend == config::Backend::Mpi || (comm.backend == config::Backend::Auto && place.under_mpirun);
 }
 
@@ -170,15 +174,26 @@ void run_as_rank(const rendezvous::Place& place, const SessionSettings& settings
   }
 }
 
+/// A mistake that all ranks would make is told of once. Ranks of other nodes may see other files.
+int start_ranks(const Launched& ranks, const SessionSettings& settings) {
+  if (const rendezvous::NodePlace& node = ranks.options.node; node.max_nodes == 1) {
+    const int count = launch::ranks_of(node.processes, launch::resources_here(ranks.environment));
+    refuse_threads(settings.comm, count);
+    if (settings.check) settings.check(count);
+  }
+  return launch::launch_ranks(ranks.options, ranks.environment);
+}
+
 }  // namespace
 
 int run_in_world(const Arguments& command, const SessionSettings& settings, const Body& body) {
+  if (settings.launched) return start_ranks(*settings.launched, settings);
   const rendezvous::Environment environment = rendezvous::process_environment();
   rendezvous::Place place = rendezvous::place_of(environment);
   if (place.kind == rendezvous::Place::Kind::Node) {
     const launch::LaunchOptions options = launch::options_of(place, command, environment, settings.rendezvous_timeout);
     const auto only_rank = launch::only_rank_of(place, options, environment);
-    if (!only_rank) return launch::launch_ranks(options, environment);
+    if (!only_rank) return start_ranks({options, environment}, settings);
     place = *only_rank;
   }
   run_as_rank(place, settings, body);

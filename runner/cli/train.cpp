@@ -23,6 +23,7 @@
 #include "train/demo/demo.h"
 #include "train/device.h"
 #include "train/plan.h"
+#include "train/rehearsal.h"
 #include "train/run.h"
 #include "train/trace_collectives.h"
 
@@ -118,7 +119,7 @@ void run_profiled(const config::Loaded& loaded, const train::World& world, const
 
 }  // namespace
 
-int run_train(const Arguments& arguments) {
+int run_train(const Arguments& arguments, const Launched* launched) {
   const Own own = own_arguments(arguments);
   if (own.help) {
     fmt::print("{}{}", kHelp, config::help_text());
@@ -135,7 +136,11 @@ int run_train(const Arguments& arguments) {
                                 .rendezvous_timeout = loaded.config.rendezvous.timeout,
                                 .config_hash = config::hash(loaded.config),
                                 .flight_folder = loaded.config.metrics.dir,
-                                .config_text = config::shared_text(loaded.config)};
+                                .config_text = config::shared_text(loaded.config),
+                                .launched = launched,
+                                .check = [&](int ranks) {
+                                  if (!own.inspect) train::check_on_one_host(loaded, ranks);
+                                }};
   return run_in_world(with_name("train", arguments), session, [&](const train::World& world) {
     if (world.is_main())
       for (const std::string& note : loaded.notes) spdlog::warn(note);

@@ -8,6 +8,7 @@
 
 #include "checkpoint/division.h"
 #include "comm/dry_run.h"
+#include "config/check.h"
 #include "data/loader.h"
 #include "metrics/trace.h"
 #include "optim/adamw.h"
@@ -185,6 +186,17 @@ BatchShape batch_shape_of(const config::Config& config, const models::ModelConfi
       return {.rows = rows, .tokens = 1, .image_size = model.cnn.image_size};
   }
   throw std::logic_error("batch_shape_of: a model learns from something");
+}
+
+void check_on_one_host(const config::Loaded& loaded, int ranks) {
+  require_text_files(loaded);
+  const config::Loaded ready = config::for_world(loaded, ranks);
+  const MeshSize mesh = mesh_of(ready, Ranks{.world = ranks, .a_node = ranks});
+  const Hardware any;
+  Timeline timeline(any, {ranks, ranks}, mesh);
+  const DryRunScope dry(timeline);
+  const auto world = comm::make_dry_run(ranks, timeline);
+  static_cast<void>(shard_model(model_config_of(ready.config.model), *world, sharding_of(ready.config, mesh)));
 }
 
 Rehearsal rehearse(const config::Loaded& loaded, const models::ModelConfig& model, const Placement& placement,

@@ -50,6 +50,10 @@ struct Rehearsal {
 Rehearsal rehearse(const config::Loaded& loaded, const models::ModelConfig& model, const Placement& placement,
                    const Hardware& hardware, BatchShape batch);
 
+/// Throws InputError for what each of `ranks` ranks of one host would refuse once all have met: a mesh that does not
+/// fit, a model, classes, groups or text files that are not there. As cheap as rehearse().
+void check_on_one_host(const config::Loaded& loaded, int ranks);
+
 /// As the configuration says, for a corpus.
 BatchShape batch_shape_of(const config::Config& config, const models::ModelConfig& model);
 

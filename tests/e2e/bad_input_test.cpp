@@ -216,6 +216,31 @@ TEST_CASE("bad input: words and flags that no command has") {
   for (const Row& row : rows) check_failure(run({trainyard(row.arguments), {}, std::chrono::seconds(60)}), 2, row.says);
 }
 
+TEST_CASE("bad input: what all ranks would refuse is told once, by the launcher") {
+  struct Row {
+    Words settings, says;
+  };
+  const std::vector<Row> rows{
+      {{"--training.stpes", "3"}, {"--training.stpes", "did you mean --training.steps?"}},
+      {{"--comm.backend", "in_process"}, {"comm.backend is in_process", "2 processes"}},
+      {{"--parallel.shard", "3"}, {"--parallel.shard is 3, but 2 processes were started"}},
+      {{"--training.global_batch_size", "6"}, {"--training.global_batch_size is 6", "use a multiple of 4"}},
+      {{"--model.config", "", "--model.preset", "Qwen3-0.5B"}, {"did you mean 'qwen3-0.6b'?"}},
+      {{"--parallel.transformer_layer_cls_to_wrap", "BertLayer"}, {"names BertLayer", "LlamaDecoderLayer"}},
+      {{"--data.path", "/nowhere/a.txt"}, {"--data.path is '/nowhere/a.txt'", "no such file"}},
+  };
+  for (const Row& row : rows) {
+    const SmallJob job;
+    const Words words = job.train(3, row.settings);
+    check_failure(run({on_ranks(2, words), {}, std::chrono::seconds(60)}), 2, row.says);
+    const std::map<std::string, std::string> of_a_node{{"PET_NNODES", "1"}, {"PET_NPROC_PER_NODE", "2"}};
+    check_failure(run({trainyard(words), of_a_node, std::chrono::seconds(60)}), 2, row.says);
+  }
+  const Ended help = run({trainyard({"launch", "--nproc-per-node", "2", "train", "--help"})});
+  CHECK(help.code == 0);
+  CHECK(help.out.starts_with("usage: trainyard train"));
+}
+
 TEST_CASE("bad input: an output that is full is told of") {
   const SmallJob job;
   const auto refused = [](const Words& words, const std::string& says) {
