@@ -13,6 +13,7 @@
 #include "ops/cast.h"
 #include "tensor/safetensors.h"
 #include "train/exchange.h"
+#include "train/finite.h"
 #include "train/gather.h"
 #include "train/setup.h"
 #include "train/snapshot.h"
@@ -102,6 +103,7 @@ Evaluated evaluate(const Evaluation& evaluation, const World& world) {
          loader->sequences_per_step());
 
   const double loss = Answers(world.comm, std::array{sums.loss_sum}, "loss").sum(0) / weight;
+  if (!std::isfinite(loss)) throw_not_finite(world.comm, *sharded.engine, evaluation.weights().string(), loss);
   return {loss, std::exp(loss), static_cast<int64_t>(valid)};
 }
 

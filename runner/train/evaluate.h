@@ -15,6 +15,8 @@ struct Evaluation {
   std::optional<std::filesystem::path> dump;  ///< safetensors: logits [rows, tokens, vocab], and gradients where wanted
   bool gradients = false;                     ///< grad.<name> of the mean loss, unclipped
   config::Precision param_dtype = config::Precision::Float32;
+
+  [[nodiscard]] const std::filesystem::path& weights() const { return checkpoint.empty() ? model : checkpoint; }
 };
 
 struct Evaluated {
@@ -24,7 +26,8 @@ struct Evaluated {
 };
 
 /// Loss of a model over the rows of a file, dealt round robin over the ranks. Collective; rank 0 writes the dump.
-/// Throws InputError for what the user has to mend.
+/// Throws InputError for what the user has to mend, and NotFiniteError where the loss is NaN or infinite; the dump is
+/// written by then.
 Evaluated evaluate(const Evaluation& evaluation, const World& world);
 
 }  // namespace trainyard::train

@@ -12,4 +12,8 @@ namespace trainyard::train {
 [[noreturn]] void throw_not_finite(comm::Communicator& world, const shard::Engine& engine, int64_t step, double loss,
                                    double grad_norm, const std::string& advice);
 
+/// The same of a loss without a step: `what` is whose it is, and there are no gradients to look at.
+[[noreturn]] void throw_not_finite(comm::Communicator& world, const shard::Engine& engine, const std::string& what,
+                                   double loss);
+
 }  // namespace trainyard::train

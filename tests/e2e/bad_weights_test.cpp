@@ -165,6 +165,17 @@ TEST_CASE("bad weights: files that are truncated or malicious") {
   check_rows(damages());
 }
 
+TEST_CASE("bad weights: evaluate ends with code 3 where they are no numbers, and names the first") {
+  const SmallJob job;
+  const Weights weights = whole_model();
+  write_text(job.folder() / "model.safetensors",
+             safetensors(weights.header.dump(), std::string(weights.data().size(), '\xff')));
+  write_text(job.folder() / "ids.safetensors", token_file("input_ids", {2, 4}, {1, 2, 3, 4, 5, 6, 7, 8}));
+  check_failure(run({trainyard({"evaluate", "--model", job.folder().string(), "--tokens",
+                                (job.folder() / "ids.safetensors").string()})}),
+                3, {job.folder().string(), "loss nan: the first bad tensor is model.layers.0.input_layernorm.weight"});
+}
+
 TEST_CASE("bad weights: what the rows above change works unchanged") {
   const SmallJob job;
   write_text(job.folder() / "model.safetensors", whole_model().file());

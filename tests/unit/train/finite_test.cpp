@@ -11,8 +11,17 @@
 namespace trainyard::train {
 namespace {
 
+using Spoil = std::function<void(shard::Engine&, int rank)>;
+using Throw = std::function<void(comm::Communicator&, const shard::Engine&)>;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+void of_a_step(comm::Communicator& world, const shard::Engine& engine) {
+  throw_not_finite(world, engine, 12, kNan, 1, "advice");
+}
+
 /// What every rank says when `spoil` has put something bad into one rank's shards.
-std::vector<std::string> said(const std::function<void(shard::Engine&, int rank)>& spoil) {
+std::vector<std::string> said(const Spoil& spoil, const Throw& throw_it = of_a_step) {
   return test::run_ranks(3, [&](comm::Communicator& world) -> std::string {
     ShardedModel sharded = shard_model({.family = "llama",
                                         .vocab_size = 10,
@@ -31,10 +40,11 @@ std::vector<std::string> said(const std::function<void(shard::Engine&, int rank)
     sharded.engine->finish_backward();
     spoil(*sharded.engine, world.rank());
     try {
-      throw_not_finite(world, *sharded.engine, 12, std::numeric_limits<double>::quiet_NaN(), 1, "advice");
+      throw_it(world, *sharded.engine);
     } catch (const NotFiniteError& error) {
       return error.what();
     }
+    return "nothing";
   });
 }
 
@@ -59,6 +69,28 @@ TEST_CASE("throw_not_finite: all ranks name the step and the first bad tensor of
     CHECK_THAT(text, Catch::Contains("the first bad tensor is model.layers.0.self_attn.q_proj.weight"));
   for (const std::string& text : said([](shard::Engine&, int) {}))
     CHECK_THAT(text, Catch::Contains("it came about in the loss"));
+}
+
+TEST_CASE("throw_not_finite: of a loss without a step, gradients are not looked at", "[train]") {
+  const Throw of_a_loss = [](comm::Communicator& world, const shard::Engine& engine) {
+    throw_not_finite(world, engine, "folder", -kNan);
+  };
+  const auto parameter = said(
+      [](shard::Engine& engine, int rank) {
+        Tensor value = engine.shards()[1].value;
+        if (rank == 2) value.values<float>()[0] = std::numeric_limits<float>::infinity();
+      },
+      of_a_loss);
+  CHECK(parameter == std::vector<std::string>(
+                         3, "folder: loss nan: the first bad tensor is model.layers.0.self_attn.q_proj.weight"));
+  const auto gradient = said(
+      [](shard::Engine& engine, int) {
+        Tensor bad = engine.shards()[3].gradient;
+        bad.values<float>()[0] = std::numeric_limits<float>::infinity();
+      },
+      of_a_loss);
+  CHECK(gradient ==
+        std::vector<std::string>(3, "folder: loss nan: every parameter is finite, so it came about in the loss"));
 }
 
 }  // namespace trainyard::train
