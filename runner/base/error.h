@@ -35,7 +35,8 @@ class DeviceError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The loss is NaN or infinite. The message names the step and the first bad tensor.
+/// The loss is NaN or infinite, or no step had a gradient that was finite. The message names the step, and the first bad
+/// tensor where one is at fault.
 class NotFiniteError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };

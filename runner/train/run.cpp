@@ -81,6 +81,7 @@ class Run {
   std::optional<Validated> validate(int64_t step);
   void save();
   [[nodiscard]] checkpoint::Snapshot snapshot();
+  void require_trained() const;
   void require_saved(const std::string& what) const;
   void sample(const char* title);
   void answer();
@@ -228,6 +229,16 @@ void Run::say_memory() {
                   human_bytes(resident_before_)));
 }
 
+/// Success, or a last checkpoint, would tell of a model that is none: it is as it was filled.
+void Run::require_trained() const {
+  if (optimizer_.steps_done() > 0) return;
+  throw NotFiniteError(
+      fmt::format("every step up to the last, {}, was skipped, as its gradients overflowed, so nothing is trained; the "
+                  "loss scale is down to {} by now: train for more steps, or begin with a lower "
+                  "training.loss_scale_init",
+                  total_steps_, scaler_.scale()));
+}
+
 /// A restart goes on from the older checkpoint; success, or 143, would tell that the newest state is there.
 void Run::require_saved(const std::string& what) const {
   if (checkpoints_ && !checkpoints_->error().empty())
@@ -373,6 +384,7 @@ bool Run::is_checkpoint_due(int64_t step) const {
 }
 
 void Run::save() {
+  if (progress_.step == total_steps_) require_trained();
   if (!checkpoints_) return;
   const auto start = steady_clock::now();
   if (report_) report_->pause();

@@ -53,7 +53,7 @@ TEST_CASE("fp16: a run that is resumed among its skipped steps goes on to the bi
   const SmallJob straight, resumed;
   const Words more = kFloat16 + Words{"--training.loss_scale_growth_interval", "3"};
   train(straight, 24, more);
-  for (const int steps : {4, 17, 24}) train(resumed, steps, more);
+  for (const int steps : {12, 17, 24}) train(resumed, steps, more);
   CHECK(numbers(resumed) == numbers(straight));
 }
 
@@ -62,6 +62,16 @@ TEST_CASE("fp16: what no lower scale mends ends the run with the name of the fir
   const Words more{"--training.loss_scale_init", "1e30", "--training.loss_scale_backoff_factor", "1e-31"};
   check_failure(run({trainyard(job.train(3, kFloat16 + more)), {}}), 3,
                 {"step 1: loss 5.", "gradient norm", "the first bad tensor is the gradient of model."});
+}
+
+TEST_CASE("fp16: a run of nothing but skipped steps has trained nothing: code 3, and no checkpoint of it") {
+  const SmallJob job;
+  const Ended ended = run({trainyard(job.train(3, kFloat16)), {}});
+  check_failure(ended, 3,
+                {"every step up to the last, 3, was skipped", "nothing is trained",
+                 "the loss scale is down to 134217728 by now", "a lower training.loss_scale_init"});
+  CHECK(job.metrics().size() == 3);
+  CHECK(saved_in(job.checkpoints()).empty());
 }
 
 TEST_CASE("fp16: in the words of Accelerate and of training scripts the loss is scaled too") {
