@@ -30,33 +30,86 @@ std::string devices(const Entry& entry, const Document&) {
   return entry.value == "all" ? "" : entry.value;
 }
 
-/// The class of a block of any model means the blocks of the one that is trained. Other classes are passed on: which of
-/// them a model has, it knows itself.
-std::string block_classes(const Entry& entry, const Document&) {
-  constexpr std::array<std::string_view, 12> kBlocks{"LlamaDecoderLayer",   "Qwen2DecoderLayer", "Qwen3DecoderLayer",
-                                                     "MistralDecoderLayer", "T5Block",           "BertLayer",
-                                                     "GPT2Block",           "GPTJBlock",         "GPTNeoXLayer",
-                                                     "GemmaDecoderLayer",   "PhiDecoderLayer",   "TransformerBlock"};
-  std::string list = entry.value;
-  if (list.starts_with('[') && list.ends_with(']')) list = list.substr(1, list.size() - 2);
-  const auto is_block = [&](const std::string& name) {
-    return std::ranges::find(kBlocks, trim(name)) != kBlocks.end();
-  };
-  return std::ranges::all_of(split(list, ','), is_block) ? "" : list;
+constexpr std::string_view kBySize = "SIZE_BASED_WRAP", kByClass = "TRANSFORMER_BASED_WRAP";
+
+bool says_nothing(const Entry& entry) {
+  return entry.value == "null" || entry.value.empty() || entry.value == "[]";
 }
 
-bool wraps_by_size(const Document& document) {
-  std::string policy = value_of(document, "fsdp_wrap_policy", "SIZE_BASED_WRAP");
-  policy = value_of(document, "fsdp_auto_wrap_policy", policy);
-  return policy == "SIZE_BASED_WRAP";
+/// "" where none is named.
+std::string policy_of(const Document& document) {
+  for (const char* const key : {"fsdp_auto_wrap_policy", "fsdp_wrap_policy"})
+    if (const Entry* const entry = find(document, key); entry && !says_nothing(*entry)) return entry->value;
+  return "";
+}
+
+/// Why a key says nothing beside the policy that is named; "" where that is the policy that it is for.
+std::string for_another(std::string_view own, const Document& document) {
+  const std::string policy = policy_of(document);
+  if (policy.empty() || is_same_word(own, policy)) return "";
+  return fmt::format("it is for {}, and the policy is {}", own, config::shown(policy));
+}
+
+std::vector<std::string> listed_classes(const Entry& entry) {
+  std::string list = entry.value;
+  if (list.starts_with('[') && list.ends_with(']')) list = list.substr(1, list.size() - 2);
+  std::vector<std::string> classes = split(list, ',');
+  for (std::string& each : classes) each = std::string(trim(each));
+  return classes;
+}
+
+constexpr std::array<std::string_view, 6> kBlocks{"LlamaDecoderLayer",   "Qwen2DecoderLayer", "Qwen3DecoderLayer",
+                                                  "MistralDecoderLayer", "T5Block",           "TransformerBlock"};
+constexpr std::array<std::string_view, 6> kForeignBlocks{"BertLayer",    "GPT2Block",         "GPTJBlock",
+                                                         "GPTNeoXLayer", "GemmaDecoderLayer", "PhiDecoderLayer"};
+
+bool is_any_of(std::span<const std::string_view> known, const std::string& name) {
+  return std::ranges::find(known, name) != known.end();
+}
+
+/// The class of a block of any model means the blocks of the one that is trained. Other classes are passed on: which of
+/// them a model has, it knows itself.
+std::string block_classes(const Entry& entry, const Document& document) {
+  const std::vector<std::string> classes = listed_classes(entry);
+  const auto is_block = [](const std::string& name) {
+    return is_any_of(kBlocks, name) || is_any_of(kForeignBlocks, name);
+  };
+  const bool is_asked = for_another(kByClass, document).empty() && !std::ranges::all_of(classes, is_block);
+  return is_asked ? fmt::format("{}", fmt::join(classes, ", ")) : "";
+}
+
+std::string why_no_classes(const Entry& entry, const Document& document) {
+  if (says_nothing(entry)) return "";
+  const auto is_foreign = [](const std::string& name) { return is_any_of(kForeignBlocks, name); };
+  const std::string other = for_another(kByClass, document);
+  const bool is_told = other.empty() && std::ranges::any_of(listed_classes(entry), is_foreign);
+  return is_told ? "no model here has this class; the blocks of the one that is trained are wrapped" : other;
+}
+
+/// Where no policy is named each of the two keys names one; the Trainer refuses both, too.
+void refuse_two_policies(const Entry& by_size, const Document& document) {
+  const Entry* const by_class = find(document, "fsdp_transformer_layer_cls_to_wrap");
+  if (!policy_of(document).empty() || !by_class || says_nothing(*by_class)) return;
+  throw InputError(fmt::format("{}: {} {} contradicts {} {} ({}): one is for {}, the other for {}; keep one",
+                               by_size.origin, by_size.key, config::shown(by_size.value), by_class->key,
+                               config::shown(by_class->value), by_class->origin, kBySize, kByClass));
 }
 
 /// Written beside other policies too, where it means nothing; 0 is transformers' word for no such policy.
+bool wraps_by_size(const Entry& entry, const Document& document) {
+  if (entry.value == "0" || !for_another(kBySize, document).empty()) return false;
+  refuse_two_policies(entry, document);
+  return true;
+}
+
 std::string least_parameters(const Entry& entry, const Document& document) {
-  return wraps_by_size(document) && entry.value != "0" ? entry.value : "";
+  return wraps_by_size(entry, document) ? entry.value : "";
 }
 std::string policy_by_size(const Entry& entry, const Document& document) {
-  return wraps_by_size(document) && entry.value != "0" ? "size_based_wrap" : "";
+  return wraps_by_size(entry, document) ? "size_based_wrap" : "";
+}
+std::string why_not_by_size(const Entry& entry, const Document& document) {
+  return entry.value == "0" ? "" : for_another(kBySize, document);
 }
 
 const std::vector<Word> kAccelerateStrategies{
@@ -80,12 +133,18 @@ const std::vector<Row>& fsdp() {
       takes("fsdp_offload_params", "parallel.offload"),
       takes("fsdp_auto_wrap_policy", "parallel.wrap"),
       takes("fsdp_wrap_policy", "parallel.wrap"),
-      follows("fsdp_min_num_params", "parallel.min_num_params", least_parameters, "counts with SIZE_BASED_WRAP alone"),
+      because(follows("fsdp_min_num_params", "parallel.min_num_params", least_parameters,
+                      "counts with SIZE_BASED_WRAP alone"),
+              why_not_by_size),
       follows("fsdp_min_num_params", "parallel.wrap", policy_by_size, "`size_based_wrap`, where no policy is named"),
-      follows("fsdp_min_num_param", "parallel.min_num_params", least_parameters, "counts with SIZE_BASED_WRAP alone"),
+      because(follows("fsdp_min_num_param", "parallel.min_num_params", least_parameters,
+                      "counts with SIZE_BASED_WRAP alone"),
+              why_not_by_size),
       follows("fsdp_min_num_param", "parallel.wrap", policy_by_size, "`size_based_wrap`, where no policy is named"),
-      follows("fsdp_transformer_layer_cls_to_wrap", "parallel.transformer_layer_cls_to_wrap", block_classes,
-              "the block of any known model means those of the one that is trained"),
+      because(follows("fsdp_transformer_layer_cls_to_wrap", "parallel.transformer_layer_cls_to_wrap", block_classes,
+                      "counts with TRANSFORMER_BASED_WRAP alone; the block of any known model means those of the one "
+                      "that is trained"),
+              why_no_classes),
       takes("fsdp_backward_prefetch", "parallel.backward_prefetch"),
       takes("fsdp_backward_prefetch_policy", "parallel.backward_prefetch"),
       maps("fsdp_forward_prefetch", "parallel.forward_prefetch", {{"true", "1"}, {"false", "-1"}}),

@@ -15,6 +15,11 @@ Row follows(std::string_view theirs, std::string_view ours, Compute compute, std
   return {.theirs = theirs, .ours = ours, .compute = compute, .remark = remark, .by_default = by_default};
 }
 
+Row because(Row row, Compute reason) {
+  row.reason = reason;
+  return row;
+}
+
 Row no_op(std::string_view theirs, std::string_view why, std::vector<std::string_view> quiet) {
   Row row = only(theirs, std::move(quiet), why);
   row.is_noted = true;

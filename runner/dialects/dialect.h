@@ -36,6 +36,7 @@ struct Row {
   bool is_refused = false;        ///< whatever its value, for the reason in `why`
   std::string_view when{};        ///< the row is for this value alone, and what is given anywhere goes before it
   bool is_noted = false;          ///< sets nothing, whatever its value; a run says why, but for `words`
+  Compute reason = nullptr;       ///< beside compute, where that sets nothing: why; "" where nobody asks
 };
 
 // The kinds of rows, so that a table reads as what becomes of each key.
@@ -47,6 +48,8 @@ Row maps(std::string_view theirs, std::string_view ours, std::vector<Word> words
 /// Ours follows from theirs and from other keys; `remark` tells a reader how.
 Row follows(std::string_view theirs, std::string_view ours, Compute compute, std::string_view remark,
             std::string_view by_default = {});
+/// `row`, of which a run says why it sets nothing.
+Row because(Row row, Compute reason);
 /// Any value is taken; where somebody might expect more of it, `why` is what a run says once. `quiet` are values by
 /// which nobody expects anything.
 Row no_op(std::string_view theirs, std::string_view why, std::vector<std::string_view> quiet = {});

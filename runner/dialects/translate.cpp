@@ -133,13 +133,18 @@ class Translator {
   }
 
   /// The reason is for those who ask for something: not where a value that means nothing is spelt out.
+  [[nodiscard]] std::string reason_of(const Row& row, const Entry& entry) const {
+    if (row.reason) return row.reason(entry, document_);
+    return is_listed(row, entry.value) ? "" : std::string(row.why);
+  }
+
   void nothing(const Row& row, const Entry& entry) {
-    const bool is_told = !row.why.empty() && !is_listed(row, entry.value);
+    const std::string reason = reason_of(row, entry);
     translation_.became.push_back(fmt::format("{}: {} → nothing{}{} ({})", entry.key, shown(entry.value),
-                                              is_told ? ": " : " to set", is_told ? row.why : "", entry.origin));
-    if (is_told)
+                                              reason.empty() ? " to set" : ": ", reason, entry.origin));
+    if (!reason.empty())
       translation_.notes.push_back(
-          fmt::format("{}: {} {} changes nothing: {}", entry.origin, entry.key, shown(entry.value), row.why));
+          fmt::format("{}: {} {} changes nothing: {}", entry.origin, entry.key, shown(entry.value), reason));
   }
 
   void set(const Row& row, const Entry& entry, const std::string& ours) {

@@ -74,8 +74,48 @@ fsdp_config:
                          list + "\n")
         .config.parallel.transformer_layer_cls_to_wrap;
   };
-  CHECK(classes("BertLayer") == "");                                                 // the model's own blocks
+  CHECK(classes("LlamaDecoderLayer") == "");                                         // the model's own blocks
   CHECK(classes("'LlamaDecoderLayer, LlamaMLP'") == "LlamaDecoderLayer, LlamaMLP");  // judged by the model
+}
+
+TEST_CASE("accelerate: a key of a wrap policy that sets nothing says why, unless it asks for nothing", "[dialects]") {
+  struct Case {
+    const char *keys, *became;
+    size_t notes;
+  };
+  const std::vector<Case> cases{
+      {"{fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP, fsdp_min_num_params: 7}",
+       "fsdp_min_num_params: 7 → nothing: it is for SIZE_BASED_WRAP, and the policy is TRANSFORMER_BASED_WRAP "
+       "(a.yaml:2)",
+       1},
+      {"{fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP, fsdp_min_num_params: 0}",
+       "fsdp_min_num_params: 0 → nothing to set (a.yaml:2)", 0},
+      {"{fsdp_auto_wrap_policy: size_based_wrap, fsdp_min_num_params: 7, fsdp_transformer_layer_cls_to_wrap: T5Block}",
+       "fsdp_transformer_layer_cls_to_wrap: T5Block → nothing: it is for TRANSFORMER_BASED_WRAP, and the policy is "
+       "size_based_wrap (a.yaml:2)",
+       1},
+      {"{fsdp_wrap_policy: NO_WRAP, fsdp_transformer_layer_cls_to_wrap: [Embedding]}",
+       "fsdp_transformer_layer_cls_to_wrap: [Embedding] → nothing: it is for TRANSFORMER_BASED_WRAP, and the policy is "
+       "NO_WRAP (a.yaml:2)",
+       1},
+      {"{fsdp_wrap_policy: NO_WRAP, fsdp_transformer_layer_cls_to_wrap: []}",
+       "fsdp_transformer_layer_cls_to_wrap: [] → nothing to set (a.yaml:2)", 0},
+      {"{fsdp_transformer_layer_cls_to_wrap: BertLayer}",
+       "fsdp_transformer_layer_cls_to_wrap: BertLayer → nothing: no model here has this class; the blocks of the one "
+       "that is trained are wrapped (a.yaml:2)",
+       1},
+      {"{fsdp_transformer_layer_cls_to_wrap: T5Block}",
+       "fsdp_transformer_layer_cls_to_wrap: T5Block → nothing to set (a.yaml:2)", 0},
+  };
+  for (const Case& each : cases) {
+    INFO(each.keys);
+    Files files;
+    const config::Loaded loaded =
+        load_file(files, "a.yaml", "distributed_type: FSDP\nfsdp_config: " + std::string(each.keys) + "\n");
+    CHECK(has(files.relative(loaded.became), each.became));
+    CHECK(loaded.notes.size() == each.notes);
+    CHECK(loaded.config.parallel.transformer_layer_cls_to_wrap.empty());
+  }
 }
 
 TEST_CASE("accelerate: numbers, FSDP2's keys and other distributed types say the same", "[dialects]") {
@@ -135,6 +175,10 @@ TEST_CASE("accelerate: what cannot be is refused with file, line and what would 
       {"distributed_type: FSDP\nfsdp_config:\n  fsdp_cpu_ram_efficient_loading: true\n  fsdp_sync_module_states: "
        "false\n",
        "a.yaml:4: fsdp_sync_module_states false contradicts fsdp_cpu_ram_efficient_loading true (a.yaml:3)"},
+      {"distributed_type: FSDP\nfsdp_config:\n  fsdp_min_num_params: 7\n  fsdp_transformer_layer_cls_to_wrap: "
+       "LlamaDecoderLayer\n",
+       "a.yaml:3: fsdp_min_num_params 7 contradicts fsdp_transformer_layer_cls_to_wrap LlamaDecoderLayer (a.yaml:4): "
+       "one is for SIZE_BASED_WRAP, the other for TRANSFORMER_BASED_WRAP; keep one"},
       {"distributed_type: FSDP\nnum_processes: 3\nnum_machines: 2\n",
        "a.yaml:2: num_processes is 3, which does not divide among num_machines 2 (a.yaml:3)"},
       {"distributed_type: FSDP\nparallelism_config:\n  parallelism_config_tp_size: 2\n  parallelism_config_cp_size: "

@@ -40,6 +40,12 @@ TEST_CASE("load: what contradicts in the Trainer's words is refused", "[dialects
           load({"--fsdp", "full_shard", "--parallel.strategy", "no_shard"});
         }) == "--fsdp contradicts --parallel.strategy: parallel.strategy would be full_shard and no_shard; keep one");
   Files files;
+  const std::string both =
+      files.add("both.json", R"({"min_num_params": 2000, "transformer_layer_cls_to_wrap": ["LlamaDecoderLayer"]})");
+  CHECK(files.relative(config::error_of([&] {
+    load({"--fsdp", "full_shard auto_wrap", "--fsdp_config", both});
+  })) == "both.json:1: fsdp_min_num_params 2000 contradicts fsdp_transformer_layer_cls_to_wrap [LlamaDecoderLayer] "
+         "(both.json:1): one is for SIZE_BASED_WRAP, the other for TRANSFORMER_BASED_WRAP; keep one");
   const std::string json = files.add("x.json", "{\"xla\": true, \"xla_fsdp_grad_ckpt\": true}");
   CHECK(files.relative(config::error_of([&] {
     load({"--fsdp_config", json});
