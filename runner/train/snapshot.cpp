@@ -17,6 +17,14 @@ constexpr const char* kStarted = "optimizer_started";
 constexpr const char *kFirst = "adam.m.", *kSecond = "adam.v.";
 constexpr const char *kScaler = "loss_scaler", *kScale = "scale", *kGrowthTracker = "growth_tracker";
 
+/// What others follow from goes first: with a layer less max_window_layers differs too, which nobody has set.
+constexpr std::pair<const char*, const char*> kSizes[] = {{"num_hidden_layers", "model.layers"},
+                                                          {"hidden_size", "model.hidden_size"},
+                                                          {"intermediate_size", "model.intermediate_size"},
+                                                          {"num_attention_heads", "model.heads"},
+                                                          {"num_key_value_heads", "model.kv_heads"},
+                                                          {"vocab_size", "model.vocab_size"}};
+
 checkpoint::Shard shard_of(const std::string& prefix, const shard::ParameterShard& shard, const Tensor& local) {
   return {prefix + shard.parameter->name(), shard.parameter->shape(), shard.rows.begin, local};
 }
@@ -101,12 +109,16 @@ void require_same_model(const checkpoint::Checkpoint& checkpoint, const models::
                         const std::string& instead) {
   const json ours = json::parse(models::to_hugging_face(model));
   const json saved = json::parse(models::to_hugging_face(model_config_of(checkpoint)));
-  for (const auto& [name, value] : ours.items()) {
-    const bool changes_numbers = name != "initializer_range" && name != "max_position_embeddings";
-    if (!changes_numbers || saved.at(name) == value) continue;
+  const auto require_same = [&](const std::string& name, const std::string& shown) {
+    const json here = ours.value(name, json()), there = saved.value(name, json());
+    if (here == there) return;
     throw InputError(fmt::format("{}: a checkpoint of another model: {} is {} there and {} in this run; {}",
-                                 checkpoint.path().string(), name, saved.at(name).dump(), value.dump(), instead));
-  }
+                                 checkpoint.path().string(), shown, there.dump(), here.dump(), instead));
+  };
+  require_same("model_type", "model_type");
+  for (const auto& [name, key] : kSizes) require_same(name, fmt::format("{} ({})", name, key));
+  for (const auto& [name, value] : ours.items())
+    if (name != "initializer_range" && name != "max_position_embeddings") require_same(name, name);
 }
 
 }  // namespace

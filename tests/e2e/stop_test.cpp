@@ -142,10 +142,14 @@ TEST_CASE("resume: a checkpoint of another model is refused by the field that di
     nlohmann::json changes;
   };
   const std::vector<Row> rows{
-      {"a layer less", "num_hidden_layers is 2 there and 1 in this run", {{"num_hidden_layers", 1}}},
+      {"a layer less", "num_hidden_layers (model.layers) is 2 there and 1 in this run", {{"num_hidden_layers", 1}}},
       {"heads of another size, in the same rows",
-       "head_dim is 8 there and 16 in this run",
+       "num_attention_heads (model.heads) is 4 there and 2 in this run",
        {{"num_attention_heads", 2}, {"num_key_value_heads", 1}, {"head_dim", 16}}},
+      {"another family", "model_type is \"llama\" there and \"qwen2\" in this run", {{"model_type", "qwen2"}}},
+      {"another family, and sizes of it",
+       "model_type is \"llama\" there and \"qwen3\" in this run",
+       {{"model_type", "qwen3"}, {"num_hidden_layers", 3}}},
       {"other positions", "rope_theta is 10000.0 there and 500000.0", {{"rope_theta", 5e5}}}};
   const SmallJob job;
   completed({trainyard(job.train(2)), {}, seconds(60)});
