@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <vector>
-
 #include "base/error.h"
 #include "base/text.h"
 
@@ -11,15 +9,19 @@ namespace trainyard {
 namespace {
 
 [[noreturn]] void refuse(const CLI::App& app, const CLI::App& command, const std::string& flag) {
-  std::vector<std::string> known;
-  for (const CLI::Option* const option : command.get_options())
-    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-  const auto near = nearest(flag, known);
+  const auto near = nearest(flag, flags_of(command));
   throw InputError(fmt::format("{}: unknown flag {}{}; {} --help lists them", app.get_name(), flag,
                                near ? fmt::format(", did you mean {}?", *near) : "", app.get_name()));
 }
 
 }  // namespace
+
+std::vector<std::string> flags_of(const CLI::App& command) {
+  std::vector<std::string> flags;
+  for (const CLI::Option* const option : command.get_options())
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+  return flags;
+}
 
 void refuse_unknown_flag(const CLI::App& app, std::span<const std::string> arguments) {
   const CLI::App* command = &app;

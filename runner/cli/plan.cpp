@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/flags.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/parse.h"
@@ -129,7 +130,7 @@ int run_plan(const Arguments& arguments) {
   std::vector<config::YamlText> first;
   if (options.demo) first.push_back({"the demonstration", std::string(train::demo::configuration())});
   const config::Loaded given = dialects::load(app.remaining(), first);
-  dialects::refuse(given.rest);
+  dialects::refuse(given.rest, flags_of(app));
   config::check_for_plan(given);
   take_ranks_of_file(options, app.remaining());
   const train::Placement placement = placement_of(options);

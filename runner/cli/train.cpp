@@ -83,7 +83,7 @@ config::Loaded load(const Own& own) {
   std::vector<config::YamlText> first;
   if (own.demo) first.push_back({"the demonstration", std::string(train::demo::configuration())});
   config::Loaded loaded = dialects::load(own.settings, first);
-  dialects::refuse(loaded.rest);
+  dialects::refuse(loaded.rest, {"--demo", "--print-config", "--inspect", "--profile", "--help"});
   return loaded;
 }
 

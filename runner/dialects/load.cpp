@@ -231,13 +231,14 @@ config::Loaded load(const std::vector<std::string>& arguments, const std::vector
   return loaded;
 }
 
-void refuse(const std::vector<std::string>& rest) {
-  const auto flag = rest.empty() ? std::nullopt : as_flag(rest.front());
-  std::vector<std::string> known;
-  for (const Row& row : scripts().rows) known.emplace_back(row.theirs);
-  const auto near = flag ? nearest(flag->name, known) : std::nullopt;
-  if (near)
-    throw InputError(fmt::format("unknown argument {}; did you mean --{}?", config::shown(rest.front()), *near));
+void refuse(const std::vector<std::string>& rest, const std::vector<std::string>& own) {
+  if (rest.empty()) return;
+  std::vector<std::string> known{"--config", "--job.config_file", "--device", "--fsdp", "--fsdp_config"};
+  known.insert(known.end(), own.begin(), own.end());
+  for (const Row& row : scripts().rows) known.push_back(fmt::format("--{}", row.theirs));
+  const std::string& given = rest.front();
+  const auto near = given.starts_with("--") ? nearest(given.substr(0, given.find('=')), known) : std::nullopt;
+  if (near) throw InputError(fmt::format("unknown argument {}; did you mean {}?", config::shown(given), *near));
   config::refuse(rest);
 }
 

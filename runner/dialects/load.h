@@ -18,7 +18,8 @@ config::Loaded load(const std::vector<std::string>& arguments, const std::vector
 /// Those of the files that `arguments` name that `accelerate config` wrote, in order.
 std::vector<std::string> accelerate_files(const std::vector<std::string>& arguments);
 
-/// config::refuse, which knows of flags without a section that are near.
-void refuse(const std::vector<std::string>& rest);
+/// config::refuse, which knows of flags without a section that are near: of the tables, and `own` of the command, such
+/// as "--demo".
+void refuse(const std::vector<std::string>& rest, const std::vector<std::string>& own = {});
 
 }  // namespace trainyard::dialects

@@ -210,6 +210,11 @@ TEST_CASE("bad input: words and flags that no command has") {
       {{"checkpoint", "exprt"}, {"unknown command 'exprt'", "did you mean 'export'?"}},
       {{"checkpoint", "verify", "/nowhere"}, {"/nowhere", "no such folder"}},
       {{"tokenizer", "encdoe"}, {"unknown command 'encdoe'", "did you mean 'encode'?"}},
+      {{"plan", "--demo", "--wrld", "8"}, {"unknown argument --wrld; did you mean --world?"}},
+      {{"plan", "--demo", "--ranks-per-nod=4"}, {"--ranks-per-nod=4; did you mean --ranks-per-node?"}},
+      {{"plan", "--max-step", "4"}, {"unknown argument --max-step; did you mean --max_steps?"}},
+      {{"train", "--print-confg"}, {"unknown argument --print-confg; did you mean --print-config?"}},
+      {{"config", "check", "--confg", "x.yaml"}, {"unknown argument --confg; did you mean --config?"}},
       {{"plan", "--demo", "--device-memory", "80"}, {"--device-memory is '80'; use 80GiB or 80GB"}},
       {{"config", "foo"}, {"config foo", "check, print, schema"}},
   };
