@@ -45,6 +45,12 @@ std::string_view trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
 }
 
+std::string replaced(std::string text, std::string_view what, std::string_view by) {
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
+    text.replace(at, what.size(), by);
+  return text;
+}
+
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> known) {
   std::optional<std::string> best;
   size_t best_distance = 0;

@@ -13,6 +13,9 @@ namespace trainyard {
 std::vector<std::string> split(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
 
+/// `text` with `by` wherever `what`, which is not empty, stands in it.
+std::string replaced(std::string text, std::string_view what, std::string_view by);
+
 /// The known word nearest to `word` by edit distance, for "did you mean …"; none where nothing is near
 /// (more than a third of the longer word would have to change).
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> known);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -77,8 +78,16 @@ int run_launch(const Arguments& given) {
   Arguments arguments = given;
   rendezvous::Environment environment = rendezvous::process_environment();
   const std::string file = take_accelerate_file(arguments, environment);
+  const Arguments flags(arguments.begin(),
+                        arguments.begin() + static_cast<ptrdiff_t>(launch::command_begin(arguments)));
   if (!file.empty()) follow(file, arguments, environment);
-  const auto options = launch::parse_launch(arguments, environment);
+  std::optional<launch::LaunchOptions> options;
+  try {
+    options = launch::parse_launch(arguments, environment);
+  } catch (const InputError& error) {
+    if (file.empty()) throw;
+    throw InputError(dialects::in_words_of(file, error.what(), flags, environment));
+  }
   if (!options) return 0;  // --help
   if (!options->is_trainyard) return launch::launch_ranks(*options, environment);
   const Launched launched{*options, environment};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -22,6 +23,17 @@ constexpr std::array<Equal, 5> kEqual{{{"--nnodes", {"PET_NNODES", "WORLD_SIZE",
                                        {"--node-rank", {"PET_NODE_RANK", "RANK", ""}},
                                        {"--master-addr", {"MASTER_ADDR", "PET_MASTER_ADDR", "PET_RDZV_ENDPOINT"}},
                                        {"--master-port", {"MASTER_PORT", "PET_MASTER_PORT", "PET_RDZV_ENDPOINT"}}}};
+
+/// What the launcher's errors call a key: the flag that it becomes, or what is missing where it is not given.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kKeys{
+    {{"--nnodes", "num_machines"},
+     {"--nproc-per-node", "num_processes"},
+     {"--node-rank", "machine_rank"},
+     {"PET_NODE_RANK (or RANK)", "machine_rank"},
+     {"--master-addr", "main_process_ip"},
+     {"MASTER_ADDR", "main_process_ip"},
+     {"--master-port", "main_process_port"},
+     {"MASTER_PORT", "main_process_port"}}};
 
 /// "PET_NNODES=2" where the environment says what `input` would.
 std::string said_already(const LauncherInput& input, const Environment& environment) {
@@ -60,6 +72,20 @@ LauncherAdvice advice_of(const std::string& path, const Environment& environment
     }
   }
   return advice;
+}
+
+std::string in_words_of(const std::string& path, const std::string& error, const std::vector<std::string>& given,
+                        const Environment& environment) {
+  const auto is_said = [&](std::string_view name) {
+    const auto is_it = [&](const std::string& flag) {
+      return replaced(flag.substr(0, flag.find('=')), "_", "-") == name;
+    };
+    return environment.contains(name) || std::ranges::any_of(given, is_it);
+  };
+  std::string text = error;
+  for (const auto& [name, key] : kKeys)
+    if (!is_said(name)) text = replaced(std::move(text), name, key);
+  return text == error ? error : fmt::format("{}: {}", path, text);
 }
 
 std::optional<World> world_of(const std::string& path) {

@@ -20,6 +20,11 @@ struct LauncherAdvice {
 /// win over both. Throws InputError for a file that is none of Accelerate's.
 LauncherAdvice advice_of(const std::string& path, const Environment& environment);
 
+/// An error of the launcher, which got the flags `given` beside those of the file at `path`, in the words of the file:
+/// what neither they nor the environment say is called by its key, after the file's name.
+std::string in_words_of(const std::string& path, const std::string& error, const std::vector<std::string>& given,
+                        const Environment& environment);
+
 /// What such a file says of machines and ranks.
 struct World {
   int nodes = 1, ranks_per_node = 1;

@@ -141,12 +141,8 @@ std::string in_terms_of(const Flags& flags, std::string text) {
                                                          {"PET_RDZV_ENDPOINT", "--rdzv-endpoint", flags.endpoint},
                                                          {"PET_RDZV_CONF", "--rdzv-conf", flags.conf},
                                                          {"PET_MAX_RESTARTS", "--max-restarts", flags.max_restarts}}};
-  for (const auto& [variable, flag, value] : names) {
-    for (size_t at = text.find(variable); !value.empty() && at != std::string::npos;
-         at = text.find(variable, at + flag.size())) {
-      text.replace(at, variable.size(), flag);
-    }
-  }
+  for (const auto& [variable, flag, value] : names)
+    if (!value.empty()) text = replaced(std::move(text), variable, flag);
   return text;
 }
 

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "small_job.h"
+#include "failure.h"
 #include "support/accelerate_sample.h"
 
 namespace trainyard::test {
@@ -75,6 +75,26 @@ TEST_CASE("dialects: flags of launch win over the file of Accelerate", "[e2e]") 
   write_text(file, kAccelerateSample);
   const Ended ended = run_well(Words{"launch", "--config_file=" + file, "--nproc_per_node=1"} + job.train(1));
   CHECK_THAT(ended.all(), !Catch::Contains("[rank 1]"));
+}
+
+TEST_CASE("dialects: what Accelerate's file gets wrong about machines is told by its keys", "[e2e]") {
+  struct Row {
+    const char *machines, *says;
+  };
+  const std::vector<Row> rows{
+      {"num_machines: 2\nmachine_rank: 5\n", "machine_rank=5 contradicts num_machines=2: it must be less"},
+      {"num_machines: 2\nmain_process_ip: a\nmain_process_port: 1\n",
+       "machine_rank is not set, though num_machines=2 is"},
+      {"num_machines: 2\nmachine_rank: 0\n", "main_process_ip is not set, though num_machines=2 says"},
+      {"num_machines: none\n", "num_machines is 'none'"},
+      {"num_processes: 8192\n", "num_processes is '8192'"},
+  };
+  for (const Row& row : rows) {
+    const SmallJob job;
+    const std::string file = (job.folder() / "fsdp.yaml").string();
+    write_text(file, "distributed_type: FSDP\n" + std::string(row.machines));
+    check_failure(run({trainyard(Words{"launch", "--config_file", file} + job.train(1))}), 2, {file + ": " + row.says});
+  }
 }
 
 TEST_CASE("dialects: a TOML of torchtitan trains on two ranks, and flags by its names win", "[e2e]") {

@@ -26,6 +26,12 @@ TEST_CASE("exit_code_of: the exception's type decides", "[base]") {
   CHECK(exit_code_of(std::system_error(std::make_error_code(std::errc::bad_file_descriptor))) == ExitCode::Defect);
 }
 
+TEST_CASE("replaced: every place, and not what it has put there itself", "[base]") {
+  CHECK(replaced("a-b-c", "-", "--") == "a--b--c");
+  CHECK(replaced("aaa", "aa", "b") == "ba");
+  CHECK(replaced("abc", "x", "y") == "abc");
+}
+
 TEST_CASE("nearest: finds a near word and nothing where none is near", "[base]") {
   const std::vector<std::string> known{"steps", "epochs", "batch_size"};
   CHECK(nearest("step", known) == "steps");

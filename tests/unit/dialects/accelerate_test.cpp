@@ -231,6 +231,22 @@ gpu_ids: 0,1
         "ours.yaml: a file of `accelerate config` has distributed_type; this has none");
 }
 
+TEST_CASE("accelerate: errors of the launcher name the file's keys, but for what a flag or the environment says",
+          "[dialects]") {
+  const auto words = [](const std::string& error, const Lines& given = {}, const Environment& environment = {}) {
+    return in_words_of("a.yaml", error, given, environment);
+  };
+  CHECK(words("--node-rank=5 contradicts --nnodes=2: it must be less") ==
+        "a.yaml: machine_rank=5 contradicts num_machines=2: it must be less");
+  CHECK(words("--node-rank=5 contradicts --nnodes=2: it must be less", {"--node_rank", "5"}) ==
+        "a.yaml: --node-rank=5 contradicts num_machines=2: it must be less");
+  CHECK(words("PET_NODE_RANK (or RANK) is not set, though --nnodes=2 is") ==
+        "a.yaml: machine_rank is not set, though num_machines=2 is");
+  CHECK(words("MASTER_ADDR=a is set, so MASTER_PORT must be set too", {}, {{"MASTER_ADDR", "a"}}) ==
+        "a.yaml: MASTER_ADDR=a is set, so main_process_port must be set too");
+  CHECK(words("launch: no command to run") == "launch: no command to run");
+}
+
 TEST_CASE("accelerate: its file lies where it puts it", "[dialects]") {
   CHECK(default_accelerate_path({{"HOME", "/home/me"}}) ==
         "/home/me/.cache/huggingface/accelerate/default_config.yaml");
