@@ -143,19 +143,57 @@ void check_reshard(const Loaded& loaded) {
                                  parallel.strategy == Strategy::FullShard ? "shard_grad_op" : "hybrid_shard_zero2"));
 }
 
-/// Settings of a policy that is not chosen would do nothing without a word. A file that spells out the defaults is
-/// none.
-void check_wrap(const Loaded& loaded) {
-  const Parallel& parallel = loaded.config.parallel;
-  const auto needs = [&](const char* key, Wrap policy, const char* name) {
-    const bool asks = find_key(key)->get(loaded.config) != find_key(key)->get(Config{});
-    if (asks && parallel.wrap != policy)
-      throw InputError(fmt::format("{}, which is for parallel.wrap {}, but that is {} ({}); leave one out",
-                                   is(loaded, key), name, format_value(find_key("parallel.wrap")->get(loaded.config)),
-                                   loaded.origin("parallel.wrap")));
-  };
-  needs("parallel.min_num_params", Wrap::SizeBased, "size_based_wrap");
-  needs("parallel.transformer_layer_cls_to_wrap", Wrap::TransformerBased, "transformer_based_wrap");
+/// A key that says something beside certain values of another alone.
+struct Detail {
+  const char *key, *of, *where;
+  bool (*counts)(const Config& config);
+};
+
+bool scales_by_itself(const Config& config) {
+  return config.training.loss_scale == "auto";
+}
+bool profiles(const Config& config) {
+  return config.metrics.profile_interval > 0;
+}
+
+constexpr Detail kDetails[] = {
+    {"parallel.min_num_params", "parallel.wrap", "size_based_wrap",
+     [](const Config& config) { return config.parallel.wrap == Wrap::SizeBased; }},
+    {"parallel.transformer_layer_cls_to_wrap", "parallel.wrap", "transformer_based_wrap",
+     [](const Config& config) { return config.parallel.wrap == Wrap::TransformerBased; }},
+    {"parallel.bucket_cap_mb", "parallel.strategy", "no_shard",
+     [](const Config& config) { return config.parallel.strategy == Strategy::NoShard || config.parallel.shard == 1; }},
+    {"activation_checkpointing.n", "activation_checkpointing.mode", "every_n",
+     [](const Config& config) { return config.activation_checkpointing.mode == CheckpointingMode::EveryN; }},
+    {"data.prefetch_factor", "data.num_workers", "1 or more",
+     [](const Config& config) { return config.data.num_workers > 0; }},
+    {"training.loss_scale_init", "training.loss_scale", "auto", scales_by_itself},
+    {"training.loss_scale_growth_factor", "training.loss_scale", "auto", scales_by_itself},
+    {"training.loss_scale_backoff_factor", "training.loss_scale", "auto", scales_by_itself},
+    {"training.loss_scale_growth_interval", "training.loss_scale", "auto", scales_by_itself},
+    {"metrics.profile_steps", "metrics.profile_interval", "1 or more", profiles},
+    {"metrics.profile_keep", "metrics.profile_interval", "1 or more", profiles},
+};
+
+/// Asked for, where it does nothing. A file that spells out the defaults asks for nothing.
+bool is_idle(const Loaded& loaded, const Detail& detail) {
+  const Key& key = *find_key(detail.key);
+  return key.get(loaded.config) != key.get(Config{}) && !detail.counts(loaded.config);
+}
+
+/// What would do nothing, without a word.
+void check_details(const Loaded& loaded) {
+  for (const Detail& detail : kDetails)
+    if (is_idle(loaded, detail))
+      throw InputError(fmt::format(
+          "{}, which is for {} {}, but that is {} ({}); leave one out", is(loaded, detail.key), detail.of, detail.where,
+          shown(format_value(find_key(detail.of)->get(loaded.config))), loaded.origin(detail.of)));
+}
+
+/// How much a source counts against others: what another program has by default, files, flags.
+int strength_of(const std::string& origin) {
+  if (origin.starts_with("default")) return 0;
+  return origin == "flag" || origin.starts_with("--") ? 2 : 1;
 }
 
 void check_loading(const Loaded& loaded) {
@@ -258,13 +296,23 @@ void check(const Loaded& loaded) {
   check_pairs(loaded);
   check_parallel(loaded);
   check_reshard(loaded);
-  check_wrap(loaded);
+  check_details(loaded);
   check_loading(loaded);
   check_checkpoint(loaded);
   check_lines(loaded);
   check_precision(loaded);
   check_profile(loaded);
   check_offered(loaded, Backends::Checked);
+}
+
+void drop_overridden(Loaded& loaded) {
+  for (const Detail& detail : kDetails) {
+    if (!is_idle(loaded, detail)) continue;
+    if (strength_of(loaded.origin(detail.key)) >= strength_of(loaded.origin(detail.of))) continue;
+    const Key& key = *find_key(detail.key);
+    key.set(loaded.config, key.get(Config{}));
+    loaded.origins.erase(detail.key);
+  }
 }
 
 void check_for_plan(const Loaded& loaded) {

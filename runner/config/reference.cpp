@@ -121,6 +121,10 @@ The files and flags of Accelerate, transformers' Trainer, torchtitan and well-kn
 - `trainyard config schema > trainyard.schema.json` writes a JSON Schema for editors; the first line of a file then names
   it: `# yaml-language-server: $schema=trainyard.schema.json`.
 
+A key that only says something beside one value of another, such as `activation_checkpointing.n` beside mode `every_n`, is
+refused where it is not at its default and that other value is not chosen; but what a file says of it falls away where a
+flag chooses another value.
+
 Keys marked † may differ between the ranks of a job; all others are compared when the ranks meet.
 )";
 

@@ -227,6 +227,7 @@ config::Loaded load(const std::vector<std::string>& arguments, const std::vector
   std::ranges::move(ours.settings, std::back_inserter(gathered.flags));
   drop_displaced(gathered);
   for (const auto& settings : {gathered.defaults, gathered.files, gathered.flags}) config::set_all(loaded, settings);
+  config::drop_overridden(loaded);
   loaded.rest = std::move(ours.rest);
   return loaded;
 }

@@ -56,6 +56,26 @@ TEST_CASE("values that contradict each other are refused with both places", "[co
        "--parallel.transformer_layer_cls_to_wrap is LlamaDecoderLayer, which is for parallel.wrap "
        "transformer_based_wrap, but "
        "that is no_wrap (flag); leave one out"},
+      {{"--activation_checkpointing.n=2", "--activation_checkpointing.mode=full"},
+       "--activation_checkpointing.n is 2, which is for activation_checkpointing.mode every_n, but that is full "
+       "(flag); leave one out"},
+      {{"--activation_checkpointing.n=1", "--activation_checkpointing.mode=full"}, "no error"},
+      {{"--activation_checkpointing.n=2", "--activation_checkpointing.mode=every_n"}, "no error"},
+      {{"--parallel.bucket_cap_mb=50"},
+       "--parallel.bucket_cap_mb is 50, which is for parallel.strategy no_shard, but that is full_shard (default); "
+       "leave one out"},
+      {{"--parallel.bucket_cap_mb=50", "--parallel.strategy=no_shard"}, "no error"},
+      {{"--parallel.bucket_cap_mb=50", "--parallel.shard=1"}, "no error"},
+      {{"--data.prefetch_factor=4"},
+       "--data.prefetch_factor is 4, which is for data.num_workers 1 or more, but that is 0 (default); leave one out"},
+      {{"--data.prefetch_factor=4", "--data.num_workers=1"}, "no error"},
+      {{"--training.loss_scale_init=1024", "--training.loss_scale=none"},
+       "--training.loss_scale_init is 1024, which is for training.loss_scale auto, but that is none (flag); leave one "
+       "out"},
+      {{"--training.loss_scale_init=1024"}, "no error"},
+      {{"--metrics.profile_keep=1"},
+       "--metrics.profile_keep is 1, which is for metrics.profile_interval 1 or more, but that is 0 (default); leave "
+       "one out"},
       {{"--parallel.cpu_ram_efficient_loading", "--parallel.no_sync_module_states"},
        "--parallel.cpu_ram_efficient_loading is true, but parallel.sync_module_states is false (flag), and what rank 0 "
        "alone reads it must broadcast; leave one out"},
@@ -94,6 +114,26 @@ TEST_CASE("values that contradict each other are refused with both places", "[co
        "--metrics.validation_line: a { without its }; write {{ for the character itself"},
   };
   for (const Row& row : rows) CHECK(error_of([&] { check(with(row.flags)); }) == row.message);
+}
+
+TEST_CASE("a flag leaves behind what a file says of the way that it changes", "[config]") {
+  const YamlText file{"train.yaml",
+                      "model: {preset: tiny}\ndata: {path: a, tokenizer: bytes}\n"
+                      "activation_checkpointing:\n  mode: every_n\n  n: 3\n"};
+  const auto dropped = [&](const std::vector<std::string>& flags) {
+    Loaded loaded = load(flags, {file});
+    drop_overridden(loaded);
+    return loaded;
+  };
+  CHECK(dropped({}).config.activation_checkpointing.n == 3);
+  const Loaded off = dropped({"--activation_checkpointing.mode=none"});
+  CHECK(off.config.activation_checkpointing.n == 1);
+  CHECK(off.origin("activation_checkpointing.n") == "default");
+  CHECK(error_of([&] { check(off); }) == "no error");
+  const Loaded both = dropped({"--activation_checkpointing.mode=none", "--activation_checkpointing.n=2"});
+  CHECK(error_of([&] { check(both); }) ==
+        "--activation_checkpointing.n is 2, which is for activation_checkpointing.mode every_n, but that is none "
+        "(flag); leave one out");
 }
 
 TEST_CASE("what this build does not offer is refused with what to use instead", "[config]") {

@@ -124,6 +124,8 @@ TEST_CASE("load: another program's defaults are weaker than all that is given", 
   const Config config = load({"--config", ours, "--config", toml}).config;
   CHECK(config.optimizer.lr == 5e-4);
   CHECK(config.training.batch_size == 4);
+  CHECK(config.activation_checkpointing.n == 2);
+  CHECK(load({"--config", toml, "--activation_checkpointing.mode=none"}).config.activation_checkpointing.n == 1);
   CHECK(load({"--config", toml, "--config", ours, "--training.local_batch_size=5"}).config.training.batch_size == 5);
 }
 
