@@ -41,7 +41,7 @@ class NotFiniteError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// SIGTERM arrived, on this rank or another, and the checkpoint is saved.
+/// SIGTERM arrived, on this rank or another, and the checkpoint is saved, where checkpoints are wanted.
 class TerminatedError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };

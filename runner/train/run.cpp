@@ -185,7 +185,8 @@ void Run::run_to_end() {
   if (outcome == Outcome::Stopped) {
     const std::string text = fmt::format("asked to stop: ended after step {} of {}", progress_.step, total_steps_);
     require_saved(text);
-    throw TerminatedError(text + (checkpoints_ ? ", checkpoint saved in " + config_.checkpoint.dir : ""));
+    throw TerminatedError(text + (checkpoints_ ? ", checkpoint saved in " + config_.checkpoint.dir
+                                               : ", nothing saved, as checkpoint.enabled is false"));
   }
   say(fmt::format("Training took {:.1f} seconds", spent.count()));
   sample("sample after training");

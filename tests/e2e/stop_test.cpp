@@ -106,6 +106,17 @@ TEST_CASE("stop: SIGTERM to launch ends with 143 and a checkpoint") {
   CHECK(saved_step(job) == static_cast<int64_t>(job.metrics().size()));
 }
 
+TEST_CASE("stop: where checkpoints are off SIGTERM ends with 143 all the same, and it is said that nothing is saved") {
+  const SmallJob job;
+  Process process(
+      {trainyard(job.train(1'000'000, kConstant + Words{"--checkpoint.enabled", "false"})), {}, seconds(60)});
+  REQUIRE(process.says("step: 3 "));
+  process.signal(SIGTERM);
+  check_failure(process.wait(), 143,
+                {"asked to stop: ended after step ", "nothing saved, as checkpoint.enabled is false"});
+  CHECK(saved_in(job.checkpoints()).empty());
+}
+
 TEST_CASE("resume: a damaged newest checkpoint is named and the one before it goes on, bit for bit") {
   const char* const damage = GENERATE("a bit", "a cut", "a lost file");
   CAPTURE(damage);
