@@ -44,8 +44,9 @@ int run_evaluate(const Arguments& arguments, const Launched* launched) {
   return run_in_world(with_name("evaluate", arguments), session, [&](const train::World& world) {
     ops::set_threads(train::threads_of({}, world.local_world));
     const train::Evaluated result = train::evaluate(evaluation, world);
-    if (world.is_main())
-      fmt::print("loss: {:.9g} perplexity: {:.9g} tokens: {}\n", result.loss, result.perplexity, result.tokens);
+    if (!world.is_main()) return;
+    const std::string perplexity = result.perplexity ? fmt::format("perplexity: {:.9g} ", *result.perplexity) : "";
+    fmt::print("loss: {:.9g} {}tokens: {}\n", result.loss, perplexity, result.tokens);
   });
 }
 

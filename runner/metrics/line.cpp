@@ -16,6 +16,9 @@ namespace trainyard::metrics {
 const std::string_view kStandardLine =
     "step: {step}  loss: {loss}  grad_norm: {grad_norm}  lr: {lr}  tokens/s: {tokens_per_second}  mfu: {mfu}  memory: "
     "{memory}";
+const std::string_view kImagesLine =
+    "step: {step}  loss: {loss}  grad_norm: {grad_norm}  lr: {lr}  images/s: {samples_per_second}  mfu: {mfu}  memory: "
+    "{memory}";
 const std::string_view kValidationLine = "Batch {step} Validation loss: {validation_loss}";
 const std::string_view kAccuracyLine =
     "Batch {step} Validation loss: {validation_loss}, accuracy: {validation_accuracy}";

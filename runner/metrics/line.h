@@ -11,6 +11,8 @@ namespace trainyard::metrics {
 /// The pattern of the line that is printed every metrics.interval steps:
 /// step: 10  loss: 8.12345  grad_norm: 1.2345  lr: 3.0e-04  tokens/s: 1,234  mfu: 12.3%  memory: 0.52GiB
 extern const std::string_view kStandardLine;
+/// The same where the data is images: images/s in the place of tokens/s.
+extern const std::string_view kImagesLine;
 /// Of the line after a validation: Batch 100 Validation loss: 5.12345
 extern const std::string_view kValidationLine;
 /// The same of a classifier: …, accuracy: 98.31%

@@ -58,7 +58,7 @@ std::string format_progress(const Progress& progress, size_t columns) {
   const std::string head = fmt::format("step {}/{}", progress.step, progress.steps);
   std::vector<std::string> tail{
       fmt::format("{:.0f}%", 100 * fraction_of(progress)), fmt::format("loss {:.4f}", progress.loss),
-      fmt::format("{} tokens/s", with_thousands(static_cast<int64_t>(progress.tokens_per_second + 0.5)))};
+      fmt::format("{} {}/s", with_thousands(static_cast<int64_t>(progress.tokens_per_second + 0.5)), progress.unit)};
   if (progress.remaining) tail.push_back(format_duration(*progress.remaining) + " left");
   for (; !tail.empty(); tail.pop_back()) {
     const std::string end = fmt::format("  {}", fmt::join(tail, "  "));

@@ -15,6 +15,7 @@ struct Progress {
   int64_t steps = 0;  ///< in all
   double loss = 0;
   double tokens_per_second = 0;
+  std::string_view unit = "tokens";  ///< what a token is to people: "images" where each counts as one
   std::optional<std::chrono::seconds> remaining;
 };
 

@@ -104,7 +104,8 @@ Evaluated evaluate(const Evaluation& evaluation, const World& world) {
 
   const double loss = Answers(world.comm, std::array{sums.loss_sum}, "loss").sum(0) / weight;
   if (!std::isfinite(loss)) throw_not_finite(world.comm, *sharded.engine, evaluation.weights().string(), loss);
-  return {loss, std::exp(loss), static_cast<int64_t>(valid)};
+  const bool makes_text = dynamic_cast<const models::LanguageModel*>(sharded.model.get()) != nullptr;
+  return {loss, makes_text ? std::optional(std::exp(loss)) : std::nullopt, static_cast<int64_t>(valid)};
 }
 
 }  // namespace trainyard::train

@@ -20,9 +20,9 @@ struct Evaluation {
 };
 
 struct Evaluated {
-  double loss = 0;  ///< mean over the valid targets, natural logarithm
-  double perplexity = 0;
-  int64_t tokens = 0;  ///< valid targets
+  double loss = 0;                   ///< mean over the valid targets, natural logarithm
+  std::optional<double> perplexity;  ///< of a model that makes text, whose loss is a cross-entropy; of others none
+  int64_t tokens = 0;                ///< valid targets
 };
 
 /// Loss of a model over the rows of a file, dealt round robin over the ranks. Collective; rank 0 writes the dump.

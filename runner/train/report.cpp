@@ -20,6 +20,10 @@ std::optional<std::filesystem::path> tensorboard_folder(const config::Metrics& s
   return settings.tensorboard;
 }
 
+std::string_view line_of(const config::Metrics& settings, const Workload& workload) {
+  return settings.line.empty() && workload.is_classifier ? metrics::kImagesLine : settings.line;
+}
+
 std::string_view validation_line_of(const config::Metrics& settings, const Workload& workload) {
   if (!settings.validation_line.empty()) return settings.validation_line;
   return workload.is_classifier ? metrics::kAccuracyLine : metrics::kValidationLine;
@@ -31,7 +35,7 @@ Report::Report(const config::Metrics& settings, Workload workload, const Progres
     : settings_(settings),
       workload_(workload),
       ranks_(world.comm.world()),
-      line_(settings.line, workload_.strategy),
+      line_(line_of(settings, workload_), workload_.strategy),
       validation_line_(validation_line_of(settings, workload_), workload_.strategy),
       file_(settings.dir, resumed.step),
       display_(stdout, metrics::ProgressDisplay::mode_of(stdout)),
@@ -108,8 +112,12 @@ void Report::step(const StepResult& result, int64_t tokens_so_far) {
     }
   }
   if (result.validated) display_.line(validation_line_.format(record));
-  display_.update({result.step, workload_.total_steps, result.loss, rates.tokens_per_second,
-                   meter_.remaining(workload_.total_steps - result.step)},
+  display_.update({.step = result.step,
+                   .steps = workload_.total_steps,
+                   .loss = result.loss,
+                   .tokens_per_second = rates.tokens_per_second,
+                   .unit = workload_.is_classifier ? "images" : "tokens",
+                   .remaining = meter_.remaining(workload_.total_steps - result.step)},
                   now);
   if (is_last) display_.clear();
 }

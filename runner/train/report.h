@@ -25,7 +25,7 @@ struct Workload {
   double flops_per_row = 0;
   int64_t steps_per_epoch = 0;  ///< 0: the data has no epochs
   int64_t sequences_per_epoch = 0;
-  bool is_classifier = false;        ///< whose validations tell an accuracy
+  bool is_classifier = false;        ///< of images, whose validations tell an accuracy
   std::string strategy;              ///< as PyTorch spells it: FULL_SHARD
   std::optional<double> peak_flops;  ///< of all ranks together; none: MFU is not given
 };

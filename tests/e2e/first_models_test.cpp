@@ -9,6 +9,7 @@
 #include "numerics/mnist_files.h"
 #include "numerics/parity_case.h"
 #include "small_job.h"
+#include "token_file.h"
 
 namespace trainyard::test {
 namespace {
@@ -118,6 +119,24 @@ TEST_CASE("first models: the MNIST example's lines, its accuracy, and a run that
   const Ended resumed = job.train("parts", {"--training.steps", "6"});
   CHECK_THAT(resumed.all(), Catch::Contains("Resuming at epoch 1, after step 4"));
   CHECK(job.losses("parts") == job.losses("whole"));
+}
+
+TEST_CASE("first models: what is no text is not called so: images/s, and a loss without perplexity") {
+  const MnistJob job;
+  const Ended images = job.train("images", {"--metrics.line", "", "--metrics.interval", "1"});
+  INFO(images.all());
+  CHECK_THAT(images.out, Catch::Contains("  images/s: ") && !Catch::Contains("tokens"));
+
+  const TemporaryFolder folder;
+  const Ended trained = run({trainyard({"train", "--model", "tutorial", "--training.steps", "1", "--metrics.dir",
+                                        folder.path().string(), "--checkpoint.dir", folder.path().string()})});
+  INFO(trained.all());
+  REQUIRE(trained.code == 0);
+  write_text(folder / "ids.safetensors", token_file("input_ids", {2, 4}, {1, 2, 3, 4, 5, 6, 7, 8}));
+  const Ended evaluated = run({trainyard(
+      {"evaluate", "--checkpoint", folder.path().string(), "--tokens", (folder / "ids.safetensors").string()})});
+  INFO(evaluated.all());
+  CHECK(std::regex_match(evaluated.out, std::regex("loss: [-+.e0-9]+ tokens: [0-9]+\n")));
 }
 
 TEST_CASE("first models: files that cannot be learned from end the run at its start") {

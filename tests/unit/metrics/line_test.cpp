@@ -34,6 +34,11 @@ TEST_CASE("the standard line is what docs/interfaces.md promises", "[metrics]") 
         "step: 10  loss: 8.12345  grad_norm: 1.2345  lr: 3.0e-04  tokens/s: 1,234  mfu: 12.3%  memory: 0.52GiB");
 }
 
+TEST_CASE("the line of a run over images counts these", "[metrics]") {
+  CHECK(LineFormat(kImagesLine).format(record()) ==
+        "step: 10  loss: 8.12345  grad_norm: 1.2345  lr: 3.0e-04  images/s: 9.4  mfu: 12.3%  memory: 0.52GiB");
+}
+
 TEST_CASE("the lines of other programs have names", "[metrics]") {
   StepRecord r = record();
   r.epoch = 2, r.ranks = 2, r.flops_per_second = 3e12;

@@ -47,6 +47,7 @@ TEST_CASE("the bar fills with the steps and carries loss, speed and what is left
   CHECK(format_progress(at(125), 80) ==
         "step 125/500  ━━━━━───────────────  25%  loss 3.2145  12,345 tokens/s  1:23 left");
   CHECK_THAT(format_progress(at(500), 80), Catch::Contains("━━  100%"));
+  CHECK_THAT(format_progress({.tokens_per_second = 9, .unit = "images"}, 80), Catch::Contains("9 images/s"));
   CHECK_THAT(format_progress({.step = 0, .steps = 0}, 80), Catch::Contains("step 0/0  ─"));
 }
 
