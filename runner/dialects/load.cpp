@@ -89,7 +89,10 @@ class Sorter {
       return true;
     }
     if (flag.name != "fsdp_config") return false;
-    append(sorted_.trainer, read_trainer_config(config::read_text(value_of(flag))));
+    const std::string value = value_of(flag);
+    const bool is_json = value.starts_with('{');  // as the Trainer tells it from a path
+    append(sorted_.trainer,
+           read_trainer_config(is_json ? config::YamlText{"--fsdp_config", value} : config::read_text(value)));
     return true;
   }
 

@@ -10,7 +10,7 @@ namespace trainyard::dialects {
 /// config::load, which understands other programs' files and flags as well:
 ///   --config FILE           of `accelerate config`, recognised by its keys, or a .toml of torchtitan's
 ///   --job.config_file FILE  torchtitan's; --section.key flags by its names then go before ours
-///   --fsdp "…", --fsdp_config FILE, and flags without a section, as the tables say (tables.h)
+///   --fsdp "…", --fsdp_config FILE or '{…}', and flags without a section, as the tables say (tables.h)
 /// Files count in their order, flags over files, and both over what another program has where nothing is said. Two
 /// flags that set one key to different values are refused, as two keys of one file are. Throws InputError.
 config::Loaded load(const std::vector<std::string>& arguments, const std::vector<config::YamlText>& first = {});

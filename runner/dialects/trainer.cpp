@@ -27,7 +27,9 @@ std::vector<Row> trainer_rows() {
 const Dialect& trainer() {
   static const std::vector<Row> rows = trainer_rows();
   static const Dialect dialect{
-      "Trainer", "The words of `--fsdp \"…\"`; the keys of `--fsdp_config x.json` are [below](#fsdp_).", rows};
+      "Trainer",
+      "The words of `--fsdp \"…\"`; the keys of `--fsdp_config`, a file or the JSON itself, are [below](#fsdp_).",
+      rows};
   return dialect;
 }
 

@@ -24,6 +24,12 @@ TEST_CASE("load: the Trainer's --fsdp and its json make one configuration", "[di
   CHECK(loaded.config.parallel.backward_prefetch == config::BackwardPrefetch::Post);
   CHECK(files.relative(loaded.became.at(3)) ==
         "fsdp_backward_prefetch: backward_post → parallel.backward_prefetch backward_post (x.json:3)");
+  const config::Loaded inline_json =
+      load({"--fsdp", "shard_grad_op", "--fsdp_config", R"({"backward_prefetch": "backward_post"})"});
+  CHECK(inline_json.config.parallel.backward_prefetch == config::BackwardPrefetch::Post);
+  CHECK(inline_json.became.back() ==
+        "fsdp_backward_prefetch: backward_post → parallel.backward_prefetch backward_post (--fsdp_config:1)");
+  CHECK_THAT(config::error_of([] { load({"--fsdp_config={\"a\": "}); }), Catch::StartsWith("--fsdp_config:"));
   CHECK(load({"--fsdp=full shard"}).config.parallel.strategy == Strategy::FullShard);  // as a page has it
 }
 
