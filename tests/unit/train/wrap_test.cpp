@@ -87,6 +87,9 @@ TEST_CASE("groups_of: what the head shares with the embedding is in the group of
   const Groups groups =
       groups_of(*model, model->blocks(), {.policy = Wrap::Policy::Size, .classes = {}, .min_num_params = 100});
   for (const auto& modules : groups) CHECK_FALSE(modules.front()->holds_shared());
+  CHECK_THROWS_WITH(groups_of(*model, model->blocks(), {.classes = {"Embedding"}}),
+                    Catch::Contains("names Embedding, which is no class of this model that can be wrapped") &&
+                        Catch::EndsWith("use Linear, Qwen3DecoderLayer"));
 }
 
 TEST_CASE("groups_of: transformer_based_wrap takes classes as transformers names them, no_wrap takes none", "[train]") {
