@@ -20,6 +20,7 @@ constexpr Kernels kCudaKernels{
     .fill = cuda::fill,
     .layer_norm = cuda::layer_norm,
     .layer_norm_backward = cuda::layer_norm_backward,
+    .matmul = cuda::matmul,
     .multiply = cuda::multiply,
     .relative_bias = cuda::relative_bias,
     .relative_bias_backward = cuda::relative_bias_backward,

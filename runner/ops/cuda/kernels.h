@@ -24,6 +24,7 @@ std::remove_pointer_t<decltype(Kernels::embedding_backward)> embedding_backward;
 std::remove_pointer_t<decltype(Kernels::fill)> fill;
 std::remove_pointer_t<decltype(Kernels::layer_norm)> layer_norm;
 std::remove_pointer_t<decltype(Kernels::layer_norm_backward)> layer_norm_backward;
+std::remove_pointer_t<decltype(Kernels::matmul)> matmul;
 std::remove_pointer_t<decltype(Kernels::multiply)> multiply;
 std::remove_pointer_t<decltype(Kernels::relative_bias)> relative_bias;
 std::remove_pointer_t<decltype(Kernels::relative_bias_backward)> relative_bias_backward;

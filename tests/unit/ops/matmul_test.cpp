@@ -18,6 +18,7 @@ Shape stored(int64_t rows, int64_t columns, ops::Transpose transpose) {
 
 std::vector<double> reference(const Tensor& a, const Tensor& b, const Product& size, const ops::MatmulOptions& options,
                               std::vector<double> c) {
+  c.resize(static_cast<size_t>(size.m * size.n));
   const std::vector<double> left = in_double(a), right = in_double(b);
   for (int64_t i = 0; i < size.m; ++i)
     for (int64_t j = 0; j < size.n; ++j) {
@@ -48,11 +49,38 @@ TEST_CASE("matmul: equals the double-precision product for every transposition, 
   CHECK(relative_error(c, expected) < tolerance(out_dtype));
 }
 
+TEST_CASE("matmul: takes tensors that begin anywhere in a storage", "[ops]") {
+  const Device device = GENERATE(from_range(devices(&ops::Kernels::matmul)));
+  const DType dtype = GENERATE(from_range(floating_dtypes()));
+  const int64_t first = GENERATE(0, 1, 2, 4);
+  const Tensor a = random_tensor({9, 3}, dtype, 1, device).rows(first, 5),
+               b = random_tensor({9, 7}, dtype, 2, device).rows(first, 3);
+  Tensor c = Tensor::empty({9, 7}, dtype, device).rows(first, 5);
+  ops::matmul(a, b, c);
+  CHECK(relative_error(c, reference(a, b, {5, 3, 7}, {}, {})) < tolerance(dtype));
+}
+
+TEST_CASE("matmul: takes more shapes than any device remembers", "[ops]") {
+  const Device device = GENERATE(from_range(devices(&ops::Kernels::matmul)));
+  const Tensor all = random_tensor({700, 2}, DType::Float32, 1, device),
+               b = random_tensor({2, 3}, DType::Float32, 2, device);
+  double worst = 0;
+  for (int64_t rows = 1; rows <= all.size(0); ++rows) {
+    const Tensor a = all.rows(0, rows);
+    Tensor c = Tensor::empty({rows, 3}, DType::Float32, device);
+    ops::matmul(a, b, c);
+    worst = std::max(worst, relative_error(c, reference(a, b, {rows, 2, 3}, {}, {})));
+  }
+  CHECK(worst < tolerance(DType::Float32));
+}
+
 TEST_CASE("matmul: repeated runs give the same bits", "[ops]") {
+  const Device device = GENERATE(from_range(devices(&ops::Kernels::matmul)));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
   for_thread_counts([&] {
-    const Tensor a = random_tensor({150, 200}, dtype, 1), b = random_tensor({200, 90}, dtype, 2);
-    Tensor first = Tensor::empty({150, 90}, DType::Float32), second = Tensor::empty({150, 90}, DType::Float32);
+    const Tensor a = random_tensor({150, 200}, dtype, 1, device), b = random_tensor({200, 90}, dtype, 2, device);
+    Tensor first = Tensor::empty({150, 90}, DType::Float32, device),
+           second = Tensor::empty(first.shape(), DType::Float32, device);
     ops::matmul(a, b, first);
     ops::matmul(a, b, second);
     CHECK(same_bits(first, second));

@@ -1,0 +1,164 @@
+#include <algorithm>
+#include <bit>
+#include <compare>
+#include <map>
+#include <mutex>
+
+#include "ops/cuda/cublas_lt.h"
+#include "ops/cuda/kernels.h"
+#include "tensor/cuda/check.h"
+
+// cuBLASLt's matrices are column-major: there our row-major c = a · b is the transposed cᵀ = bᵀ · aᵀ, so b comes first.
+namespace trainyard::ops::cuda {
+namespace {
+
+constexpr size_t kMostWorkspace = size_t{32} << 20, kMostPlans = 512;
+
+/// A matrix as it is stored. Which way it is read is `transpose`; of c that is No.
+struct Stored {
+  DType dtype;
+  int64_t rows, columns;
+  Transpose transpose;
+  auto operator<=>(const Stored&) const = default;
+
+  explicit Stored(const Tensor& tensor, Transpose read = Transpose::No)
+      : dtype(tensor.dtype()), rows(tensor.size(0)), columns(tensor.size(1)), transpose(read) {}
+};
+
+/// All that the choice of a kernel depends on.
+struct Product {
+  Stored a, b, c;
+  uint32_t alignment;  ///< bytes, of the least aligned of the three
+  auto operator<=>(const Product&) const = default;
+};
+
+struct Plan {
+  cublasLtMatmulDescOpaque_t operation;
+  cublasLtMatrixLayoutOpaque_t a, b, c;
+  cublasLtMatmulAlgo_t algorithm;
+  size_t workspace;  ///< bytes
+};
+
+cudaDataType_t type_of(DType dtype) {
+  if (dtype == DType::BFloat16) return CUDA_R_16BF;
+  return dtype == DType::Float16 ? CUDA_R_16F : CUDA_R_32F;
+}
+
+uint32_t alignment_of(std::initializer_list<const std::byte*> addresses) {
+  constexpr uintptr_t kMost = 256;  // more is of no use to cuBLASLt
+  uintptr_t bits = kMost;
+  for (const std::byte* const address : addresses) bits |= reinterpret_cast<uintptr_t>(address);
+  return uint32_t{1} << static_cast<uint32_t>(std::countr_zero(bits));
+}
+
+/// The products of one device. Any thread may run them.
+class Products {
+ public:
+  explicit Products(int device) : device_(device) {
+    trainyard::cuda::use(device_);
+    check(library_.create(&handle_), "cublasLtCreate", device_);
+  }
+
+  void run(const Tensor& a, const Tensor& b, Tensor& c, const MatmulOptions& options) {
+    trainyard::cuda::use(device_);
+    Plan plan =
+        plan_of({Stored(a, options.a), Stored(b, options.b), Stored(c), alignment_of({a.raw(), b.raw(), c.raw()})});
+    const float alpha = 1, beta = options.accumulate ? 1 : 0;
+    Tensor workspace = Tensor::empty({static_cast<int64_t>(plan.workspace)}, DType::UInt8, c.device());
+    check(library_.matmul(handle_, &plan.operation, &alpha, b.raw(), &plan.b, a.raw(), &plan.a, &beta, c.raw(), &plan.c,
+                          c.raw(), &plan.c, &plan.algorithm, workspace.raw(), plan.workspace,
+                          static_cast<cudaStream_t>(current_stream(c.device()).handle)),
+          "cublasLtMatmul", device_);
+  }
+
+ private:
+  /// Steps repeat their shapes, so a plan is made once; where batches come in ever new shapes, those of old ones go.
+  Plan plan_of(const Product& product) {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = plans_.find(product); found != plans_.end()) return found->second;
+    if (plans_.size() == kMostPlans) plans_.clear();
+    return plans_.emplace(product, make_plan(product)).first->second;
+  }
+
+  [[nodiscard]] Plan make_plan(const Product& product) const {
+    Plan plan{};
+    // float32 is multiplied as such, not as TF32: the reference numbers are held to 1e-5.
+    check(library_.init_operation(&plan.operation, sizeof(plan.operation), CUBLAS_COMPUTE_32F, CUDA_R_32F),
+          "cublasLtMatmulDescInit", device_);
+    set_transpose(plan, CUBLASLT_MATMUL_DESC_TRANSA, product.b);
+    set_transpose(plan, CUBLASLT_MATMUL_DESC_TRANSB, product.a);
+    set_layout(plan.a, product.a);
+    set_layout(plan.b, product.b);
+    set_layout(plan.c, product.c);
+    choose_algorithm(plan, product.alignment);
+    return plan;
+  }
+
+  void set_transpose(Plan& plan, cublasLtMatmulDescAttributes_t attribute, const Stored& matrix) const {
+    const cublasOperation_t operation = matrix.transpose == Transpose::Yes ? CUBLAS_OP_T : CUBLAS_OP_N;
+    check(library_.set_operation(&plan.operation, attribute, &operation, sizeof(operation)),
+          "cublasLtMatmulDescSetAttribute", device_);
+  }
+
+  void set_layout(cublasLtMatrixLayoutOpaque_t& layout, const Stored& matrix) const {
+    check(library_.init_layout(&layout, sizeof(layout), type_of(matrix.dtype), static_cast<uint64_t>(matrix.columns),
+                               static_cast<uint64_t>(matrix.rows), matrix.columns),
+          "cublasLtMatrixLayoutInit", device_);
+  }
+
+  void choose_algorithm(Plan& plan, uint32_t alignment) const {
+    cublasLtMatmulPreferenceOpaque_t preference{};
+    check(library_.init_preference(&preference, sizeof(preference)), "cublasLtMatmulPreferenceInit", device_);
+    const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
+      check(library_.set_preference(&preference, attribute, &value, sizeof(value)),
+            "cublasLtMatmulPreferenceSetAttribute", device_);
+    };
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{kMostWorkspace});
+    // Where k is split, the parts stay float32 until they are added, in a fixed order.
+    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
+    for (const auto matrix : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                              CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+      prefer(matrix, alignment);
+    cublasLtMatmulHeuristicResult_t best{};
+    int found = 0;
+    check(library_.find_algorithms(handle_, &plan.operation, &plan.b, &plan.a, &plan.c, &plan.c, &preference, 1, &best,
+                                   &found),
+          "cublasLtMatmulAlgoGetHeuristic", device_);
+    check(found == 0 ? CUBLAS_STATUS_NOT_SUPPORTED : best.state, "cublasLtMatmulAlgoGetHeuristic", device_);
+    plan.algorithm = best.algo;
+    plan.workspace = best.workspaceSize;
+  }
+
+  const CublasLt& library_ = cublas_lt();
+  int device_;
+  cublasLtHandle_t handle_ = nullptr;  // it stays until the process ends, when the driver may be gone already
+  std::mutex mutex_;
+  std::map<Product, Plan> plans_;
+};
+
+Products& products_of(Device device) {
+  static std::mutex mutex;
+  static std::map<int, Products> all;
+  const std::lock_guard lock(mutex);
+  return all.try_emplace(device.index, device.index).first->second;
+}
+
+}  // namespace
+
+void matmul(const Tensor& a, const Tensor& b, Tensor& c, MatmulOptions options) {
+  if (c.count() == 0) return;
+  if (a.count() == 0) {  // an empty sum
+    if (!options.accumulate) set_zero(c);
+    return;
+  }
+  Products& products = products_of(c.device());
+  if (c.dtype() == DType::Float32 || c.dtype() == a.dtype()) return products.run(a, b, c, options);
+  Tensor sums = Tensor::empty(c.shape(), DType::Float32, c.device());  // cuBLASLt has no such mixture
+  products.run(a, b, sums, {.a = options.a, .b = options.b});
+  if (options.accumulate)
+    add_to(c, sums);
+  else
+    cast(sums, c);
+}
+
+}  // namespace trainyard::ops::cuda

@@ -1,0 +1,171 @@
+#include <cublasLt.h>
+
+#include <vector>
+
+#include "tensor/half.h"
+
+// What is opaque holds numbers at places of our own. Wherever the real library would refuse a call, or compute
+// something else than was meant, this one refuses it too.
+namespace {
+
+using trainyard::BFloat16;
+using trainyard::Float16;
+
+enum OperationField { kCompute, kScale };              // after these the attributes, by their number
+enum LayoutField { kType, kRows, kColumns, kStride };  // column-major
+enum AlgorithmField { kAlignment, kWorkspace, kOuterRows, kOuterColumns };
+
+constexpr uint64_t kSomeWorkspace = 4096;
+int g_handle;
+
+uint64_t number(const void* value, size_t bytes) {
+  uint64_t read = 0;
+  std::memcpy(&read, value, bytes);
+  return read;
+}
+
+/// One matrix, read as the operation says.
+struct Matrix {
+  const std::byte* data;
+  uint64_t type, stride;
+  bool is_transposed;
+
+  [[nodiscard]] float at(uint64_t row, uint64_t column) const {
+    const uint64_t index = is_transposed ? row * stride + column : column * stride + row;
+    if (type == CUDA_R_16BF) return float(reinterpret_cast<const BFloat16*>(data)[index]);
+    if (type == CUDA_R_16F) return float(reinterpret_cast<const Float16*>(data)[index]);
+    return reinterpret_cast<const float*>(data)[index];
+  }
+};
+
+void store(void* data, uint64_t type, uint64_t index, float value) {
+  if (type == CUDA_R_16BF)
+    static_cast<BFloat16*>(data)[index] = BFloat16(value);
+  else if (type == CUDA_R_16F)
+    static_cast<Float16*>(data)[index] = Float16(value);
+  else
+    static_cast<float*>(data)[index] = value;
+}
+
+struct Sizes {
+  uint64_t rows, columns, inner;
+};
+
+/// Of op(a) · op(b); an inner size of 0: the call is wrong.
+Sizes sizes_of(cublasLtMatmulDesc_t operation, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+               cublasLtMatrixLayout_t c) {
+  const auto size = [&](cublasLtMatrixLayout_t layout, int attribute, bool is_second) {
+    return layout->data[(operation->data[attribute] == CUBLAS_OP_T) != is_second ? kColumns : kRows];
+  };
+  const Sizes sizes{size(a, CUBLASLT_MATMUL_DESC_TRANSA, false), size(b, CUBLASLT_MATMUL_DESC_TRANSB, true),
+                    size(a, CUBLASLT_MATMUL_DESC_TRANSA, true)};
+  const bool fits = size(b, CUBLASLT_MATMUL_DESC_TRANSB, false) == sizes.inner && c->data[kRows] == sizes.rows &&
+                    c->data[kColumns] == sizes.columns;
+  return fits ? sizes : Sizes{};
+}
+
+}  // namespace
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  *handle = &g_handle;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+const char* cublasLtGetStatusString(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_NOT_SUPPORTED ? "not supported" : "an invalid value";
+}
+
+cublasStatus_t cublasLtMatmulDescInit_internal(cublasLtMatmulDesc_t operation, size_t bytes,
+                                               cublasComputeType_t compute, cudaDataType_t scale) {
+  if (bytes != sizeof(*operation)) return CUBLAS_STATUS_INVALID_VALUE;
+  *operation = {};
+  operation->data[kCompute] = compute, operation->data[kScale] = scale;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute,
+                                              const void* value, size_t bytes) {
+  if (bytes != sizeof(cublasOperation_t)) return CUBLAS_STATUS_INVALID_VALUE;
+  operation->data[attribute] = number(value, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutInit_internal(cublasLtMatrixLayout_t layout, size_t bytes, cudaDataType_t type,
+                                                 uint64_t rows, uint64_t columns, int64_t stride) {
+  if (bytes != sizeof(*layout) || rows == 0 || columns == 0 || stride < static_cast<int64_t>(rows))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  *layout = {{uint64_t{type}, rows, columns, static_cast<uint64_t>(stride)}};
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceInit_internal(cublasLtMatmulPreference_t preference, size_t bytes) {
+  if (bytes != sizeof(*preference)) return CUBLAS_STATUS_INVALID_VALUE;
+  *preference = {};
+  for (int matrix = CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES; matrix <= CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES;
+       ++matrix)
+    preference->data[matrix] = 256;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute, const void* value,
+                                                    size_t bytes) {
+  const bool is_long = attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
+  if (bytes != (is_long ? sizeof(uint64_t) : sizeof(uint32_t))) return CUBLAS_STATUS_INVALID_VALUE;
+  preference->data[attribute] = number(value, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int wanted,
+                                              cublasLtMatmulHeuristicResult_t* results, int* found) {
+  *found = 0;
+  const Sizes sizes = sizes_of(operation, a, b, c);
+  if (handle != &g_handle || wanted < 1 || sizes.inner == 0) return CUBLAS_STATUS_INVALID_VALUE;
+  const uint64_t in = a->data[kType], out = c->data[kType];
+  const bool is_mixture = b->data[kType] != in || d->data[kType] != out || (out != in && out != CUDA_R_32F);
+  if (is_mixture || operation->data[kCompute] != CUBLAS_COMPUTE_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
+  const uint64_t* const alignments = preference->data + CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES;
+  results[0] = {{{*std::min_element(alignments, alignments + 4),
+                  std::min(kSomeWorkspace, preference->data[CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES]), sizes.rows,
+                  sizes.columns}},
+                0,
+                CUBLAS_STATUS_SUCCESS};
+  results[0].workspaceSize = results[0].algo.data[kWorkspace];
+  *found = 1;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation, const void* alpha, const void* a,
+                              cublasLtMatrixLayout_t a_layout, const void* b, cublasLtMatrixLayout_t b_layout,
+                              const void* beta, const void* c, cublasLtMatrixLayout_t c_layout, void* d,
+                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algorithm, void* workspace,
+                              size_t workspace_bytes, cudaStream_t) {
+  const Sizes sizes = sizes_of(operation, a_layout, b_layout, c_layout);
+  const uint64_t* const chosen = algorithm->data;
+  const auto is_aligned = [&](const void* data) { return reinterpret_cast<uintptr_t>(data) % chosen[kAlignment] == 0; };
+  const bool is_right = handle == &g_handle && sizes.inner > 0 && c == d && c_layout == d_layout && is_aligned(a) &&
+                        is_aligned(b) && is_aligned(c) && workspace_bytes >= chosen[kWorkspace] &&
+                        chosen[kOuterRows] == sizes.rows && chosen[kOuterColumns] == sizes.columns;
+  if (!is_right) return CUBLAS_STATUS_INVALID_VALUE;
+  std::memset(workspace, 0xCB, chosen[kWorkspace]);
+  const auto matrix = [&](const void* data, cublasLtMatrixLayout_t layout, int attribute) {
+    return Matrix{static_cast<const std::byte*>(data), layout->data[kType], layout->data[kStride],
+                  operation->data[attribute] == CUBLAS_OP_T};
+  };
+  const Matrix left = matrix(a, a_layout, CUBLASLT_MATMUL_DESC_TRANSA),
+               right = matrix(b, b_layout, CUBLASLT_MATMUL_DESC_TRANSB);
+  const Matrix before{static_cast<const std::byte*>(c), c_layout->data[kType], c_layout->data[kStride], false};
+  const float of_product = *static_cast<const float*>(alpha), of_before = *static_cast<const float*>(beta);
+  for (uint64_t column = 0; column < sizes.columns; ++column)
+    for (uint64_t row = 0; row < sizes.rows; ++row) {
+      float sum = 0;
+      for (uint64_t i = 0; i < sizes.inner; ++i) sum += left.at(row, i) * right.at(i, column);
+      sum *= of_product;
+      if (of_before != 0) sum += of_before * before.at(row, column);  // else c is not read, and may hold anything
+      store(d, before.type, column * before.stride + row, sum);
+    }
+  return CUBLAS_STATUS_SUCCESS;
+}
