@@ -79,7 +79,9 @@ void attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attentio
   const metrics::TraceSpan span("attention", "op");
   require_inputs("attention", {q, k, v, out, lse}, shape, options);
   tell_cost({&q, &k, &v, &out}, 2 * product_flops(shape, options));
-  kernel("attention", &Kernels::attention, {&q, &k, &v, &out, &lse})(q, k, v, shape, options, out, lse);
+  kernel("attention", &Kernels::attention,
+         {&q, &k, &v, &out, &lse, &options.document_starts, &options.key_lengths, &options.bias,
+          &options.dropout.sequences})(q, k, v, shape, options, out, lse);
 }
 
 void attention_backward(const Tensor& dout, const AttentionSaved& saved, const AttentionShape& shape,
@@ -96,7 +98,8 @@ void attention_backward(const Tensor& dout, const AttentionSaved& saved, const A
   tell_cost({&dout, &saved.q, &saved.k, &saved.v, &saved.out, &gradients.dq, &gradients.dk, &gradients.dv},
             5 * product_flops(shape, options));
   kernel("attention_backward", &Kernels::attention_backward,
-         {&dout, &saved.q, &saved.k, &saved.v, &saved.out, &saved.lse, &gradients.dq, &gradients.dk, &gradients.dv})(
+         {&dout, &saved.q, &saved.k, &saved.v, &saved.out, &saved.lse, &gradients.dq, &gradients.dk, &gradients.dv,
+          &gradients.dbias, &options.document_starts, &options.key_lengths, &options.bias, &options.dropout.sequences})(
       dout, saved, shape, options, gradients);
 }
 

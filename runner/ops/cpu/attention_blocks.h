@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "ops/attention.h"
+#include "ops/attention_mask.h"
 #include "ops/cpu/sgemm.h"
 #include "ops/cpu/simd.h"
 
@@ -13,45 +13,6 @@ namespace trainyard::ops::cpu {
 // and a causal row wastes no more than half a 64 × 64 corner beyond the diagonal. Rows of it lie kScoreStride apart: at
 // a power of two the transposed products of backward fall on few sets of the first-level cache (64 against 85 GFLOP/s).
 constexpr int64_t kQueryBlock = 64, kKeyBlock = 256, kScoreStride = kKeyBlock + 16;
-
-struct Range {
-  int64_t begin, end;
-  [[nodiscard]] int64_t size() const { return std::max<int64_t>(end - begin, 0); }
-};
-
-/// Which keys a query of batch row `row` sees.
-class Visibility {
- public:
-  Visibility(const AttentionShape& shape, const AttentionOptions& options)
-      : shape_(shape),
-        options_(options),
-        starts_(options.document_starts.defined() ? options.document_starts.data<int32_t>() : nullptr),
-        lengths_(options.key_lengths.defined() ? options.key_lengths.data<int32_t>() : nullptr) {}
-
-  [[nodiscard]] Range keys_of(int64_t row, int64_t query) const {
-    const int64_t document = starts_ ? starts_[row * shape_.q_tokens + query] : 0;
-    const int64_t window = options_.window > 0 ? options_.q_offset + query + 1 - options_.window : 0;
-    const int64_t keys = lengths_ ? lengths_[row] : shape_.kv_tokens;
-    const int64_t begin = std::min(std::max(document, window), keys);
-    const int64_t end = options_.causal ? std::min(options_.q_offset + query + 1, keys) : keys;
-    return {begin, std::max(begin, end)};
-  }
-
-  /// The keys that any of `queries` sees; holes between documents included.
-  [[nodiscard]] Range keys_of(int64_t row, Range queries) const {
-    Range all = keys_of(row, queries.begin);
-    for (int64_t query = queries.begin + 1; query < queries.end; ++query) {
-      const Range keys = keys_of(row, query);
-      all = {std::min(all.begin, keys.begin), std::max(all.end, keys.end)};
-    }
-    return all;
-  }
-
- private:
-  const AttentionShape& shape_;
-  const AttentionOptions& options_;
-  const int32_t *starts_, *lengths_;
-};
 
 /// The columns of a block of keys that each of its queries sees.
 struct BlockColumns {
@@ -92,12 +53,6 @@ void add_bias(float* scores, const float* bias, int64_t rows, int64_t columns);
 
 /// The way back: bias += scores' gradients, summed along the diagonals.
 void add_to_bias(const float* gradients, float* bias, int64_t rows, int64_t columns);
-
-/// The element of a [heads, span] bias that a query and a key of a head take.
-template <typename T>
-T* bias_at(T* bias, const AttentionShape& shape, int64_t head, int64_t query, int64_t key) {
-  return bias + head * (shape.q_tokens + shape.kv_tokens - 1) + key - query + shape.q_tokens - 1;
-}
 
 /// The dropout of a block's probabilities: its values times 0 or 1 / (1 - rate).
 class BlockDropout {

@@ -12,6 +12,8 @@ constexpr Kernels kCudaKernels{
     .add_rms_norm = cuda::add_rms_norm,
     .add_to = cuda::add_to,
     .all_finite = cuda::all_finite,
+    .attention = cuda::attention,
+    .attention_backward = cuda::attention_backward,
     .bias_backward = cuda::bias_backward,
     .cast = cuda::cast,
     .dropout = cuda::dropout,

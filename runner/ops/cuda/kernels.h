@@ -16,6 +16,8 @@ std::remove_pointer_t<decltype(Kernels::add_bias)> add_bias;
 std::remove_pointer_t<decltype(Kernels::add_rms_norm)> add_rms_norm;
 std::remove_pointer_t<decltype(Kernels::add_to)> add_to;
 std::remove_pointer_t<decltype(Kernels::all_finite)> all_finite;
+std::remove_pointer_t<decltype(Kernels::attention)> attention;
+std::remove_pointer_t<decltype(Kernels::attention_backward)> attention_backward;
 std::remove_pointer_t<decltype(Kernels::bias_backward)> bias_backward;
 std::remove_pointer_t<decltype(Kernels::cast)> cast;
 std::remove_pointer_t<decltype(Kernels::dropout)> dropout;

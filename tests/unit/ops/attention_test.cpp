@@ -69,6 +69,9 @@ const std::vector<Case>& cases() {
       {"a window in short documents", {1, 150, 150, 2, 1, 16}, true, 0, documents(1, 150, 31), {}, false, 0, 12},
       {"a window on a KV cache", {2, 7, 50, 2, 1, 16}, true, 43, {}, {}, false, 0, 20},
       {"a window past the last key", {1, 80, 30, 2, 1, 8}, true, 0, {}, {}, false, 0, 10},
+      {"a head size that fills no block", {1, 40, 40, 2, 1, 100}},
+      {"a head size of more than a block", {2, 70, 70, 2, 1, 200}},
+      {"a bias for heads of more than a block", {2, 40, 90, 2, 2, 140}, false, 0, {}, {}, true},
   };
   return all;
 }
@@ -77,16 +80,17 @@ float scale_of(const Case& c) {
   return 1 / std::sqrt(static_cast<float>(c.shape.head_dim));
 }
 
-AttentionOptions options_of(const Case& c) {
+AttentionOptions options_of(const Case& c, Device device = {}) {
   AttentionOptions options{
       .scale = scale_of(c), .causal = c.causal, .q_offset = c.q_offset, .document_starts = {}, .window = c.window};
-  if (!c.document_starts.empty()) options.document_starts = int_tensor(c.document_starts);
-  if (!c.key_lengths.empty()) options.key_lengths = int_tensor(c.key_lengths);
+  if (!c.document_starts.empty()) options.document_starts = int_tensor(c.document_starts, device);
+  if (!c.key_lengths.empty()) options.key_lengths = int_tensor(c.key_lengths, device);
   if (c.bias)
-    options.bias = random_tensor({c.shape.heads, c.shape.q_tokens + c.shape.kv_tokens - 1}, DType::Float32, 9);
+    options.bias = random_tensor({c.shape.heads, c.shape.q_tokens + c.shape.kv_tokens - 1}, DType::Float32, 9, device);
   std::vector<int64_t> sequences;
   for (int64_t row = 0; row < c.shape.batch; ++row) sequences.push_back(100 + 7 * row);
-  if (c.dropout > 0) options.dropout = {c.dropout, 42, Tensor::from<int64_t>(sequences, {c.shape.batch})};
+  if (c.dropout > 0)
+    options.dropout = {c.dropout, 42, on_device(Tensor::from<int64_t>(sequences, {c.shape.batch}), device)};
   return options;
 }
 
@@ -188,9 +192,9 @@ struct Tensors {
 };
 
 ops::AttentionGradients gradients_like(const Tensors& t) {  // of another content than the right one
-  return {.dq = random_tensor(t.q.shape(), t.q.dtype(), 5),
-          .dk = random_tensor(t.k.shape(), t.k.dtype(), 6),
-          .dv = random_tensor(t.v.shape(), t.v.dtype(), 7)};
+  return {.dq = random_tensor(t.q.shape(), t.q.dtype(), 5, t.q.device()),
+          .dk = random_tensor(t.k.shape(), t.k.dtype(), 6, t.k.device()),
+          .dv = random_tensor(t.v.shape(), t.v.dtype(), 7, t.v.device())};
 }
 
 }  // namespace
@@ -202,20 +206,25 @@ TEST_CASE("attention: output, lse and gradients equal the double-precision loop"
   CAPTURE(c.name);
   Tensors t(c.shape, dtype, device);
   Inputs inputs = t.inputs();
-  if (c.bias) inputs.bias = in_double(options_of(c).bias);
+  const AttentionOptions options = options_of(c, device);
+  if (c.bias) inputs.bias = in_double(options.bias);
   const Expected expected = reference(c, inputs, in_double(t.dout));
-  for_thread_counts([&] {
-    ops::attention(t.q, t.k, t.v, c.shape, options_of(c), t.out, t.lse);
+  const auto compare = [&] {
+    ops::attention(t.q, t.k, t.v, c.shape, options, t.out, t.lse);
     CHECK(relative_error(t.out, expected.out) < tolerance(dtype));
     CHECK(relative_error(t.lse, expected.lse) < tolerance(dtype));
     ops::AttentionGradients gradients = gradients_like(t);
-    if (c.bias) gradients.dbias = random_tensor(options_of(c).bias.shape(), DType::Float32, 8);
-    ops::attention_backward(t.dout, t.saved(), c.shape, options_of(c), gradients);
+    if (c.bias) gradients.dbias = random_tensor(options.bias.shape(), DType::Float32, 8, device);
+    ops::attention_backward(t.dout, t.saved(), c.shape, options, gradients);
     if (c.bias) CHECK(relative_error(gradients.dbias, expected.dbias) < tolerance(dtype));
     CHECK(relative_error(gradients.dq, expected.dq) < tolerance(dtype));
     CHECK(relative_error(gradients.dk, expected.dk) < tolerance(dtype));
     CHECK(relative_error(gradients.dv, expected.dv) < tolerance(dtype));
-  });
+  };
+  if (device.kind == DeviceKind::Cpu)
+    for_thread_counts(compare);
+  else
+    compare();
 }
 
 TEST_CASE("attention: the reference used here is the derivative of its output", "[ops]") {
@@ -262,18 +271,19 @@ TEST_CASE("attention: the reference used here is the derivative of its output", 
   }
 }
 
-TEST_CASE("attention: any number of threads gives the same bits", "[ops]") {
+TEST_CASE("attention: any number of threads, and every run, gives the same bits", "[ops]") {
+  const Device device = GENERATE(from_range(devices(&ops::Kernels::attention)));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
   const Case c = GENERATE(Case{"GQA", {2, 200, 200, 4, 2, 32}},
                           Case{"bias and dropout", {2, 200, 200, 2, 2, 32}, true, 0, {}, {200, 77}, true, 0.1F});
   std::vector<Tensors> seen;
   std::vector<ops::AttentionGradients> gradients;
   for_thread_counts([&] {
-    Tensors& t = seen.emplace_back(c.shape, dtype);
-    ops::attention(t.q, t.k, t.v, c.shape, options_of(c), t.out, t.lse);
+    Tensors& t = seen.emplace_back(c.shape, dtype, device);
+    ops::attention(t.q, t.k, t.v, c.shape, options_of(c, device), t.out, t.lse);
     gradients.push_back(gradients_like(t));
-    gradients.back().dbias = Tensor::empty({c.shape.heads, 399}, DType::Float32);
-    ops::attention_backward(t.dout, t.saved(), c.shape, options_of(c), gradients.back());
+    gradients.back().dbias = Tensor::empty({c.shape.heads, 399}, DType::Float32, device);
+    ops::attention_backward(t.dout, t.saved(), c.shape, options_of(c, device), gradients.back());
   });
   CHECK(same_bits(seen[0].out, seen[1].out));
   CHECK(same_bits(gradients[0].dq, gradients[1].dq));
@@ -283,13 +293,16 @@ TEST_CASE("attention: any number of threads gives the same bits", "[ops]") {
 }
 
 TEST_CASE("attention: large scores do not overflow, and a NaN key shows in the queries that see it", "[ops]") {
+  const Device device = GENERATE(from_range(devices(&ops::Kernels::attention)));
   const Case c{"", {1, 100, 100, 1, 1, 8}};
-  Tensors t(c.shape, DType::Float32);
+  Tensors t(c.shape, DType::Float32, device);
   AttentionOptions options = options_of(c);
   options.scale = 1000;
   ops::attention(t.q, t.k, t.v, c.shape, options, t.out, t.lse);
   CHECK(std::isfinite(in_double(t.out)[99 * 8]));
-  t.k.data<float>()[70 * 8] = std::numeric_limits<float>::quiet_NaN();
+  Tensor k = on_device(t.k, {});
+  k.data<float>()[70 * 8] = std::numeric_limits<float>::quiet_NaN();
+  t.k = on_device(k, device);
   ops::attention(t.q, t.k, t.v, c.shape, options, t.out, t.lse);
   CHECK(std::isfinite(in_double(t.out)[69 * 8]));
   CHECK(std::isnan(in_double(t.out)[70 * 8]));
