@@ -2,21 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/parallel.h"
 #include "ops/cpu/simd.h"
 #include "ops/elements.h"
+#include "ops/head_chunks.h"
 
 namespace trainyard::ops::cpu {
 namespace {
-
-/// What one chunk's logits may take. Large enough that the sum of dw, read and written once a chunk, does not weigh
-/// beside the products (2 % at vocabulary 8192, hidden 512); a large vocabulary gets kLeastChunk tokens all the same.
-constexpr int64_t kChunkBytes = int64_t{16} << 20;
-constexpr int64_t kLeastChunk = 128, kMostChunk = 1024;
 
 struct SoftmaxSums {
   float most;   ///< the largest logit
@@ -71,116 +67,47 @@ void row_gradient(const float* exponentials, T* gradient, int64_t vocab, int32_t
   gradient[target] = from_float<T>(target_gradient);
 }
 
-/// The tokens of one chunk: a range of h where none in between is ignored, else gathered.
-struct Chunk {
-  Tensor ids;       ///< [rows] int32
-  bool contiguous;  ///< ids count up by one
+/// The losses of the tokens, which its chunks leave here in whatever order.
+struct TokenLosses {
+  const int32_t* targets;
+  LossGradients* gradients;
+  std::vector<double> of_token;
 
-  [[nodiscard]] int64_t first() const { return ids.values<int32_t>()[0]; }
-  [[nodiscard]] Tensor rows_of(const Tensor& all) const {
-    if (contiguous) return all.rows(first(), ids.count());
-    Tensor gathered = Tensor::empty({ids.count(), all.size(1)}, all.dtype());
-    embedding(ids, all, gathered);
-    return gathered;
-  }
-};
-
-Tensor valid_tokens(const Tensor& targets) {
-  std::vector<int32_t> valid;
-  valid.reserve(static_cast<size_t>(targets.count()));
-  const std::span<const int32_t> values = targets.values<int32_t>();
-  for (size_t token = 0; token < values.size(); ++token)
-    if (values[token] != kIgnoredTarget) valid.push_back(static_cast<int32_t>(token));
-  return Tensor::from<int32_t>(valid, {static_cast<int64_t>(valid.size())});
-}
-
-/// One call of the op: its arguments and what its chunks share.
-class HeadLoss {
- public:
-  HeadLoss(const Tensor& h, const Tensor& w, const Tensor& targets, LossGradients* gradients)
-      : h_(h),
-        w_(w),
-        targets_(targets.data<int32_t>()),
-        gradients_(gradients),
-        token_loss_(static_cast<size_t>(h.size(0))) {}
-
-  LossSums run(const Tensor& valid) {
-    if (gradients_ && valid.count() < h_.size(0) && !dry_run())
-      std::memset(gradients_->dh.raw(), 0, gradients_->dh.bytes());
-    const int64_t vocab = std::max<int64_t>(w_.size(0), 1);
-    const int64_t limit = std::clamp(kChunkBytes / (vocab * 4), kLeastChunk, kMostChunk);
-    const int64_t chunks = (valid.count() + limit - 1) / limit;
-    for (int64_t chunk = 0; chunk < chunks; ++chunk) {  // of equal size, give or take one
-      const int64_t begin = valid.count() * chunk / chunks, end = valid.count() * (chunk + 1) / chunks;
-      add_chunk(chunk_of(valid.rows(begin, end - begin)));
-    }
-    LossSums sums{.loss_sum = 0, .valid = valid.count()};
-    for (const int32_t token : valid.values<int32_t>()) sums.loss_sum += token_loss_[static_cast<size_t>(token)];
-    return sums;
-  }
-
-  [[nodiscard]] const std::vector<double>& token_loss() const { return token_loss_; }
-
- private:
-  static Chunk chunk_of(Tensor ids) {
-    const std::span<const int32_t> values = ids.values<int32_t>();
-    const bool contiguous = values.back() - values.front() + 1 == static_cast<int64_t>(values.size());
-    return {.ids = std::move(ids), .contiguous = contiguous};
-  }
-
-  void add_chunk(const Chunk& chunk) {
-    const Tensor rows = chunk.rows_of(h_);
-    Tensor logits = Tensor::empty({rows.size(0), w_.size(0)}, DType::Float32);
-    matmul(rows, w_, logits, {.b = Transpose::Yes});
-    Tensor dlogits = !gradients_ || h_.dtype() == DType::Float32 ? logits : Tensor::empty(logits.shape(), h_.dtype());
-    with_element(h_.dtype(), [&]<typename T>(T*) { softmax_rows<T>(chunk.ids.data<int32_t>(), logits, dlogits); });
-    if (!gradients_) return;
-    if (gradients_->dw.defined()) matmul(dlogits, rows, gradients_->dw, {.a = Transpose::Yes, .accumulate = true});
-    if (chunk.contiguous) {
-      Tensor dh = gradients_->dh.rows(chunk.first(), rows.size(0));
-      return matmul(dlogits, w_, dh, {});
-    }
-    Tensor dh = Tensor::empty(rows.shape(), rows.dtype());
-    matmul(dlogits, w_, dh, {});
-    embedding_backward(dh, chunk.ids, gradients_->dh);  // adds to rows that run() has cleared
-  }
-
-  /// Losses of the rows, and their gradients where those are wanted.
+  /// The losses of a chunk's rows, and where wanted their gradients.
   template <typename T>
-  void softmax_rows(const int32_t* ids, Tensor& logits, Tensor& dlogits) {
+  void add(const int32_t* ids, Tensor& logits, Tensor* dlogits) {
     const int64_t vocab = logits.size(1);
-    T* const gradient = gradients_ ? dlogits.data<T>() : nullptr;
+    T* const gradient = dlogits ? dlogits->data<T>() : nullptr;
     parallel_for(logits.size(0), rows_grain(4 * vocab),
                  [=, this, logit = logits.data<float>()](int64_t begin, int64_t end) {
                    for (int64_t row = begin; row < end; ++row)
-                     softmax_row(ids[row], logit + row * vocab, gradient ? gradient + row * vocab : nullptr, vocab);
+                     add_row(ids[row], logit + row * vocab, gradient ? gradient + row * vocab : nullptr, vocab);
                  });
   }
 
+ private:
   template <typename T>
-  void softmax_row(int32_t token, float* logits, T* gradient, int64_t vocab) {
-    const int32_t target = targets_[token];
+  void add_row(int32_t token, float* logits, T* gradient, int64_t vocab) {
+    const int32_t target = targets[token];
     const RowLoss<T> row(logits, vocab, target);
-    token_loss_[static_cast<size_t>(token)] = row.loss;
-    if (gradient) row_gradient(logits, gradient, vocab, target, row.sums.total, gradients_->grad_scale);
+    of_token[static_cast<size_t>(token)] = row.loss;
+    if (gradient) row_gradient(logits, gradient, vocab, target, row.sums.total, gradients->grad_scale);
   }
-
-  const Tensor &h_, &w_;
-  const int32_t* targets_;
-  LossGradients* gradients_;
-  std::vector<double> token_loss_;
 };
 
 }  // namespace
 
 LossSums linear_cross_entropy(const Tensor& h, const Tensor& w, const Tensor& targets, LossGradients* gradients,
                               Tensor* token_loss) {
-  HeadLoss loss(h, w, targets, gradients);
-  const LossSums sums = loss.run(valid_tokens(targets));
+  TokenLosses losses{targets.data<int32_t>(), gradients, std::vector<double>(static_cast<size_t>(h.size(0)))};
+  const Tensor valid = valid_tokens(targets);
+  for_head_chunks(h, w, valid, gradients, [&](const Tensor& ids, Tensor& logits, Tensor* dlogits) {
+    with_element(h.dtype(), [&]<typename T>(T*) { losses.add<T>(ids.data<int32_t>(), logits, dlogits); });
+  });
   if (token_loss)
-    std::transform(loss.token_loss().begin(), loss.token_loss().end(), token_loss->data<float>(),
-                   [](double value) { return static_cast<float>(value); });
-  return sums;
+    std::ranges::transform(losses.of_token, token_loss->data<float>(),
+                           [](double value) { return static_cast<float>(value); });
+  return {.loss_sum = std::accumulate(losses.of_token.begin(), losses.of_token.end(), 0.0), .valid = valid.count()};
 }
 
 LossSums cross_entropy(const Tensor& logits, const Tensor& targets, float grad_scale, Tensor* dlogits) {

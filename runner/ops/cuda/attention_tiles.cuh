@@ -218,20 +218,6 @@ __device__ void keep_weights(const float (&values)[kSide][kSide], TileMemory& me
   }
 }
 
-/// The threads of a row of the tile, or of a warp, together: the same bits on each.
-template <int kLanes, typename F>
-__device__ float among(float value, const F& combine) {
-  for (int lanes = kLanes / 2; lanes > 0; lanes /= 2)
-    value = combine(value, __shfl_xor_sync(0xffffffffU, value, lanes));
-  return value;
-}
-struct Most {
-  __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
-};
-struct Sum {
-  __device__ float operator()(float a, float b) const { return a + b; }
-};
-
 /// Calls body with the columns that a block makes of vectors of this size, as std::integral_constant.
 template <typename Body>
 void with_columns(int64_t head_dim, const Body& body) {

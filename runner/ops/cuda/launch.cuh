@@ -97,18 +97,42 @@ void with_packs(bool is_wide, const Body& body, const T*... data) {
     body(std::integral_constant<int, 1>{});
 }
 
-/// Σ of all threads' values, the same bits on each, in an order of its own: warps first. blockDim.x is a multiple
+struct Sum {
+  template <typename T>
+  __device__ T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+struct Most {
+  __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
+};
+
+/// All values of kLanes threads side by side, a warp at most, combined: the same bits on each of them. Each thread of
+/// the warp calls it.
+template <int kLanes, typename T, typename F>
+__device__ T among(T value, const F& combine) {
+  for (int lanes = kLanes / 2; lanes > 0; lanes /= 2)
+    value = combine(value, __shfl_xor_sync(0xffffffffU, value, lanes));
+  return value;
+}
+
+/// All threads' values combined, the same bits on each, in an order of its own: warps first. blockDim.x is a multiple
 /// of 32. Each thread of the block calls it.
-template <typename T>
-__device__ T block_sum(T value) {
+template <typename T, typename F>
+__device__ T among_block(T value, const F& combine) {
   __shared__ T of_warp[32];
-  for (int lanes = 16; lanes > 0; lanes /= 2) value += __shfl_xor_sync(0xffffffffU, value, lanes);
+  value = among<32>(value, combine);
   if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = value;
   __syncthreads();
-  T total = 0;
-  for (unsigned warp = 0; warp < blockDim.x / 32; ++warp) total += of_warp[warp];
-  __syncthreads();  // the next sum writes there
-  return total;
+  T all = of_warp[0];
+  for (unsigned warp = 1; warp < blockDim.x / 32; ++warp) all = combine(all, of_warp[warp]);
+  __syncthreads();  // the next values are written there
+  return all;
+}
+
+template <typename T>
+__device__ T block_sum(T value) {
+  return among_block(value, Sum{});
 }
 
 }  // namespace trainyard::ops::cuda

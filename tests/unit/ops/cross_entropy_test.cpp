@@ -67,33 +67,38 @@ TEST_CASE("linear_cross_entropy: loss and gradients equal the double-precision l
                w = random_tensor({size.vocab, size.hidden}, dtype, 2, device);
   const std::vector<int32_t> targets = targets_of(size, ignore_every);
   const Expected expected = reference(in_double(h), in_double(w), targets, size, 0.25, dtype);
-  for_thread_counts([&] {
+  const auto compare = [&] {
     Tensor token_loss = Tensor::empty({size.tokens}, DType::Float32, device);
-    const ops::LossSums alone = ops::linear_cross_entropy(h, w, int_tensor(targets), &token_loss);
+    const ops::LossSums alone = ops::linear_cross_entropy(h, w, int_tensor(targets, device), &token_loss);
     CHECK(alone.loss_sum == Approx(expected.loss).epsilon(tolerance(dtype)));
     CHECK(relative_error(token_loss, expected.token_loss) < tolerance(dtype));
 
     const Tensor dh = random_tensor(h.shape(), dtype, 4, device), dw = Tensor::zeros(w.shape(), DType::Float32, device);
-    const ops::LossSums both =
-        ops::linear_cross_entropy_with_gradients(h, w, int_tensor(targets), {.grad_scale = 0.25F, .dh = dh, .dw = dw});
+    const ops::LossSums both = ops::linear_cross_entropy_with_gradients(h, w, int_tensor(targets, device),
+                                                                        {.grad_scale = 0.25F, .dh = dh, .dw = dw});
     CHECK(both.loss_sum == alone.loss_sum);
     CHECK(both.valid == alone.valid);
     CHECK(relative_error(dh, expected.dh) < tolerance(dtype));
     CHECK(relative_error(dw, expected.dw) < tolerance(dtype));
-  });
+  };
+  if (device.kind == DeviceKind::Cpu)
+    for_thread_counts(compare);
+  else
+    compare();
 }
 
 TEST_CASE("linear_cross_entropy: adds to dw, of either dtype", "[ops]") {
+  const Device device = GENERATE(from_range(devices(&ops::Kernels::linear_cross_entropy)));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
   const Head size{20, 16, 40};
-  const Tensor h = random_tensor({20, 16}, DType::BFloat16, 1), w = random_tensor({40, 16}, DType::BFloat16, 2),
-               dw = random_tensor({40, 16}, dtype, 3);
+  const Tensor h = random_tensor({20, 16}, DType::BFloat16, 1, device),
+               w = random_tensor({40, 16}, DType::BFloat16, 2, device), dw = random_tensor({40, 16}, dtype, 3, device);
   std::vector<double> expected = in_double(dw);
   const Expected added = reference(in_double(h), in_double(w), targets_of(size, 4), size, 1, DType::BFloat16);
   for (size_t i = 0; i < expected.size(); ++i) expected[i] += added.dw[i];
-  const Tensor dh = Tensor::empty(h.shape(), DType::BFloat16);
+  const Tensor dh = Tensor::empty(h.shape(), DType::BFloat16, device);
   const ops::LossSums sums =
-      ops::linear_cross_entropy_with_gradients(h, w, int_tensor(targets_of(size, 4)), {.dh = dh, .dw = dw});
+      ops::linear_cross_entropy_with_gradients(h, w, int_tensor(targets_of(size, 4), device), {.dh = dh, .dw = dw});
   CHECK(sums.valid == 15);
   CHECK(relative_error(dw, expected) < 1e-2);
 }
@@ -117,12 +122,15 @@ TEST_CASE("linear_cross_entropy: the reference used here is the derivative of it
 }
 
 TEST_CASE("linear_cross_entropy: large logits do not overflow, a NaN shows in the loss", "[ops]") {
-  const Tensor w = Tensor::from<float>(std::vector<float>{300, -300, 0}, {3, 1});
-  Tensor h = Tensor::from<float>(std::vector<float>{1}, {1, 1});
-  CHECK(ops::linear_cross_entropy(h, w, int_tensor({1})).loss_sum == Approx(600));
-  CHECK(ops::linear_cross_entropy(h, w, int_tensor({0})).loss_sum == Approx(0).margin(1e-6));
-  h.data<float>()[0] = std::numeric_limits<float>::quiet_NaN();
-  CHECK(std::isnan(ops::linear_cross_entropy(h, w, int_tensor({0})).loss_sum));
+  const Device device = GENERATE(from_range(devices(&ops::Kernels::linear_cross_entropy)));
+  const Tensor w = on_device(Tensor::from<float>(std::vector<float>{300, -300, 0}, {3, 1}), device);
+  const auto loss = [&](float h, int32_t target) {
+    const Tensor one = on_device(Tensor::from<float>(std::vector<float>{h}, {1, 1}), device);
+    return ops::linear_cross_entropy(one, w, int_tensor({target}, device)).loss_sum;
+  };
+  CHECK(loss(1, 1) == Approx(600));
+  CHECK(loss(1, 0) == Approx(0).margin(1e-6));
+  CHECK(std::isnan(loss(std::numeric_limits<float>::quiet_NaN(), 0)));
 }
 
 TEST_CASE("linear_cross_entropy: a target outside the vocabulary is named with its place", "[ops]") {
@@ -134,29 +142,32 @@ TEST_CASE("linear_cross_entropy: a target outside the vocabulary is named with i
 }
 
 TEST_CASE("cross_entropy: of logits that are there, what linear_cross_entropy says of their product", "[ops]") {
+  const Device device = GENERATE(from_range(devices(&ops::Kernels::cross_entropy)));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
   const Head size = GENERATE(Head{0, 1, 5}, Head{1, 1, 1}, Head{7, 6, 10}, Head{65, 20, 33});
   const int ignore_every = GENERATE(0, 1, 3);
-  const Tensor logits = random_tensor({size.tokens, size.vocab}, dtype, 1);
+  const Tensor logits = random_tensor({size.tokens, size.vocab}, dtype, 1, device);
   std::vector<double> unit(static_cast<size_t>(size.vocab * size.vocab));  // logits · 1ᵀ
   for (size_t i = 0; i < static_cast<size_t>(size.vocab); ++i) unit[i * static_cast<size_t>(size.vocab) + i] = 1;
   const std::vector<int32_t> targets = targets_of(size, ignore_every);
   const Expected expected =
       reference(in_double(logits), unit, targets, {size.tokens, size.vocab, size.vocab}, 0.25, DType::Float32);
-  Tensor dlogits = random_tensor(logits.shape(), dtype, 4);
-  const ops::LossSums sums = ops::cross_entropy(logits, int_tensor(targets), 0.25F, &dlogits);
+  Tensor dlogits = random_tensor(logits.shape(), dtype, 4, device);
+  const ops::LossSums sums = ops::cross_entropy(logits, int_tensor(targets, device), 0.25F, &dlogits);
   CHECK(sums.loss_sum == Approx(expected.loss).epsilon(1e-5));
   CHECK(sums.valid == std::ranges::count_if(targets, [](int32_t target) { return target != ops::kIgnoredTarget; }));
   CHECK(relative_error(dlogits, expected.dh) < tolerance(dtype));
-  CHECK(ops::cross_entropy(logits, int_tensor(targets)).loss_sum == sums.loss_sum);
+  CHECK(ops::cross_entropy(logits, int_tensor(targets, device)).loss_sum == sums.loss_sum);
 }
 
 TEST_CASE("cross_entropy: counts the targets with the largest logit, the first of equals, and refuses others",
           "[ops]") {
-  const Tensor logits = Tensor::from<float>(std::vector<float>{1, 2, 0, 3, 3, 1, 0, 0, 5, 9, 8, 7}, {4, 3});
-  CHECK(ops::cross_entropy(logits, int_tensor({1, 0, 2, 0})).correct == 4);
-  CHECK(ops::cross_entropy(logits, int_tensor({0, 1, 2, ops::kIgnoredTarget})).correct == 1);
-  CHECK_THROWS_WITH(ops::cross_entropy(logits, int_tensor({0, 3, 0, 0})),
+  const Device device = GENERATE(from_range(devices(&ops::Kernels::cross_entropy)));
+  const std::vector<float> values{1, 2, 0, 3, 3, 1, 0, 0, 5, 9, 8, 7};
+  const Tensor here = Tensor::from<float>(values, {4, 3}), logits = on_device(here, device);
+  CHECK(ops::cross_entropy(logits, int_tensor({1, 0, 2, 0}, device)).correct == 4);
+  CHECK(ops::cross_entropy(logits, int_tensor({0, 1, 2, ops::kIgnoredTarget}, device)).correct == 1);
+  CHECK_THROWS_WITH(ops::cross_entropy(here, int_tensor({0, 3, 0, 0})),
                     "cross_entropy: targets[1] is 3, outside 0 to 2");
 }
 

@@ -1,0 +1,163 @@
+#include <cfloat>
+
+#include "ops/cuda/kernels.h"
+#include "ops/cuda/launch.cuh"
+#include "ops/elements.h"
+#include "ops/head_chunks.h"
+
+namespace trainyard::ops::cuda {
+namespace {
+
+constexpr int32_t kIgnored = 0, kWrong = 1, kCorrect = 2;  ///< what became of a target
+
+template <typename T>
+struct Softmax {
+  const T* logits;
+  T* gradient;             ///< null: the loss alone; may be `logits`
+  const int32_t* tokens;   ///< of the rows; null: row i is token i
+  const int32_t* targets;  ///< by token, as all that follow
+  double* losses;
+  float* token_loss;  ///< null: not wanted
+  int32_t* outcomes;  ///< null: not wanted
+  int64_t vocab;
+  float grad_scale;
+};
+
+/// exp(logit − most) of what a thread has seen, summed. With no logit seen, or −infinity alone, the total is 0.
+struct Exponentials {
+  float most = -FLT_MAX, total = 0;
+
+  __device__ void add(float logit) {
+    if (logit > most) {
+      total *= expf(most - logit);
+      most = logit;
+    }
+    total += expf(logit - most);  // of a NaN: a NaN from here on
+  }
+};
+
+/// Of a row, by its threads together.
+__device__ inline Exponentials combined(const Exponentials& mine) {
+  const float most = among_block(mine.most, Most{});
+  return {most, block_sum(mine.total * expf(mine.most - most))};
+}
+
+/// Calls body(index, logit) for each of a thread's logits.
+template <int kCount, typename T, typename Body>
+__device__ void for_logits(const T* logits, int64_t vocab, const Body& body) {
+  for (int64_t i = threadIdx.x; i < vocab / kCount; i += blockDim.x) {
+    const auto pack = load<kCount>(logits, i);
+    for (int k = 0; k < kCount; ++k) body(i * kCount + k, to_float(pack.values[k]));
+  }
+}
+
+/// gradient = (softmax − onehot(target)) · grad_scale; zeros where the target is ignored.
+template <int kCount, typename T>
+__device__ void store_gradient(const T* logits, T* gradient, const Softmax<T>& work, int32_t target,
+                               const Exponentials& row) {
+  const float factor = target == kIgnoredTarget ? 0.0F : work.grad_scale / row.total;
+  for (int64_t i = threadIdx.x; i < work.vocab / kCount; i += blockDim.x) {
+    auto pack = load<kCount>(logits, i);
+    for (int k = 0; k < kCount; ++k) {
+      float value = factor == 0 ? 0.0F : expf(to_float(pack.values[k]) - row.most) * factor;
+      if (i * kCount + k == target) value -= work.grad_scale;
+      pack.values[k] = from_float<T>(value);
+    }
+    store<kCount>(gradient, i, pack);
+  }
+}
+
+/// A block a row: its logits are read once for the loss and once for the gradient.
+template <int kCount, typename T>
+__global__ void __launch_bounds__(kThreads) softmax_kernel(Softmax<T> work) {
+  const int64_t row = blockIdx.x, token = work.tokens ? work.tokens[row] : row;
+  const int32_t target = work.targets[token];
+  const T* const logits = work.logits + row * work.vocab;
+  Exponentials mine;
+  double loss = 0;
+  int32_t outcome = kIgnored;
+  if (target != kIgnoredTarget) {
+    const float of_target = to_float(logits[target]);
+    int larger = 0;
+    for_logits<kCount>(logits, work.vocab, [&](int64_t i, float logit) {
+      mine.add(logit);
+      larger += logit > of_target || (logit == of_target && i < target) ? 1 : 0;
+    });
+    mine = combined(mine);
+    loss = log(static_cast<double>(mine.total)) + mine.most - of_target;
+    outcome = block_sum(larger) == 0 ? kCorrect : kWrong;
+  }
+  if (threadIdx.x == 0) {
+    work.losses[token] = loss;
+    if (work.token_loss) work.token_loss[token] = static_cast<float>(loss);
+    if (work.outcomes) work.outcomes[token] = outcome;
+  }
+  if (work.gradient) store_gradient<kCount>(logits, work.gradient + row * work.vocab, work, target, mine);
+}
+
+template <typename T>
+void softmax(const char* name, int64_t rows, const Softmax<T>& work, Device device) {
+  if (rows == 0) return;
+  with_packs(
+      work.vocab % kWide<T> == 0,
+      [&](auto width) { launch(name, device, {.blocks = rows}, softmax_kernel<width.value, T>, work); }, work.logits,
+      work.gradient ? work.gradient : work.logits);
+}
+
+double sum_of(const Tensor& losses) {
+  const Tensor here = on_device(losses, {});
+  double sum = 0;
+  for (const double loss : here.values<double>()) sum += loss;
+  return sum;
+}
+
+}  // namespace
+
+LossSums linear_cross_entropy(const Tensor& h, const Tensor& w, const Tensor& targets, LossGradients* gradients,
+                              Tensor* token_loss) {
+  // The one wait before the end: which tokens count decides the sizes of the products.
+  const Tensor valid = valid_tokens(on_device(targets, {}));
+  Tensor losses = Tensor::zeros({h.size(0)}, DType::Float64, h.device());
+  if (token_loss) set_zero(*token_loss);
+  for_head_chunks(h, w, valid, gradients, [&](const Tensor& ids, Tensor& logits, Tensor* dlogits) {
+    with_element(h.dtype(), [&]<typename T>(T*) {
+      const Softmax<T> work{.logits = elements<T>(std::as_const(logits)),
+                            .gradient = dlogits ? elements<T>(*dlogits) : nullptr,
+                            .tokens = elements<int32_t>(ids),
+                            .targets = elements<int32_t>(targets),
+                            .losses = elements<double>(losses),
+                            .token_loss = token_loss ? elements<float>(*token_loss) : nullptr,
+                            .outcomes = nullptr,
+                            .vocab = logits.size(1),
+                            .grad_scale = gradients ? gradients->grad_scale : 0};
+      softmax("linear_cross_entropy", ids.count(), work, h.device());
+    });
+  });
+  return {.loss_sum = sum_of(losses), .valid = valid.count()};
+}
+
+LossSums cross_entropy(const Tensor& logits, const Tensor& targets, float grad_scale, Tensor* dlogits) {
+  Tensor losses = Tensor::empty(targets.shape(), DType::Float64, logits.device()),
+         outcomes = Tensor::empty(targets.shape(), DType::Int32, logits.device());
+  with_element(logits.dtype(), [&]<typename T>(T*) {
+    const Softmax<T> work{.logits = elements<T>(logits),
+                          .gradient = dlogits ? elements<T>(*dlogits) : nullptr,
+                          .tokens = nullptr,
+                          .targets = elements<int32_t>(targets),
+                          .losses = elements<double>(losses),
+                          .token_loss = nullptr,
+                          .outcomes = elements<int32_t>(outcomes),
+                          .vocab = logits.size(1),
+                          .grad_scale = grad_scale};
+    softmax("cross_entropy", logits.size(0), work, logits.device());
+  });
+  LossSums sums{.loss_sum = sum_of(losses)};
+  const Tensor here = on_device(outcomes, {});
+  for (const int32_t outcome : here.values<int32_t>()) {
+    sums.valid += outcome != kIgnored;
+    sums.correct += outcome == kCorrect;
+  }
+  return sums;
+}
+
+}  // namespace trainyard::ops::cuda

@@ -1,0 +1,101 @@
+#include "ops/head_chunks.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "ops/cost.h"
+#include "ops/kernels.h"
+
+namespace trainyard::ops {
+namespace {
+
+/// What one chunk's logits may take. Large enough that the sum of dw, read and written once a chunk, does not weigh
+/// beside the products; a large vocabulary gets the least number of tokens all the same.
+struct ChunkLimits {
+  DType dtype;  ///< of the logits
+  int64_t bytes, least_tokens, most_tokens;
+};
+
+ChunkLimits limits_for(const Tensor& h) {
+  // Products of the CPU come as float32, and a sum of dw is 2 % of a chunk at vocabulary 8192, hidden 512.
+  if (h.device().kind == DeviceKind::Cpu && !runs_elsewhere()) return {DType::Float32, int64_t{16} << 20, 128, 1024};
+  // An element of a float32 dw moves 8 bytes a chunk beside 6 FLOP a token: where a device does 200 FLOP while it moves
+  // a byte, 7 % of the products of 4096 tokens, 13 % of 2048.
+  return {h.dtype(), int64_t{512} << 20, 256, 4096};
+}
+
+/// The tokens of one chunk: a range of h where none in between is ignored, else gathered.
+struct Chunk {
+  Tensor ids;     ///< [rows] int32, on h's device
+  int64_t first;  ///< id
+  bool is_contiguous;
+
+  [[nodiscard]] Tensor rows_of(const Kernels& kernels, const Tensor& all) const {
+    if (is_contiguous) return all.rows(first, ids.count());
+    Tensor gathered = Tensor::empty({ids.count(), all.size(1)}, all.dtype(), all.device());
+    kernels.embedding(ids, all, gathered);
+    return gathered;
+  }
+};
+
+struct HeadChunks {
+  const Kernels& kernels;
+  const Tensor &h, &w;
+  LossGradients* gradients;
+  const ChunkSoftmax& softmax;
+  DType logits_dtype;
+
+  void add(const Chunk& chunk) const {
+    const Tensor rows = chunk.rows_of(kernels, h);
+    Tensor logits = Tensor::empty({rows.size(0), w.size(0)}, logits_dtype, h.device());
+    kernels.matmul(rows, w, logits, {.b = Transpose::Yes});
+    if (!gradients) return softmax_of(chunk, logits, nullptr);
+    Tensor dlogits = logits_dtype == h.dtype() ? logits : Tensor::empty(logits.shape(), h.dtype(), h.device());
+    softmax_of(chunk, logits, &dlogits);
+    if (gradients->dw.defined())
+      kernels.matmul(dlogits, rows, gradients->dw, {.a = Transpose::Yes, .accumulate = true});
+    if (chunk.is_contiguous) {
+      Tensor dh = gradients->dh.rows(chunk.first, rows.size(0));
+      return kernels.matmul(dlogits, w, dh, {});
+    }
+    Tensor dh = Tensor::empty(rows.shape(), rows.dtype(), rows.device());
+    kernels.matmul(dlogits, w, dh, {});
+    kernels.embedding_backward(dh, chunk.ids, gradients->dh);  // adds to rows that for_head_chunks() has cleared
+  }
+
+ private:
+  void softmax_of(const Chunk& chunk, Tensor& logits, Tensor* dlogits) const {
+    if (!dry_run()) softmax(chunk.ids, logits, dlogits);  // whose logits may not have the type that the CPU's have
+  }
+};
+
+}  // namespace
+
+Tensor valid_tokens(const Tensor& targets) {
+  std::vector<int32_t> valid;
+  valid.reserve(static_cast<size_t>(targets.count()));
+  const std::span<const int32_t> values = targets.values<int32_t>();
+  for (size_t token = 0; token < values.size(); ++token)
+    if (values[token] != kIgnoredTarget) valid.push_back(static_cast<int32_t>(token));
+  return Tensor::from<int32_t>(valid, {static_cast<int64_t>(valid.size())});
+}
+
+void for_head_chunks(const Tensor& h, const Tensor& w, const Tensor& valid, LossGradients* gradients,
+                     const ChunkSoftmax& softmax) {
+  const Kernels& kernels = kernels_for("linear_cross_entropy", {&h, &w});
+  if (gradients && valid.count() < h.size(0)) kernels.set_zero(gradients->dh);
+  const ChunkLimits limits = limits_for(h);
+  const HeadChunks head{kernels, h, w, gradients, softmax, limits.dtype};
+  const auto row_bytes = std::max<int64_t>(w.size(0), 1) * static_cast<int64_t>(size_of(limits.dtype));
+  const int64_t tokens = std::clamp(limits.bytes / row_bytes, limits.least_tokens, limits.most_tokens);
+  const int64_t chunks = (valid.count() + tokens - 1) / tokens;
+  const Tensor ids = on_device(valid, h.device());
+  const std::span<const int32_t> values = valid.values<int32_t>();
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {  // of equal size, give or take one
+    const int64_t begin = valid.count() * chunk / chunks, rows = valid.count() * (chunk + 1) / chunks - begin;
+    const int64_t first = values[static_cast<size_t>(begin)], last = values[static_cast<size_t>(begin + rows - 1)];
+    head.add({.ids = ids.rows(begin, rows), .first = first, .is_contiguous = last - first + 1 == rows});
+  }
+}
+
+}  // namespace trainyard::ops
