@@ -5,43 +5,19 @@
 #include "ops/cpu/parallel.h"
 #include "ops/cpu/simd.h"
 #include "ops/elements.h"
+#include "ops/image_windows.h"
 
 namespace trainyard::ops::cpu {
 namespace {
 
-/// A convolution's patches: one row an output pixel.
-struct Patches {
-  ImageShape in, out;
-  int64_t size;
-
-  Patches(const ImageShape& shape, int64_t kernel)
-      : in(shape), out(convolved(shape, kernel, shape.channels)), size(kernel) {}
-
-  [[nodiscard]] int64_t width() const { return in.channels * size * size; }
-  /// Calls body(patch element, pixel element) for each of the patch of output pixel (row, column) of `image`.
-  template <typename Body>
-  TRAINYARD_INLINE void each(int64_t image, int64_t row, int64_t column, const Body& body) const {
-    for (int64_t i = 0; i < size; ++i)
-      for (int64_t j = 0; j < size; ++j) {
-        const int64_t pixel = ((image * in.height + row + i) * in.width + column + j) * in.channels;
-        for (int64_t channel = 0; channel < in.channels; ++channel)
-          body((channel * size + i) * size + j, pixel + channel);
-      }
-  }
-};
-
-/// The largest of one window: its pixel, the first of equals; a NaN is larger than all, as in PyTorch.
-template <typename T>
-int64_t largest_of(const T* x, const ImageShape& shape, int64_t first, int64_t size, int64_t channel) {
-  int64_t best = first;
-  for (int64_t i = 0; i < size; ++i)
-    for (int64_t j = 0; j < size; ++j) {
-      const int64_t pixel = first + i * shape.width + j;
-      const float value = to_float(x[pixel * shape.channels + channel]),
-                  most = to_float(x[best * shape.channels + channel]);
-      if (value > most || (value != value && most == most)) best = pixel;
+/// Calls body(patch element, pixel element) for each of the patch of output pixel (row, column) of `image`.
+template <typename Body>
+TRAINYARD_INLINE void each(const Patches& of, int64_t image, int64_t row, int64_t column, const Body& body) {
+  for (int64_t i = 0; i < of.size; ++i)
+    for (int64_t j = 0; j < of.size; ++j) {
+      const int64_t pixel = ((image * of.in.height + row + i) * of.in.width + column + j) * of.in.channels;
+      for (int64_t channel = 0; channel < of.in.channels; ++channel) body(of.element(channel, i, j), pixel + channel);
     }
-  return best;
 }
 
 /// out [columns, rows] = in [rows, columns], for each image.
@@ -68,7 +44,7 @@ void unfold(const Tensor& x, const ImageShape& shape, int64_t size, Tensor& patc
       for (int64_t image = begin; image < end; ++image)
         for (int64_t row = 0; row < of.out.height; ++row)
           for (int64_t column = 0; column < of.out.width; ++column, patch += of.width())
-            of.each(image, row, column, [&](int64_t element, int64_t pixel) { patch[element] = x[pixel]; });
+            each(of, image, row, column, [&](int64_t element, int64_t pixel) { patch[element] = x[pixel]; });
     });
   });
 }
@@ -84,9 +60,8 @@ void unfold_backward(const Tensor& dpatches, const ImageShape& shape, int64_t si
         std::fill(sums.begin(), sums.end(), 0.0F);
         for (int64_t row = 0; row < of.out.height; ++row)
           for (int64_t column = 0; column < of.out.width; ++column, patch += of.width())
-            of.each(0, row, column, [&](int64_t element, int64_t pixel) {
-              sums[static_cast<size_t>(pixel)] += to_float(patch[element]);
-            });
+            each(of, 0, row, column,
+                 [&](int64_t element, int64_t pixel) { sums[static_cast<size_t>(pixel)] += to_float(patch[element]); });
         for (int64_t i = 0; i < image_size; ++i)
           dx[image * image_size + i] = from_float<T>(sums[static_cast<size_t>(i)]);
       }

@@ -16,6 +16,8 @@ constexpr Kernels kCudaKernels{
     .attention_backward = cuda::attention_backward,
     .bias_backward = cuda::bias_backward,
     .cast = cuda::cast,
+    .channels_first = cuda::channels_first,
+    .channels_last = cuda::channels_last,
     .cross_entropy = cuda::cross_entropy,
     .dropout = cuda::dropout,
     .embedding = cuda::embedding,
@@ -25,6 +27,8 @@ constexpr Kernels kCudaKernels{
     .layer_norm_backward = cuda::layer_norm_backward,
     .linear_cross_entropy = cuda::linear_cross_entropy,
     .matmul = cuda::matmul,
+    .max_pool = cuda::max_pool,
+    .max_pool_backward = cuda::max_pool_backward,
     .multiply = cuda::multiply,
     .relative_bias = cuda::relative_bias,
     .relative_bias_backward = cuda::relative_bias_backward,
@@ -37,6 +41,8 @@ constexpr Kernels kCudaKernels{
     .sum_of_squares = cuda::sum_of_squares,
     .swiglu = cuda::swiglu,
     .swiglu_backward = cuda::swiglu_backward,
+    .unfold = cuda::unfold,
+    .unfold_backward = cuda::unfold_backward,
 };
 
 }  // namespace

@@ -20,6 +20,8 @@ std::remove_pointer_t<decltype(Kernels::attention)> attention;
 std::remove_pointer_t<decltype(Kernels::attention_backward)> attention_backward;
 std::remove_pointer_t<decltype(Kernels::bias_backward)> bias_backward;
 std::remove_pointer_t<decltype(Kernels::cast)> cast;
+std::remove_pointer_t<decltype(Kernels::channels_first)> channels_first;
+std::remove_pointer_t<decltype(Kernels::channels_last)> channels_last;
 std::remove_pointer_t<decltype(Kernels::cross_entropy)> cross_entropy;
 std::remove_pointer_t<decltype(Kernels::dropout)> dropout;
 std::remove_pointer_t<decltype(Kernels::embedding)> embedding;
@@ -29,6 +31,8 @@ std::remove_pointer_t<decltype(Kernels::layer_norm)> layer_norm;
 std::remove_pointer_t<decltype(Kernels::layer_norm_backward)> layer_norm_backward;
 std::remove_pointer_t<decltype(Kernels::linear_cross_entropy)> linear_cross_entropy;
 std::remove_pointer_t<decltype(Kernels::matmul)> matmul;
+std::remove_pointer_t<decltype(Kernels::max_pool)> max_pool;
+std::remove_pointer_t<decltype(Kernels::max_pool_backward)> max_pool_backward;
 std::remove_pointer_t<decltype(Kernels::multiply)> multiply;
 std::remove_pointer_t<decltype(Kernels::relative_bias)> relative_bias;
 std::remove_pointer_t<decltype(Kernels::relative_bias_backward)> relative_bias_backward;
@@ -41,5 +45,7 @@ std::remove_pointer_t<decltype(Kernels::sum)> sum;
 std::remove_pointer_t<decltype(Kernels::sum_of_squares)> sum_of_squares;
 std::remove_pointer_t<decltype(Kernels::swiglu)> swiglu;
 std::remove_pointer_t<decltype(Kernels::swiglu_backward)> swiglu_backward;
+std::remove_pointer_t<decltype(Kernels::unfold)> unfold;
+std::remove_pointer_t<decltype(Kernels::unfold_backward)> unfold_backward;
 
 }  // namespace trainyard::ops::cuda

@@ -200,7 +200,7 @@ ops::AttentionGradients gradients_like(const Tensors& t) {  // of another conten
 }  // namespace
 
 TEST_CASE("attention: output, lse and gradients equal the double-precision loop", "[ops]") {
-  const Device device = GENERATE(from_range(devices(&ops::Kernels::attention)));
+  const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
   const Case c = cases()[GENERATE(range(size_t{0}, cases().size()))];
   CAPTURE(c.name);
@@ -272,7 +272,7 @@ TEST_CASE("attention: the reference used here is the derivative of its output", 
 }
 
 TEST_CASE("attention: any number of threads, and every run, gives the same bits", "[ops]") {
-  const Device device = GENERATE(from_range(devices(&ops::Kernels::attention)));
+  const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
   const Case c = GENERATE(Case{"GQA", {2, 200, 200, 4, 2, 32}},
                           Case{"bias and dropout", {2, 200, 200, 2, 2, 32}, true, 0, {}, {200, 77}, true, 0.1F});
@@ -293,7 +293,7 @@ TEST_CASE("attention: any number of threads, and every run, gives the same bits"
 }
 
 TEST_CASE("attention: large scores do not overflow, and a NaN key shows in the queries that see it", "[ops]") {
-  const Device device = GENERATE(from_range(devices(&ops::Kernels::attention)));
+  const Device device = GENERATE(from_range(devices()));
   const Case c{"", {1, 100, 100, 1, 1, 8}};
   Tensors t(c.shape, DType::Float32, device);
   AttentionOptions options = options_of(c);

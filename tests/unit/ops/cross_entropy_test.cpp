@@ -59,7 +59,7 @@ std::vector<int32_t> targets_of(const Head& size, int ignore_every) {
 }  // namespace
 
 TEST_CASE("linear_cross_entropy: loss and gradients equal the double-precision loop", "[ops]") {
-  const Device device = GENERATE(from_range(devices(&ops::Kernels::linear_cross_entropy)));
+  const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
   const Head size = GENERATE(Head{0, 8, 5}, Head{1, 3, 1}, Head{5, 61, 131}, Head{300, 20, 33}, Head{1100, 4, 50});
   const int ignore_every = GENERATE(0, 1, 2, 3);
@@ -88,7 +88,7 @@ TEST_CASE("linear_cross_entropy: loss and gradients equal the double-precision l
 }
 
 TEST_CASE("linear_cross_entropy: adds to dw, of either dtype", "[ops]") {
-  const Device device = GENERATE(from_range(devices(&ops::Kernels::linear_cross_entropy)));
+  const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
   const Head size{20, 16, 40};
   const Tensor h = random_tensor({20, 16}, DType::BFloat16, 1, device),
@@ -122,7 +122,7 @@ TEST_CASE("linear_cross_entropy: the reference used here is the derivative of it
 }
 
 TEST_CASE("linear_cross_entropy: large logits do not overflow, a NaN shows in the loss", "[ops]") {
-  const Device device = GENERATE(from_range(devices(&ops::Kernels::linear_cross_entropy)));
+  const Device device = GENERATE(from_range(devices()));
   const Tensor w = on_device(Tensor::from<float>(std::vector<float>{300, -300, 0}, {3, 1}), device);
   const auto loss = [&](float h, int32_t target) {
     const Tensor one = on_device(Tensor::from<float>(std::vector<float>{h}, {1, 1}), device);
@@ -142,7 +142,7 @@ TEST_CASE("linear_cross_entropy: a target outside the vocabulary is named with i
 }
 
 TEST_CASE("cross_entropy: of logits that are there, what linear_cross_entropy says of their product", "[ops]") {
-  const Device device = GENERATE(from_range(devices(&ops::Kernels::cross_entropy)));
+  const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
   const Head size = GENERATE(Head{0, 1, 5}, Head{1, 1, 1}, Head{7, 6, 10}, Head{65, 20, 33});
   const int ignore_every = GENERATE(0, 1, 3);
@@ -162,7 +162,7 @@ TEST_CASE("cross_entropy: of logits that are there, what linear_cross_entropy sa
 
 TEST_CASE("cross_entropy: counts the targets with the largest logit, the first of equals, and refuses others",
           "[ops]") {
-  const Device device = GENERATE(from_range(devices(&ops::Kernels::cross_entropy)));
+  const Device device = GENERATE(from_range(devices()));
   const std::vector<float> values{1, 2, 0, 3, 3, 1, 0, 0, 5, 9, 8, 7};
   const Tensor here = Tensor::from<float>(values, {4, 3}), logits = on_device(here, device);
   CHECK(ops::cross_entropy(logits, int_tensor({1, 0, 2, 0}, device)).correct == 4);

@@ -13,8 +13,8 @@ namespace {
 
 using Values = std::vector<double>;
 
-Tensor random_images(const ImageShape& shape, DType dtype, uint32_t seed) {
-  return random_tensor({shape.pixels(), shape.channels}, dtype, seed);
+Tensor random_images(const ImageShape& shape, DType dtype, uint32_t seed, Device device) {
+  return random_tensor({shape.pixels(), shape.channels}, dtype, seed, device);
 }
 
 struct Case {
@@ -48,11 +48,12 @@ void each_patch_element(const Case& c, const Body& body) {
 
 TEST_CASE("unfold: each output pixel's patch by channel, row and column, and backward adds each pixel's patches",
           "[ops]") {
+  const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
   const Case c = some_case();
-  const Tensor x = random_images(c.shape, dtype, 1);
+  const Tensor x = random_images(c.shape, dtype, 1, device);
   const int64_t rows = ops::convolved(c.shape, c.size, 1).pixels(), width = c.shape.channels * c.size * c.size;
-  const Tensor dpatches = random_tensor({rows, width}, dtype, 2);
+  const Tensor dpatches = random_tensor({rows, width}, dtype, 2, device);
   const Values in = in_double(x), dpatches_values = in_double(dpatches);
   Values expected(static_cast<size_t>(rows * width)), dx_expected(in.size());
   each_patch_element(c, [&](size_t element, size_t pixel) {
@@ -60,7 +61,7 @@ TEST_CASE("unfold: each output pixel's patch by channel, row and column, and bac
     dx_expected[pixel] += dpatches_values[element];
   });
   for_thread_counts([&] {
-    Tensor patches = Tensor::empty({rows, width}, dtype), dx = random_images(c.shape, dtype, 3);
+    Tensor patches = Tensor::empty({rows, width}, dtype, device), dx = random_images(c.shape, dtype, 3, device);
     ops::unfold(x, c.shape, c.size, patches);
     CHECK(in_double(patches) == expected);
     ops::unfold_backward(dpatches, c.shape, c.size, dx);
@@ -69,10 +70,11 @@ TEST_CASE("unfold: each output pixel's patch by channel, row and column, and bac
 }
 
 TEST_CASE("max_pool: the largest of each window, and backward to where it was", "[ops]") {
+  const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
   const Case c = some_case();
   const ImageShape out = ops::pooled(c.shape, c.size);
-  const Tensor x = random_images(c.shape, dtype, 1), dy = random_images(out, dtype, 2);
+  const Tensor x = random_images(c.shape, dtype, 1, device), dy = random_images(out, dtype, 2, device);
   const Values in = in_double(x), dy_values = in_double(dy);
   Values expected(dy_values.size()), dx_expected(in.size());
   for (int64_t image = 0; image < out.images; ++image)
@@ -90,8 +92,8 @@ TEST_CASE("max_pool: the largest of each window, and backward to where it was", 
           dx_expected[best] += dy_values[at];
         }
   for_thread_counts([&] {
-    Tensor y = random_images(out, dtype, 3), chosen = Tensor::empty(y.shape(), DType::Int32),
-           dx = random_images(c.shape, dtype, 4);
+    Tensor y = random_images(out, dtype, 3, device), chosen = Tensor::empty(y.shape(), DType::Int32, device),
+           dx = random_images(c.shape, dtype, 4, device);
     ops::max_pool(x, c.shape, c.size, y, chosen);
     CHECK(in_double(y) == expected);
     ops::max_pool_backward(dy, chosen, c.shape, c.size, dx);
@@ -100,20 +102,23 @@ TEST_CASE("max_pool: the largest of each window, and backward to where it was", 
 }
 
 TEST_CASE("max_pool: of equals the first is chosen, and a NaN is larger than all", "[ops]") {
+  const Device device = GENERATE(from_range(devices()));
   const ImageShape shape{1, 2, 4, 1};
-  Tensor x = Tensor::zeros({8, 1}, DType::Float32), y = Tensor::empty({2, 1}, DType::Float32),
-         chosen = Tensor::empty({2, 1}, DType::Int32);
-  x.data<float>()[6] = std::numeric_limits<float>::quiet_NaN();
-  ops::max_pool(x, shape, 2, y, chosen);
-  CHECK(chosen.data<int32_t>()[0] == 0);
-  CHECK(chosen.data<int32_t>()[1] == 6);
+  Tensor here = Tensor::zeros({8, 1}, DType::Float32), y = Tensor::empty({2, 1}, DType::Float32, device),
+         chosen = Tensor::empty({2, 1}, DType::Int32, device);
+  here.data<float>()[6] = std::numeric_limits<float>::quiet_NaN();
+  ops::max_pool(on_device(here, device), shape, 2, y, chosen);
+  const Tensor seen = on_device(chosen, {});
+  CHECK(seen.data<int32_t>()[0] == 0);
+  CHECK(seen.data<int32_t>()[1] == 6);
 }
 
 TEST_CASE("channels_first: each image by channels, and channels_last brings it back", "[ops]") {
+  const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
   const ImageShape shape{3, 4, 5, 6};
-  const Tensor x = random_images(shape, dtype, 1);
-  Tensor y = Tensor::empty({3, 120}, dtype), back = Tensor::empty(x.shape(), dtype);
+  const Tensor x = random_images(shape, dtype, 1, device);
+  Tensor y = Tensor::empty({3, 120}, dtype, device), back = Tensor::empty(x.shape(), dtype, device);
   ops::channels_first(x, shape, y);
   const Values in = in_double(x), flat = in_double(y);
   CHECK(flat[1 * 120 + 2 * 20 + 3 * 5 + 4] == in[pixel_at(shape, 1, 3, 4, 2)]);

@@ -34,7 +34,7 @@ std::vector<double> reference(const Tensor& a, const Tensor& b, const Product& s
 }  // namespace
 
 TEST_CASE("matmul: equals the double-precision product for every transposition, size and dtype", "[ops]") {
-  const Device device = GENERATE(from_range(devices(&ops::Kernels::matmul)));
+  const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes())), out_dtype = GENERATE(from_range(floating_dtypes()));
   const Product size = GENERATE(Product{1, 1, 1}, Product{3, 0, 2}, Product{0, 4, 5}, Product{7, 5, 3},
                                 Product{65, 33, 129}, Product{1, 64, 257}, Product{130, 300, 48});
@@ -50,7 +50,7 @@ TEST_CASE("matmul: equals the double-precision product for every transposition, 
 }
 
 TEST_CASE("matmul: takes tensors that begin anywhere in a storage", "[ops]") {
-  const Device device = GENERATE(from_range(devices(&ops::Kernels::matmul)));
+  const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
   const int64_t first = GENERATE(0, 1, 2, 4);
   const Tensor a = random_tensor({9, 3}, dtype, 1, device).rows(first, 5),
@@ -61,7 +61,7 @@ TEST_CASE("matmul: takes tensors that begin anywhere in a storage", "[ops]") {
 }
 
 TEST_CASE("matmul: takes more shapes than any device remembers", "[ops]") {
-  const Device device = GENERATE(from_range(devices(&ops::Kernels::matmul)));
+  const Device device = GENERATE(from_range(devices()));
   const Tensor all = random_tensor({700, 2}, DType::Float32, 1, device),
                b = random_tensor({2, 3}, DType::Float32, 2, device);
   double worst = 0;
@@ -75,7 +75,7 @@ TEST_CASE("matmul: takes more shapes than any device remembers", "[ops]") {
 }
 
 TEST_CASE("matmul: repeated runs give the same bits", "[ops]") {
-  const Device device = GENERATE(from_range(devices(&ops::Kernels::matmul)));
+  const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
   for_thread_counts([&] {
     const Tensor a = random_tensor({150, 200}, dtype, 1, device), b = random_tensor({200, 90}, dtype, 2, device);

@@ -10,9 +10,9 @@
 
 namespace trainyard::test {
 
-std::vector<Device> devices(bool has_kernel) {
+std::vector<Device> devices() {
   std::vector<Device> all{Device{DeviceKind::Cpu, 0}};
-  if (has_kernel && cuda_devices() > 0) all.push_back({DeviceKind::Cuda, 0});
+  if (cuda_devices() > 0) all.push_back({DeviceKind::Cuda, 0});
   return all;
 }
 

@@ -3,18 +3,12 @@
 #include <functional>
 #include <vector>
 
-#include "ops/kernels.h"
 #include "tensor/tensor.h"
 
 namespace trainyard::test {
 
-/// The devices that an op's test runs on: the CPU, and a CUDA device where this build has a kernel for it and the
-/// machine a device.
-std::vector<Device> devices(bool has_kernel = true);
-template <typename Function>
-std::vector<Device> devices(Function* ops::Kernels::*kernel) {
-  return devices(ops::cuda_kernels() && ops::cuda_kernels()->*kernel);
-}
+/// The devices that an op's test runs on: the CPU, and a CUDA device where this build and the machine have one.
+std::vector<Device> devices();
 
 /// The element types of the ops.
 std::vector<DType> floating_dtypes();
