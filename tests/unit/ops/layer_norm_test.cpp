@@ -81,7 +81,7 @@ struct Outputs {
 TEST_CASE("layer_norm: equals the formula, and backward its derivative", "[ops]") {
   const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
-  const Size size = GENERATE(Size{0, 8}, Size{1, 3}, Size{3, 61}, Size{70, 512}, Size{2000, 16}, Size{1, 1025});
+  const Size size = GENERATE(Size{0, 8}, Size{1, 3}, Size{3, 61}, Size{70, 512}, Size{300, 16}, Size{1, 1025});
   const Tensor x = random_tensor({size.rows, size.hidden}, dtype, 1, device),
                weight = random_tensor({size.hidden}, dtype, 2, device),
                bias = random_tensor({size.hidden}, dtype, 3, device), dy = random_tensor(x.shape(), dtype, 4, device);
