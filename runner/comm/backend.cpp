@@ -1,9 +1,16 @@
 #include "comm/backend.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
 namespace trainyard::comm {
+
+std::string Call::label_in(const std::string& communicator, std::string label) {
+  if (communicator.empty()) return label;
+  return label.empty() ? communicator : fmt::format("{} ({})", label, communicator);
+}
 
 ElementRange chunk_of(size_t count, int index, int world) {
   const size_t chunk = (count + static_cast<size_t>(world) - 1) / static_cast<size_t>(world);

@@ -16,6 +16,9 @@ struct Call {
   std::string label;  ///< what the caller called it: "layers.3"
   std::chrono::milliseconds timeout;
 
+  /// `label` and, where it has a name, the communicator: "layers.3 (shard)".
+  static std::string label_in(const std::string& communicator, std::string label);
+
   /// "all_gather of layers.3".
   [[nodiscard]] std::string text() const { return label.empty() ? name : name + " of " + label; }
 };

@@ -54,20 +54,22 @@ bool is(const Tensor& tensor, int64_t index, int value) {
              : tensor.values<float>()[static_cast<size_t>(index)] == wanted;
 }
 
+Tensor filled(int rank, const BenchPlan& plan, int64_t elements) {
+  Tensor tensor = Tensor::empty({elements}, plan.dtype);
+  for (int64_t i = 0; i < elements; ++i) set(tensor, i, value_at(rank, i));
+  return on_device(tensor, plan.device);
+}
+
 /// One collective at one size: its tensors, how it is issued, and what must come out.
 class Case {
  public:
-  Case(Communicator& comm, Collective collective, DType dtype, int64_t elements)
+  Case(Communicator& comm, const BenchPlan& plan, Collective collective, int64_t elements)
       : comm_(comm),
         collective_(collective),
         world_(comm.world()),
-        part_(Tensor::empty({elements}, dtype)),
-        whole_(Tensor::empty({elements * world_}, dtype)),
-        other_(collective == Collective::AllToAll ? Tensor::empty(whole_.shape(), dtype) : Tensor()) {
-    for (Tensor* const tensor : {&part_, &whole_, &other_})
-      if (tensor->defined())
-        for (int64_t i = 0; i < tensor->count(); ++i) set(*tensor, i, value_at(comm.rank(), i));
-  }
+        part_(filled(comm.rank(), plan, elements)),
+        whole_(filled(comm.rank(), plan, elements * world_)),
+        other_(collective == Collective::AllToAll ? filled(comm.rank(), plan, elements * world_) : Tensor()) {}
 
   /// The whole side; of an all_reduce and a broadcast, which have but one, all of it.
   [[nodiscard]] int64_t bytes() const { return static_cast<int64_t>(has_one_side() ? part_.bytes() : whole_.bytes()); }
@@ -91,7 +93,10 @@ class Case {
 
   /// Elements that are not as the formula says, after one issue() since construction.
   [[nodiscard]] int64_t wrong() const {
-    const Tensor& result = collective_ == Collective::AllGather ? whole_ : other_.defined() ? other_ : part_;
+    const Tensor result = on_device(collective_ == Collective::AllGather ? whole_
+                                    : other_.defined()                   ? other_
+                                                                         : part_,
+                                    {});
     int64_t count = 0;
     for (int64_t i = 0; i < result.count(); ++i)
       if (!is(result, i, expected(i))) ++count;
@@ -138,17 +143,17 @@ double total(Communicator& comm, double own, ReduceOp op) {
 }
 
 Measurement measure(Communicator& comm, const BenchPlan& plan, Collective collective, int64_t elements) {
-  Case one(comm, collective, plan.dtype, elements);
+  Case one(comm, plan, collective, elements);
   Measurement measured{.bytes = one.bytes(), .elements = one.elements()};
-  one.issue().wait();
+  one.issue().wait_on_host();
   if (plan.checks) measured.wrong = static_cast<int64_t>(total(comm, static_cast<double>(one.wrong()), ReduceOp::Sum));
-  for (int i = 1; i < plan.warmup; ++i) one.issue().wait();
+  for (int i = 1; i < plan.warmup; ++i) one.issue().wait_on_host();
   comm.barrier();
   const auto begun = Clock::now();
   // In order of issue: the last one's end is the end of all.
   Work last;
   for (int i = 0; i < plan.iterations; ++i) last = one.issue();
-  last.wait();
+  last.wait_on_host();
   const double own = std::chrono::duration<double>(Clock::now() - begun).count() / plan.iterations;
   measured.seconds = total(comm, own, ReduceOp::Max);
   return measured;

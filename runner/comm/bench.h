@@ -21,6 +21,7 @@ struct BenchPlan {
   int iterations = 20, warmup = 5;
   DType dtype = DType::Float32;
   bool checks = true;  ///< every element of the last result, against a formula of (rank, index)
+  Device device = {};  ///< where the tensors lie
 };
 
 /// One size of one collective. A size is the whole side: what an all_gather ends with, what a reduce_scatter begins

@@ -22,18 +22,19 @@ bool is_whole_of(const Shape& whole, const Shape& part, int world) {
 
 }  // namespace
 
-void check_usable(const char* collective, const Tensor& tensor) {
+void check_usable(const char* collective, const Tensor& tensor, Device device) {
   if (!tensor.defined()) throw std::invalid_argument(fmt::format("{}: an undefined tensor", collective));
-  if (tensor.device().kind != DeviceKind::Cpu)
-    throw std::invalid_argument(
-        fmt::format("{}: this communicator moves host memory, the tensor is on a device", collective));
+  if (tensor.device() != device)
+    throw std::invalid_argument(fmt::format("{}: this communicator moves memory of {}, the tensor is on {}", collective,
+                                            to_string(device), to_string(tensor.device())));
   if (tensor.bytes() > 0 && !tensor.storage()->is_materialized())
     throw std::invalid_argument(fmt::format("{}: the storage of {} is released", collective, described(tensor)));
 }
 
-void check_part_and_whole(const char* collective, const Tensor& part, const Tensor& whole, int rank, int world) {
-  check_usable(collective, part);
-  check_usable(collective, whole);
+void check_part_and_whole(const char* collective, const Tensor& part, const Tensor& whole, const Seat& seat) {
+  const auto [rank, world, device] = seat;
+  check_usable(collective, part, device);
+  check_usable(collective, whole, device);
   if (part.dtype() != whole.dtype() || !is_whole_of(whole.shape(), part.shape(), world))
     throw std::invalid_argument(
         fmt::format("{}: {} is not {} times the rows of {}", collective, described(whole), world, described(part)));
@@ -43,14 +44,14 @@ void check_part_and_whole(const char* collective, const Tensor& part, const Tens
                                             described(whole), rank));
 }
 
-void check_exchange(const Tensor& input, const Tensor& output, int world) {
-  check_usable("all_to_all", input);
-  check_usable("all_to_all", output);
+void check_exchange(const Tensor& input, const Tensor& output, const Seat& seat) {
+  check_usable("all_to_all", input, seat.device);
+  check_usable("all_to_all", output, seat.device);
   if (input.dtype() != output.dtype() || input.shape() != output.shape())
     throw std::invalid_argument(fmt::format("all_to_all: {} and {} differ", described(input), described(output)));
-  if (input.rank() == 0 || input.size(0) % world != 0)
+  if (input.rank() == 0 || input.size(0) % seat.world != 0)
     throw std::invalid_argument(
-        fmt::format("all_to_all: the rows of {} do not split into {}", described(input), world));
+        fmt::format("all_to_all: the rows of {} do not split into {}", described(input), seat.world));
   if (overlap(input, output)) throw std::invalid_argument("all_to_all: input and output overlap");
 }
 

@@ -5,13 +5,19 @@
 // What a collective asks of its tensors. Every function throws std::invalid_argument with both sides' values.
 namespace trainyard::comm {
 
-/// Host memory that is there.
-void check_usable(const char* collective, const Tensor& tensor);
-/// all_gather: `whole` has the rows of `world` times `part`; the two may overlap only if `part` is slice `rank` of it.
-/// reduce_scatter: the same with the roles of input and output exchanged.
-void check_part_and_whole(const char* collective, const Tensor& part, const Tensor& whole, int rank, int world);
-/// all_to_all: equal shapes whose rows split into `world`, and no overlap.
-void check_exchange(const Tensor& input, const Tensor& output, int world);
+/// This rank among those of a communicator, and whose memory is moved there.
+struct Seat {
+  int rank = 0, world = 1;
+  Device device = {};
+};
+
+/// Memory of that device that is there.
+void check_usable(const char* collective, const Tensor& tensor, Device device);
+/// all_gather: `whole` has the rows of `seat.world` times `part`; the two may overlap only if `part` is slice
+/// `seat.rank` of it. reduce_scatter: the same with the roles of input and output exchanged.
+void check_part_and_whole(const char* collective, const Tensor& part, const Tensor& whole, const Seat& seat);
+/// all_to_all: equal shapes whose rows split into `seat.world`, and no overlap.
+void check_exchange(const Tensor& input, const Tensor& output, const Seat& seat);
 void check_root(int root, int world);
 
 }  // namespace trainyard::comm

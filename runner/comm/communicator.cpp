@@ -30,6 +30,12 @@ void Work::wait() const {
   state_->wait();
 }
 
+void Work::wait_on_host() const {
+  if (!state_) return;
+  const CountedWait counted;
+  state_->wait_on_host();
+}
+
 std::chrono::nanoseconds waited_by_this_thread() {
   return waited;
 }

@@ -18,19 +18,25 @@ class Work {
   class State {
    public:
     virtual ~State() = default;
-    /// Returns when done; throws what the collective threw (PeerError, naming the ranks).
+    /// As Work's; throw what the collective threw.
     virtual void wait() = 0;
+    virtual void wait_on_host() { wait(); }
   };
   Work() = default;  ///< done already
   explicit Work(std::shared_ptr<State> state) : state_(std::move(state)) {}
-  /// Returns when the collective is done. Throws PeerError, naming the ranks that did not come within timeout().
+  /// From the return on this thread may use the tensors: those of the host are there; on those of a device its current
+  /// stream may be given work, which runs after the collective, and nothing waits here. Throws PeerError, naming the
+  /// ranks that did not come within timeout(), where that is known by now.
   void wait() const;
+  /// Returns when the collective is done, on a device too: what is read back from there after wait() alone may be what
+  /// a collective that failed has left. Throws as wait().
+  void wait_on_host() const;
 
  private:
   std::shared_ptr<State> state_;
 };
 
-/// How long the calling thread has been in Work::wait() in all: what collectives took that nothing hid.
+/// How long the calling thread has been in waits for a Work in all: what collectives took that nothing hid.
 std::chrono::nanoseconds waited_by_this_thread();
 
 /// One collective, for traces and tests. Times are of the steady clock.
@@ -47,9 +53,13 @@ using CollectiveObserver = std::function<void(const CollectiveRecord&)>;
 /// Collectives are asynchronous: they return at once, run in the order of issue on a thread (or stream) of the
 /// communicator's own, and until Work::wait() has returned the tensors belong to the call. Every rank issues the same
 /// collectives, in the same order, with the same shapes. One thread per communicator issues.
+/// Tensors lie on the host or, where the communicator was connected for one (Settings::device), on its device: those
+/// of one collective all on one, and on every rank alike. On a device it comes after what the issuing thread's current
+/// stream had been given. Between collectives on the host and on the device there is no order.
 /// Shapes and dtypes are checked before anything is sent: std::invalid_argument.
 /// in_process and gloo add in rank order, so runs repeat bit for bit and agree with one another; mpi repeats at the
-/// same world size. bfloat16 and float16 sums are kept in float32 and rounded once. A failed collective poisons the
+/// same world size, and so does nccl as long as it chooses the same algorithm. bfloat16 and float16 sums are kept in
+/// float32 and rounded once, but for nccl's, which may be rounded at every rank. A failed collective poisons the
 /// communicator: every later one throws the same PeerError.
 class Communicator {
  public:

@@ -26,23 +26,23 @@ class DryCommunicator final : public Communicator {
   [[nodiscard]] int world() const override { return world_; }
 
   [[nodiscard]] Work all_gather(const Tensor& input, Tensor& output, std::string label) override {
-    check_part_and_whole("all_gather", input, output, rank(), world_);
+    check_part_and_whole("all_gather", input, output, {rank(), world_, input.device()});
     return issue("all_gather", output.bytes(), std::move(label));
   }
   [[nodiscard]] Work reduce_scatter(const Tensor& input, Tensor& output, std::string label) override {
-    check_part_and_whole("reduce_scatter", output, input, rank(), world_);
+    check_part_and_whole("reduce_scatter", output, input, {rank(), world_, input.device()});
     return issue("reduce_scatter", input.bytes(), std::move(label));
   }
   [[nodiscard]] Work all_reduce(Tensor& values, ReduceOp, std::string label) override {
-    check_usable("all_reduce", values);
+    check_usable("all_reduce", values, values.device());
     return issue("all_reduce", values.bytes(), std::move(label));
   }
   [[nodiscard]] Work broadcast(Tensor& values, int, std::string label) override {
-    check_usable("broadcast", values);
+    check_usable("broadcast", values, values.device());
     return issue("broadcast", values.bytes(), std::move(label));
   }
   [[nodiscard]] Work all_to_all(const Tensor&, Tensor& output, std::string label) override {
-    check_usable("all_to_all", output);
+    check_usable("all_to_all", output, output.device());
     return issue("all_to_all", output.bytes(), std::move(label));
   }
   void barrier() override { issue("barrier", 0, {}).wait(); }

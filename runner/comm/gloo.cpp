@@ -154,11 +154,11 @@ class Gloo final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Communicator> connect_gloo(const Settings& settings) {
+std::unique_ptr<Communicator> connect_gloo(const Settings& settings, std::shared_ptr<Seen> seen) {
   auto shared = std::make_shared<GlooRank>(GlooRank{.settings = settings, .device = nullptr});
   auto mesh = connect_mesh(*shared, roster_of_threads(settings.rank, settings.world), settings.prefix);
   return std::make_unique<QueuedCommunicator>(std::make_unique<Gloo>(shared, std::move(mesh), settings.prefix),
-                                              settings.timeout);
+                                              settings.timeout, "", std::move(seen));
 }
 
 }  // namespace trainyard::comm

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "comm/shared_channel.h"
+#include "comm/store_rounds.h"
 #include "comm/tcp_channel.h"
 
 namespace trainyard::comm {
@@ -28,37 +29,6 @@ constexpr size_t kLeastRing = size_t{64} << 10, kMostRing = size_t{1} << 20;
 // A rank's posted TCP buffers, four chunks a peer.
 constexpr size_t kInboundBytes = size_t{16} << 20;
 constexpr size_t kLeastChunk = size_t{64} << 10, kMostChunk = size_t{512} << 10;
-
-/// Rounds in which every rank shows a value to all others. The names of the rounds are the keys.
-class Exchange {
- public:
-  Exchange(rendezvous::Store& store, const Roster& roster, std::string prefix, std::chrono::milliseconds timeout)
-      : store_(store), roster_(roster), prefix_(std::move(prefix)), timeout_(timeout) {}
-
-  /// Values by rank.
-  std::vector<std::string> round(const std::string& name, const std::string& value) {
-    std::vector<std::string> keys;
-    for (int rank = 0; rank < roster_.world(); ++rank) keys.push_back(fmt::format("{}/{}/{}", prefix_, name, rank));
-    store_.set(keys[roster_.rank], value);
-    auto seen = store_.try_wait(keys, timeout_);
-    if (!seen.missing.empty()) throw PeerError(missing_message(keys, seen.missing));
-    return std::move(seen.values);
-  }
-
- private:
-  std::string missing_message(const std::vector<std::string>& keys, const std::vector<std::string>& missing) const {
-    std::vector<int> ranks;
-    for (int rank = 0; rank < roster_.world(); ++rank)
-      if (std::ranges::find(missing, keys[rank]) != missing.end()) ranks.push_back(rank);
-    const Call call{.name = "connecting", .label = {}, .timeout = timeout_};
-    return roster_.waited(call, ranks);
-  }
-
-  rendezvous::Store& store_;
-  const Roster& roster_;
-  const std::string prefix_;
-  const std::chrono::milliseconds timeout_;
-};
 
 uint64_t random_number() {
   uint64_t number = 0;
@@ -112,14 +82,14 @@ std::string opened_by(const Neighbours& neighbours) {
 }
 
 /// Agrees with the peers who can share memory with whom. Sharing must go both ways and have room on both sides.
-Neighbours find_neighbours(const Settings& settings, Exchange& exchange, const Roster& roster,
+Neighbours find_neighbours(const Settings& settings, StoreRounds& rounds, const Roster& roster,
                            const std::vector<std::string>& identities, std::optional<SharedSegment> own) {
   Neighbours found{.own = std::move(own), .peers = {}};
   for (int peer = 0; peer < roster.world(); ++peer) {
     const bool can = found.own && peer != roster.rank && !identities[peer].empty();
     found.peers.push_back(can ? SharedSegment::open(settings.shared_folder, identities[peer]) : std::nullopt);
   }
-  const auto opened = exchange.round("opened", opened_by(found));
+  const auto opened = rounds.round("opened", opened_by(found));
   if (found.own) found.own->unlink();  // whoever could open it has
   for (int peer = 0; peer < roster.world(); ++peer)
     if (opened[peer][roster.rank] != '1') found.peers[peer].reset();
@@ -147,7 +117,7 @@ struct Rings {
 };
 
 /// Gives every neighbour its ring, in the memory of each; who has no room for them is nobody's neighbour.
-std::vector<std::unique_ptr<Channel>> share_rings(Exchange& exchange, const Roster& roster, Neighbours& found,
+std::vector<std::unique_ptr<Channel>> share_rings(StoreRounds& rounds, const Roster& roster, Neighbours& found,
                                                   std::optional<SharedSegment>& own) {
   std::vector<std::unique_ptr<Channel>> channels(static_cast<size_t>(roster.world()));
   if (found.own) own.emplace(std::move(*found.own));
@@ -160,7 +130,7 @@ std::vector<std::unique_ptr<Channel>> share_rings(Exchange& exchange, const Rost
       mine = {};
     }
   }
-  const auto rings = exchange.round("rings", mine.text());
+  const auto rings = rounds.round("rings", mine.text());
   if (mine.ranks.empty()) return channels;
   own->map(mine.count(), mine.bytes);
   for (const int peer : mine.ranks) {
@@ -205,7 +175,7 @@ std::shared_ptr<gloo::transport::Device> make_device(const std::string& address)
 }
 
 /// Adds TCP channels to the peers that have none yet.
-void add_tcp(GlooRank& rank, Exchange& exchange, const Roster& roster, Mesh::Parts& parts) {
+void add_tcp(GlooRank& rank, StoreRounds& rounds, const Roster& roster, Mesh::Parts& parts) {
   auto& channels = parts.channels;
   std::vector<int> peers;
   for (int peer = 0; peer < roster.world(); ++peer)
@@ -220,7 +190,7 @@ void add_tcp(GlooRank& rank, Exchange& exchange, const Roster& roster, Mesh::Par
   for (const int peer : peers) {
     addresses[peer] = hex(context->createPair(peer)->address().bytes());
   }
-  const auto all = exchange.round("tcp", fmt::format("{}", fmt::join(addresses, " ")));
+  const auto all = rounds.round("tcp", fmt::format("{}", fmt::join(addresses, " ")));
   const size_t chunk = std::clamp(std::bit_floor(kInboundBytes / 4 / channels.size()), kLeastChunk, kMostChunk);
   for (const int peer : peers) {
     try {
@@ -237,23 +207,23 @@ void add_tcp(GlooRank& rank, Exchange& exchange, const Roster& roster, Mesh::Par
 
 std::unique_ptr<Mesh> connect_mesh(GlooRank& rank, Roster roster, const std::string& prefix) {
   const Settings& settings = rank.settings;
-  Exchange exchange(*settings.store, roster, prefix, settings.timeout);
+  StoreRounds rounds(*settings.store, roster, prefix, settings.timeout);
   auto parts = std::make_unique<Mesh::Parts>();
   auto own = own_segment(settings);
 
   const Introduction mine{.session = random_number(), .segment = own ? own->identity() : "", .host = settings.host};
   std::vector<std::string> segments;
   roster.hosts.clear();
-  for (const auto& text : exchange.round("hello", mine.text())) {
+  for (const auto& text : rounds.round("hello", mine.text())) {
     const Introduction peer = Introduction::parse(text);
     if (segments.empty()) parts->session = peer.session;
     segments.push_back(peer.segment);
     roster.hosts.push_back(peer.host);
   }
 
-  Neighbours neighbours = find_neighbours(settings, exchange, roster, segments, std::move(own));
-  parts->channels = share_rings(exchange, roster, neighbours, parts->segment);
-  add_tcp(rank, exchange, roster, *parts);
+  Neighbours neighbours = find_neighbours(settings, rounds, roster, segments, std::move(own));
+  parts->channels = share_rings(rounds, roster, neighbours, parts->segment);
+  add_tcp(rank, rounds, roster, *parts);
   parts->roster = std::move(roster);
   return std::make_unique<Mesh>(std::move(parts));
 }

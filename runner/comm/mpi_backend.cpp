@@ -250,7 +250,7 @@ std::vector<std::string> hosts_of(MpiRuntime& runtime, MPI_Comm comm, const std:
 
 }  // namespace
 
-std::unique_ptr<Communicator> connect_mpi(const Settings& settings) {
+std::unique_ptr<Communicator> connect_mpi(const Settings& settings, std::shared_ptr<Seen> seen) {
   const auto runtime = settings.mpi ? settings.mpi : MpiRuntime::start();
   if (runtime->world() != settings.world)
     throw InputError(
@@ -268,7 +268,7 @@ std::unique_ptr<Communicator> connect_mpi(const Settings& settings) {
   Roster roster = roster_of_threads(settings.rank, settings.world);
   roster.hosts = hosts_of(*runtime, comm, settings.host);
   auto backend = std::make_unique<Mpi>(runtime, comm, std::move(roster), settings.store, settings.prefix);
-  return std::make_unique<QueuedCommunicator>(std::move(backend), settings.timeout);
+  return std::make_unique<QueuedCommunicator>(std::move(backend), settings.timeout, "", std::move(seen));
 }
 
 }  // namespace trainyard::comm

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "comm/checks.h"
 
 namespace trainyard::comm {
 namespace {
@@ -18,6 +17,11 @@ std::span<const std::byte> bytes_of(const Tensor& tensor) {
 }
 std::span<std::byte> bytes_of(Tensor& tensor) {
   return {tensor.raw(), tensor.bytes()};
+}
+
+/// What a collective of one rank is, on any device.
+void keep(const Tensor& input, Tensor& output) {
+  if (input.raw() != output.raw()) copy(input, output);
 }
 
 }  // namespace
@@ -37,9 +41,12 @@ QueuedCommunicator::~QueuedCommunicator() {
   if (!closed_) backend_->abort();
 }
 
+Seat QueuedCommunicator::seat_for(const Tensor& tensor) const {
+  return {.rank = rank_, .world = world_, .device = world_ == 1 ? tensor.device() : Device{}};
+}
+
 Call QueuedCommunicator::call(const char* name, std::string label) const {
-  if (!name_.empty()) label = label.empty() ? name_ : fmt::format("{} ({})", label, name_);
-  return {.name = name, .label = std::move(label), .timeout = timeout_};
+  return {.name = name, .label = Call::label_in(name_, std::move(label)), .timeout = timeout_};
 }
 
 Work QueuedCommunicator::issue(const char* name, std::string label, size_t bytes, Run run) {
@@ -61,30 +68,30 @@ Work QueuedCommunicator::issue(const char* name, std::string label, size_t bytes
 }
 
 Work QueuedCommunicator::all_gather(const Tensor& input, Tensor& output, std::string label) {
-  check_part_and_whole("all_gather", input, output, rank_, world_);
+  check_part_and_whole("all_gather", input, output, seat_for(input));
   return issue("all_gather", std::move(label), output.bytes(), [this, input, output](const Call& call) mutable {
-    if (world_ == 1) return copy_bytes(bytes_of(input), bytes_of(output));
+    if (world_ == 1) return keep(input, output);
     backend_->all_gather(call, bytes_of(input), bytes_of(output));
   });
 }
 
 Work QueuedCommunicator::reduce_scatter(const Tensor& input, Tensor& output, std::string label) {
-  check_part_and_whole("reduce_scatter", output, input, rank_, world_);
+  check_part_and_whole("reduce_scatter", output, input, seat_for(input));
   return issue("reduce_scatter", std::move(label), input.bytes(), [this, input, output](const Call& call) mutable {
-    if (world_ == 1) return copy_bytes(bytes_of(input), bytes_of(output));
+    if (world_ == 1) return keep(input, output);
     backend_->reduce_scatter(call, input.dtype(), bytes_of(input), bytes_of(output));
   });
 }
 
 Work QueuedCommunicator::all_reduce(Tensor& values, ReduceOp op, std::string label) {
-  check_usable("all_reduce", values);
+  check_usable("all_reduce", values, seat_for(values).device);
   return issue("all_reduce", std::move(label), values.bytes(), [this, values, op](const Call& call) mutable {
     if (world_ > 1) backend_->all_reduce(call, values.dtype(), op, bytes_of(values));
   });
 }
 
 Work QueuedCommunicator::broadcast(Tensor& values, int root, std::string label) {
-  check_usable("broadcast", values);
+  check_usable("broadcast", values, seat_for(values).device);
   check_root(root, world_);
   return issue("broadcast", std::move(label), values.bytes(), [this, values, root](const Call& call) mutable {
     if (world_ > 1) backend_->broadcast(call, bytes_of(values), root);
@@ -92,9 +99,9 @@ Work QueuedCommunicator::broadcast(Tensor& values, int root, std::string label) 
 }
 
 Work QueuedCommunicator::all_to_all(const Tensor& input, Tensor& output, std::string label) {
-  check_exchange(input, output, world_);
+  check_exchange(input, output, seat_for(input));
   return issue("all_to_all", std::move(label), input.bytes(), [this, input, output](const Call& call) mutable {
-    if (world_ == 1) return copy_bytes(bytes_of(input), bytes_of(output));
+    if (world_ == 1) return keep(input, output);
     backend_->all_to_all(call, bytes_of(input), bytes_of(output));
   });
 }

@@ -6,19 +6,15 @@
 #include <utility>
 
 #include "comm/backend.h"
+#include "comm/checks.h"
 #include "comm/communicator.h"
 #include "comm/job_queue.h"
+#include "comm/seen.h"
 
 namespace trainyard::comm {
 
-/// What looks on at the collectives of a communicator and of those split off it.
-struct Seen {
-  FlightRecord record;
-  CollectiveObserver observer;
-};
-
 /// The Communicator of every host backend: checks the tensors, queues the collective, records it. In a world of one it
-/// has no thread and runs everything at once.
+/// has no thread, runs everything at once, and takes tensors of any device.
 class QueuedCommunicator final : public Communicator {
  public:
   /// `name` marks it in messages; empty for the world.
@@ -45,6 +41,7 @@ class QueuedCommunicator final : public Communicator {
 
  private:
   using Run = std::function<void(const Call&)>;
+  [[nodiscard]] Seat seat_for(const Tensor& tensor) const;
   Work issue(const char* name, std::string label, size_t bytes, Run run);
   [[nodiscard]] Call call(const char* name, std::string label) const;
   [[nodiscard]] std::vector<int> members_of(int color, const std::string& name);

@@ -14,6 +14,7 @@ namespace trainyard::comm::conformance {
 
 struct Promises {
   bool rank_order = true;  ///< float sums have the bits of the rank-order loop; else a tolerance
+  Device device = {};      ///< where the tensors lie; cuda: the rank's own device
 };
 
 /// One line for each thing that was not as it should be; empty: all well.
