@@ -34,6 +34,13 @@ if(NOT CUDAToolkit_FOUND)
   return()
 endif()
 
+# Of NCCL the header alone: the library is opened when ranks talk.
+find_path(TRAINYARD_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+if(NOT TRAINYARD_NCCL_INCLUDE)
+  message(FATAL_ERROR "CUDA is in ${CUDAToolkit_BIN_DIR}, but nccl.h is not to be found; install NCCL's development files "
+    "(Debian and Ubuntu: libnccl-dev), name its folder with -DTRAINYARD_NCCL_INCLUDE=…, or set -DTRAINYARD_CUDA=OFF")
+endif()
+
 set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE} CACHE FILEPATH "nvcc")
 set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER} CACHE FILEPATH "What nvcc compiles the host's half with")
 set(CMAKE_CUDA_ARCHITECTURES ${TRAINYARD_CUDA_ARCHITECTURES})

@@ -15,7 +15,8 @@ enum class Transport { Gloo, Mpi };
 
 /// What a rank needs to join its world.
 struct Settings {
-  Transport transport = Transport::Gloo;
+  Transport transport = Transport::Gloo;  ///< of host memory
+  Device device = {};                     ///< cuda: the memory of that one goes over NCCL
   int rank = 0;
   int world = 1;
   std::string host;  ///< this pod or host, as messages name it
@@ -34,7 +35,8 @@ struct Settings {
 };
 
 /// The world's communicator. Collective over all ranks. Throws PeerError naming the ranks that did not come in time,
-/// InputError where this process cannot use the transport. gloo over TCP makes the process ignore SIGPIPE.
+/// InputError where this process cannot use the transport or the device. gloo over TCP makes the process ignore
+/// SIGPIPE.
 std::unique_ptr<Communicator> connect(const Settings& settings);
 
 }  // namespace trainyard::comm

@@ -6,6 +6,7 @@
 
 #include <array>
 
+#include "comm/nccl.h"
 #include "ops/cpu_info.h"
 #include "tensor/device.h"
 
@@ -34,10 +35,12 @@ int cores() {
 
 std::vector<metrics::TableRow> environment_rows() {
   const int count = cores();
-  return {{"program", fmt::format("trainyard {}, {}", TRAINYARD_VERSION, kCompiler)},
-          {"kernels", ops::describe_cpu_kernels()},
-          {"cuda", describe_cuda()},
-          {"host", fmt::format("{}, {} {}", host_name(), count, count == 1 ? "core" : "cores")}};
+  std::vector<metrics::TableRow> rows{{"program", fmt::format("trainyard {}, {}", TRAINYARD_VERSION, kCompiler)},
+                                      {"kernels", ops::describe_cpu_kernels()},
+                                      {"cuda", describe_cuda()}};
+  if (const std::string nccl = comm::describe_nccl(); !nccl.empty()) rows.push_back({"nccl", nccl});
+  rows.push_back({"host", fmt::format("{}, {} {}", host_name(), count, count == 1 ? "core" : "cores")});
+  return rows;
 }
 
 }  // namespace trainyard::train

@@ -12,8 +12,8 @@
 
 // As much of the CUDA runtime as Trainyard uses, on the host: the sources of tensor/cuda/ and ops/cuda/ are compiled
 // against this instead, as C++, so that their tests run where no device and no compiler for one is. Memory is the
-// host's, streams are done at once, and a kernel's threads take turns (host_cuda.cpp). What it cannot show: speed, real
-// races between blocks, the limits of a real device.
+// host's, streams are done at once (but for begin_work()), and a kernel's threads take turns (host_cuda.cpp). What it
+// cannot show: speed, real races between blocks, the limits of a real device.
 
 enum cudaError_t {
   cudaSuccess = 0,
@@ -121,11 +121,18 @@ void fail_next(const char* call, cudaError_t error);
 void hold(cudaStream_t stream);
 void release(cudaStream_t stream);
 
+/// Work of `stream` that is done by somebody else, later: what comes after it there, or waits for an event after it,
+/// waits on the host until end_work().
+void begin_work(cudaStream_t stream);
+void end_work(cudaStream_t stream);
+void wait_for_work(cudaStream_t stream);
+
 }  // namespace host_cuda
 
 template <typename... Wanted, typename... Given>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Wanted...), Given&&... given) {
   const std::tuple<Wanted...> arguments(std::forward<Given>(given)...);
+  host_cuda::wait_for_work(config->stream);
   return host_cuda::run_grid(config->gridDim, config->blockDim, [&] { std::apply(kernel, arguments); });
 }
 

@@ -3,6 +3,7 @@
 #include <ucontext.h>
 
 #include <array>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -25,9 +26,11 @@
 
 struct HostCudaStream {
   bool is_held = false;
+  uint64_t begun = 0, ended = 0;  ///< work of others
 };
 struct HostCudaEvent {
   HostCudaStream* of = nullptr;
+  uint64_t after = 0;  ///< so much of its stream's work
 };
 
 namespace {
@@ -35,7 +38,8 @@ namespace {
 HostCudaStream g_default_stream;
 
 struct Machine {
-  std::mutex mutex;
+  std::mutex mutex;  // guards streams, too
+  std::condition_variable work_ended;
   int devices = 1, driver = 13010, major = 9, minor = 0;
   size_t memory = size_t{1} << 30, taken = 0;
   std::map<void*, size_t> allocations;
@@ -59,6 +63,16 @@ cudaError_t ordered(const char* call) {
 
 HostCudaStream* stream_of(cudaStream_t stream) {
   return stream ? stream : &g_default_stream;
+}
+
+/// Waits on the host, where a device's stream would, for so much of the stream's work.
+void wait_for_work(const HostCudaStream& stream, uint64_t after) {
+  std::unique_lock lock(machine().mutex);
+  machine().work_ended.wait(lock, [&] { return stream.ended >= after; });
+}
+void set_held(cudaStream_t stream, bool is_held) {
+  const std::lock_guard lock(machine().mutex);
+  stream_of(stream)->is_held = is_held;
 }
 
 cudaError_t take(void** address, size_t bytes, bool is_counted) {
@@ -277,10 +291,27 @@ void fail_next(const char* call, cudaError_t error) {
   machine().failures[call] = error;
 }
 void hold(cudaStream_t stream) {
-  stream_of(stream)->is_held = true;
+  set_held(stream, true);
 }
 void release(cudaStream_t stream) {
-  stream_of(stream)->is_held = false;
+  set_held(stream, false);
+}
+void wait_for_work(cudaStream_t stream) {
+  uint64_t after = 0;
+  {
+    const std::lock_guard lock(machine().mutex);
+    after = stream_of(stream)->begun;
+  }
+  ::wait_for_work(*stream_of(stream), after);
+}
+void begin_work(cudaStream_t stream) {
+  const std::lock_guard lock(machine().mutex);
+  ++stream_of(stream)->begun;
+}
+void end_work(cudaStream_t stream) {
+  const std::lock_guard lock(machine().mutex);
+  ++stream_of(stream)->ended;
+  machine().work_ended.notify_all();
 }
 
 }  // namespace host_cuda
@@ -334,10 +365,12 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  stream_of(stream)->is_held = false;
+  set_held(stream, false);
+  host_cuda::wait_for_work(stream);
   return ordered("cudaStreamSynchronize");
 }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) {
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t event, unsigned) {
+  wait_for_work(*event->of, event->after);
   return ordered("cudaStreamWaitEvent");
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
@@ -349,23 +382,33 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  const cudaError_t error = ordered("cudaEventRecord");
+  const std::lock_guard lock(machine().mutex);
   event->of = stream_of(stream);
-  return ordered("cudaEventRecord");
+  event->after = event->of->begun;
+  return error;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return event->of->is_held ? cudaErrorNotReady : ordered("cudaEventQuery");
+  {
+    const std::lock_guard lock(machine().mutex);
+    if (event->of->is_held || event->of->ended < event->after) return cudaErrorNotReady;
+  }
+  return ordered("cudaEventQuery");
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  event->of->is_held = false;
+  set_held(event->of, false);
+  wait_for_work(*event->of, event->after);
   return ordered("cudaEventSynchronize");
 }
 
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t) {
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+  host_cuda::wait_for_work(stream);
   if (const cudaError_t error = ordered("cudaMemcpyAsync")) return error;
   std::memmove(to, from, bytes);
   return cudaSuccess;
 }
-cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t) {
+cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
+  host_cuda::wait_for_work(stream);
   std::memset(to, value, bytes);
   return cudaSuccess;
 }

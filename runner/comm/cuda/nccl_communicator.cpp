@@ -1,0 +1,223 @@
+#include "comm/cuda/nccl_communicator.h"
+
+#include <cuda_runtime.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <stdexcept>
+#include <utility>
+
+#include "base/error.h"
+#include "comm/checks.h"
+
+namespace trainyard::comm {
+namespace {
+
+ncclDataType_t nccl_type_of(DType dtype) {
+  switch (dtype) {
+    case DType::Float32:
+      return ncclFloat32;
+    case DType::Float64:
+      return ncclFloat64;
+    case DType::BFloat16:
+      return ncclBfloat16;
+    case DType::Float16:
+      return ncclFloat16;
+    case DType::Int32:
+      return ncclInt32;
+    case DType::Int64:
+      return ncclInt64;
+    case DType::UInt8:
+      return ncclUint8;
+  }
+  throw std::logic_error("a dtype without a name");
+}
+
+ncclRedOp_t nccl_op_of(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::Sum:
+      return ncclSum;
+    case ReduceOp::Max:
+      return ncclMax;
+    case ReduceOp::Min:
+      return ncclMin;
+  }
+  throw std::logic_error("a reduction without a name");
+}
+
+size_t count_of(const Tensor& tensor) {
+  return static_cast<size_t>(tensor.count());
+}
+
+class NcclWork final : public Work::State {
+ public:
+  NcclWork(std::shared_ptr<NcclWatch> watch, std::shared_ptr<NcclFlight> flight)
+      : watch_(std::move(watch)), flight_(std::move(flight)) {}
+  void wait() override {
+    watch_->throw_if_lost(*flight_);
+    flight_->end->gate();
+  }
+  void wait_on_host() override { watch_->await(*flight_); }
+
+ private:
+  const std::shared_ptr<NcclWatch> watch_;
+  const std::shared_ptr<NcclFlight> flight_;
+};
+
+/// Collectives of a device's tensors go to NCCL, on a stream of the communicator's own; those of the host's to `host`.
+class NcclCommunicator final : public Communicator {
+ public:
+  NcclCommunicator(std::shared_ptr<NcclWatch> watch, std::shared_ptr<NcclGroup> group,
+                   std::unique_ptr<Communicator> host, Device device)
+      : watch_(std::move(watch)), group_(std::move(group)), host_(std::move(host)), device_(device), stream_(device) {}
+  ~NcclCommunicator() override {
+    if (!closed_) watch_->abandon(*group_);
+  }
+
+  int rank() const override { return group_->roster().rank; }
+  int world() const override { return group_->roster().world(); }
+  std::chrono::milliseconds timeout() const override { return host_->timeout(); }
+  std::string transport() const override {
+    return fmt::format("NCCL {} from {} ({}); of host memory {}", nccl_version_text(nccl().version()),
+                       to_string(device_), properties_of(device_).name, host_->transport());
+  }
+  CollectiveObserver on_collective(CollectiveObserver observer) override {
+    return watch_->on_collective(std::move(observer));  // the host's share it
+  }
+  std::shared_ptr<const FlightRecord> flight_record() const override { return host_->flight_record(); }
+
+  Work all_gather(const Tensor& input, Tensor& output, std::string label) override {
+    if (is_on_host(input)) return host_->all_gather(input, output, std::move(label));
+    check_part_and_whole("all_gather", input, output, seat());
+    return issue("all_gather", std::move(label), {output, input}, [&](ncclComm_t comm, cudaStream_t stream) {
+      return nccl().all_gather(input.raw(), output.raw(), count_of(input), nccl_type_of(input.dtype()), comm, stream);
+    });
+  }
+
+  Work reduce_scatter(const Tensor& input, Tensor& output, std::string label) override {
+    if (is_on_host(input)) return host_->reduce_scatter(input, output, std::move(label));
+    check_part_and_whole("reduce_scatter", output, input, seat());
+    return issue("reduce_scatter", std::move(label), {input, output}, [&](ncclComm_t comm, cudaStream_t stream) {
+      return nccl().reduce_scatter(input.raw(), output.raw(), count_of(output), nccl_type_of(input.dtype()), ncclSum,
+                                   comm, stream);
+    });
+  }
+
+  Work all_reduce(Tensor& values, ReduceOp op, std::string label) override {
+    if (is_on_host(values)) return host_->all_reduce(values, op, std::move(label));
+    check_usable("all_reduce", values, device_);
+    return issue("all_reduce", std::move(label), {values}, [&](ncclComm_t comm, cudaStream_t stream) {
+      return nccl().all_reduce(values.raw(), values.raw(), count_of(values), nccl_type_of(values.dtype()),
+                               nccl_op_of(op), comm, stream);
+    });
+  }
+
+  Work broadcast(Tensor& values, int root, std::string label) override {
+    if (is_on_host(values)) return host_->broadcast(values, root, std::move(label));
+    check_usable("broadcast", values, device_);
+    check_root(root, world());
+    return issue("broadcast", std::move(label), {values}, [&](ncclComm_t comm, cudaStream_t stream) {
+      return nccl().broadcast(values.raw(), values.raw(), count_of(values), nccl_type_of(values.dtype()), root, comm,
+                              stream);
+    });
+  }
+
+  Work all_to_all(const Tensor& input, Tensor& output, std::string label) override {
+    if (is_on_host(input)) return host_->all_to_all(input, output, std::move(label));
+    check_exchange(input, output, seat());
+    return issue("all_to_all", std::move(label), {input, output},
+                 [&](ncclComm_t comm, cudaStream_t stream) { return exchange(input, output, comm, stream); });
+  }
+
+  void barrier() override { host_->barrier(); }
+
+  std::unique_ptr<Communicator> split(int color, std::string name) override {
+    auto host = host_->split(color, name);
+    const std::vector<int> members = members_of(*host);
+    auto part = std::make_shared<NcclGroup>(group_->roster().of(members), name,
+                                            fmt::format("{}/{}.{}", group_->prefix(), ++splits_, members.front()));
+    watch_->add(part);
+    const auto flight = watch_->begin(group_, "split", std::move(name), 0);
+    watch_->settle(*flight, *group_, group_->split(members.front(), *part));
+    part->adopt_split();
+    watch_->settle(*flight, *part, ncclInProgress);
+    watch_->ended(*flight);
+    return std::make_unique<NcclCommunicator>(watch_, std::move(part), std::move(host), device_);
+  }
+
+  void close(std::chrono::steady_clock::time_point deadline) override {
+    if (closed_) return;
+    if (!watch_->await_all(*group_, deadline) || !group_->finish(deadline)) {
+      watch_->abandon(*group_);
+      throw PeerError(
+          fmt::format("rank {}: the communicator did not come to its end in time; a peer has not finished "
+                      "its collectives",
+                      group_->roster().numbers[static_cast<size_t>(rank())]));
+    }
+    closed_ = true;
+    host_->close(deadline);
+  }
+
+ private:
+  /// Undefined ones among them: it refuses those.
+  static bool is_on_host(const Tensor& tensor) { return tensor.device().kind == DeviceKind::Cpu; }
+  [[nodiscard]] Seat seat() const { return {.rank = rank(), .world = world(), .device = device_}; }
+
+  /// The largest of `tensors` first: its bytes are those of the record.
+  template <typename Launch>
+  Work issue(const char* name, std::string label, std::initializer_list<Tensor> tensors, Launch&& launch) {
+    if (closed_) throw std::logic_error(fmt::format("{} on a closed communicator", name));
+    const auto flight = watch_->begin(group_, name, std::move(label), tensors.begin()->bytes());
+    const Event ready(device_);  // what the caller's stream has been given
+    const StreamScope scope(stream_);
+    ready.gate();
+    Event start(device_);
+    for (const Tensor& tensor : tensors) tensor.storage()->used_on(stream_.id());
+    watch_->settle(*flight, *group_, group_->call([&](ncclComm_t comm) {
+      return launch(comm, static_cast<cudaStream_t>(stream_.id().handle));
+    }));
+    watch_->launched(*flight, std::move(start), Event(device_));
+    return Work(std::make_shared<NcclWork>(watch_, flight));
+  }
+
+  /// Of each pair of ranks both a send and a receive, as one operation.
+  ncclResult_t exchange(const Tensor& input, Tensor& output, ncclComm_t comm, cudaStream_t stream) const {
+    const NcclLibrary& library = nccl();
+    const ncclDataType_t type = nccl_type_of(input.dtype());
+    const int64_t rows = input.size(0) / world();
+    ncclResult_t result = library.group_start();
+    for (int peer = 0; peer < world() && is_under_way(result); ++peer) {
+      const Tensor sent = input.rows(peer * rows, rows);
+      Tensor received = output.rows(peer * rows, rows);
+      result = library.send(sent.raw(), count_of(sent), type, peer, comm, stream);
+      if (is_under_way(result)) result = library.recv(received.raw(), count_of(received), type, peer, comm, stream);
+    }
+    const ncclResult_t ended = library.group_end();  // whatever came before it, else later calls were part of the group
+    return is_under_way(result) ? ended : result;
+  }
+
+  /// The ranks of this communicator that are in `part`.
+  std::vector<int> members_of(Communicator& part) const {
+    Tensor mine = Tensor::from<int32_t>(std::array{rank()}, {1}), all = Tensor::empty({part.world()}, DType::Int32);
+    part.all_gather(mine, all, "members").wait();
+    const auto ranks = std::as_const(all).values<int32_t>();
+    return {ranks.begin(), ranks.end()};
+  }
+
+  const std::shared_ptr<NcclWatch> watch_;
+  const std::shared_ptr<NcclGroup> group_;
+  const std::unique_ptr<Communicator> host_;
+  const Device device_;
+  const Stream stream_;
+  int splits_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_nccl_communicator(std::shared_ptr<NcclWatch> watch, std::shared_ptr<NcclGroup> group,
+                                                     std::unique_ptr<Communicator> host, Device device) {
+  return std::make_unique<NcclCommunicator>(std::move(watch), std::move(group), std::move(host), device);
+}
+
+}  // namespace trainyard::comm

@@ -1,0 +1,97 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "comm/cuda/nccl_communicator.h"
+#include "comm/nccl.h"
+#include "comm/store_rounds.h"
+#include "tensor/cuda/check.h"
+
+namespace trainyard::comm {
+namespace {
+
+/// What a rank says of itself first. Whoever cannot take part says why, so that nobody waits for it in vain.
+struct NcclHello {
+  std::string host;
+  std::string problem;
+  int version = 0;
+  ncclUniqueId id{};  ///< rank 0's counts
+};
+
+NcclHello hello_of(const Settings& settings) {
+  NcclHello mine{.host = settings.host};
+  try {
+    require_device(settings.device);
+    cuda::use(settings.device.index);
+    mine.version = nccl().version();
+    if (settings.rank != 0) return mine;
+    if (const ncclResult_t result = nccl().get_unique_id(&mine.id); result != ncclSuccess)
+      throw InputError("NCCL: " + describe(result));
+  } catch (const InputError& error) {
+    mine.problem = error.what();
+    std::ranges::replace(mine.problem, '\n', ' ');  // a line of the text
+  }
+  return mine;
+}
+
+std::string text_of(const NcclHello& mine) {
+  return fmt::format("{}\n{}\n{}\n", mine.host, mine.problem, mine.version) +
+         std::string(mine.id.internal, sizeof mine.id);
+}
+
+NcclHello parse_hello(std::string text) {
+  const auto next_line = [&text] {
+    std::string line = text.substr(0, text.find('\n'));
+    text.erase(0, line.size() + 1);
+    return line;
+  };
+  NcclHello peer{.host = next_line(), .problem = next_line(), .version = std::stoi(next_line())};
+  if (text.size() != sizeof peer.id)
+    throw PeerError("a rank introduces itself to NCCL in other words: another version of trainyard?");
+  std::memcpy(peer.id.internal, text.data(), sizeof peer.id);
+  return peer;
+}
+
+/// Throws the same on every rank.
+void check_agreement(const std::vector<NcclHello>& ranks, const Roster& roster) {
+  const auto name = [&](size_t rank) { return roster.names(std::array{static_cast<int>(rank)}); };
+  for (size_t rank = 0; rank < ranks.size(); ++rank)
+    if (!ranks[rank].problem.empty()) throw InputError(fmt::format("{}: {}", name(rank), ranks[rank].problem));
+  for (size_t rank = 1; rank < ranks.size(); ++rank)
+    if (ranks[rank].version != ranks[0].version)
+      throw InputError(fmt::format(
+          "the ranks have different versions of NCCL: {} has {}, {} has {}; all need the same "
+          "libnccl.so.2",
+          name(0), nccl_version_text(ranks[0].version), name(rank), nccl_version_text(ranks[rank].version)));
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> connect_nccl(const Settings& settings, std::unique_ptr<Communicator> host,
+                                           std::shared_ptr<Seen> seen) {
+  const std::string prefix = settings.prefix + "/nccl";
+  Roster roster = roster_of_threads(settings.rank, settings.world);
+  std::vector<NcclHello> ranks;
+  for (std::string& text :
+       StoreRounds(*settings.store, roster, prefix, settings.timeout).round("hello", text_of(hello_of(settings))))
+    ranks.push_back(parse_hello(std::move(text)));
+  for (const NcclHello& each : ranks) roster.hosts.push_back(each.host);
+  check_agreement(ranks, roster);
+
+  const auto watch = std::make_shared<NcclWatch>(LostRanks(*settings.store, roster, prefix), settings.device.index,
+                                                 settings.timeout, std::move(seen));
+  const auto group = std::make_shared<NcclGroup>(roster, "", prefix);
+  watch->add(group);
+  const auto flight = watch->begin(group, "connecting", {}, 0);
+  watch->settle(*flight, *group, group->join(ranks.front().id));
+  watch->ended(*flight);
+  return make_nccl_communicator(watch, group, std::move(host), settings.device);
+}
+
+}  // namespace trainyard::comm

@@ -1,0 +1,391 @@
+#include <nccl.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tensor/half.h"
+
+namespace {
+
+using trainyard::BFloat16;
+using trainyard::Float16;
+
+enum class Kind { AllGather, ReduceScatter, AllReduce, Broadcast, Exchange, Split };
+
+/// One message of an exchange; of a send the memory is only read.
+struct Message {
+  void* memory;
+  size_t bytes;
+  int peer;
+};
+
+/// What one rank brings to an operation.
+struct Part {
+  Kind kind;
+  const std::byte* from = nullptr;
+  std::byte* to = nullptr;
+  size_t count = 0;
+  ncclDataType_t type = ncclUint8;
+  ncclRedOp_t op = ncclSum;
+  int root = 0;
+  cudaStream_t stream = nullptr;
+  std::vector<Message> sends, receives;
+  int color = 0, key = 0;  ///< of a split, and where its communicator goes
+  ncclComm_t* split = nullptr;
+};
+
+struct Group {
+  explicit Group(int size) : ranks(static_cast<size_t>(size)), members(ranks) {}
+  const size_t ranks;
+  std::vector<ncclComm*> members;                                ///< null: has not come, or is gone
+  size_t arrived = 0;                                            ///< so many have come
+  std::map<uint64_t, std::vector<std::optional<Part>>> waiting;  ///< operations that not all ranks have come to
+};
+
+std::mutex g_mutex;  // guards all groups and communicators
+std::map<std::string, std::shared_ptr<Group>> g_groups;
+std::set<ncclComm*> g_comms;
+int g_last_id = 0;
+thread_local int t_version = 22809, t_depth = 0;
+thread_local std::map<std::string, ncclResult_t> t_failures;
+thread_local Part t_exchange{.kind = Kind::Exchange};
+thread_local ncclComm* t_exchange_of = nullptr;
+
+}  // namespace
+
+struct ncclComm {
+  std::shared_ptr<Group> group;
+  size_t rank;
+  uint64_t posted = 0;
+  std::optional<uint64_t> settling;  ///< the operation that NCCL on the host is not through with: a first one, a split
+  ncclResult_t error = ncclSuccess;
+};
+
+namespace {
+
+ncclResult_t ordered(const char* call) {
+  const auto found = t_failures.find(call);
+  if (found == t_failures.end()) return ncclSuccess;
+  const ncclResult_t result = found->second;
+  t_failures.erase(found);
+  return result;
+}
+
+size_t size_of(ncclDataType_t type) {
+  switch (type) {
+    case ncclInt8:
+    case ncclUint8:
+      return 1;
+    case ncclFloat16:
+    case ncclBfloat16:
+      return 2;
+    case ncclInt32:
+    case ncclUint32:
+    case ncclFloat32:
+      return 4;
+    default:
+      return 8;
+  }
+}
+
+template <typename T>
+T folded(ncclRedOp_t op, T a, T b) {
+  if constexpr (std::is_class_v<T>) {
+    return T(folded(op, static_cast<float>(a), static_cast<float>(b)));
+  } else {
+    return op == ncclSum ? static_cast<T>(a + b) : op == ncclMax ? std::max(a, b) : std::min(a, b);
+  }
+}
+
+/// As a ring does it: each part of the elements begins at another rank, and every rank rounds what it passes on.
+template <typename T>
+void fold(const std::vector<Part>& parts, size_t total, std::byte* to) {
+  const size_t ranks = parts.size();
+  for (size_t i = 0; i < total; ++i) {
+    const auto value = [&](size_t rank) {
+      T element;
+      std::memcpy(&element, parts[rank % ranks].from + i * sizeof(T), sizeof(T));
+      return element;
+    };
+    const size_t first = i * ranks / total + 1;
+    T sum = value(first);
+    for (size_t step = 1; step < ranks; ++step) sum = folded(parts[0].op, sum, value(first + step));
+    std::memcpy(to + i * sizeof(T), &sum, sizeof(T));
+  }
+}
+
+std::vector<std::byte> reduced(const std::vector<Part>& parts, size_t total) {
+  std::vector<std::byte> result(total * size_of(parts[0].type));
+  switch (parts[0].type) {
+    case ncclFloat32:
+      fold<float>(parts, total, result.data());
+      break;
+    case ncclFloat64:
+      fold<double>(parts, total, result.data());
+      break;
+    case ncclBfloat16:
+      fold<BFloat16>(parts, total, result.data());
+      break;
+    case ncclFloat16:
+      fold<Float16>(parts, total, result.data());
+      break;
+    case ncclInt32:
+      fold<int32_t>(parts, total, result.data());
+      break;
+    case ncclInt64:
+      fold<int64_t>(parts, total, result.data());
+      break;
+    default:
+      fold<uint8_t>(parts, total, result.data());
+  }
+  return result;
+}
+
+void put(const std::byte* from, std::byte* to, size_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
+void all_gather(const std::vector<Part>& parts) {
+  const size_t bytes = parts[0].count * size_of(parts[0].type);
+  std::vector<std::byte> whole(bytes * parts.size());
+  for (size_t rank = 0; rank < parts.size(); ++rank) put(parts[rank].from, whole.data() + rank * bytes, bytes);
+  for (const Part& part : parts) put(whole.data(), part.to, whole.size());
+}
+
+void reduce(const std::vector<Part>& parts, bool is_scattered) {
+  const size_t slices = is_scattered ? parts.size() : 1, slice = parts[0].count * size_of(parts[0].type);
+  const auto whole = reduced(parts, parts[0].count * slices);
+  for (size_t rank = 0; rank < parts.size(); ++rank)
+    put(whole.data() + (is_scattered ? rank * slice : 0), parts[rank].to, slice);
+}
+
+void broadcast(const std::vector<Part>& parts) {
+  const Part& root = parts[static_cast<size_t>(parts[0].root)];
+  for (const Part& part : parts)
+    if (part.to != root.from) put(root.from, part.to, root.count * size_of(root.type));
+}
+
+void exchange(const std::vector<Part>& parts) {
+  for (size_t rank = 0; rank < parts.size(); ++rank)
+    for (const Message& received : parts[rank].receives)
+      for (const Message& sent : parts[static_cast<size_t>(received.peer)].sends)
+        if (sent.peer == static_cast<int>(rank))
+          put(static_cast<const std::byte*>(sent.memory), static_cast<std::byte*>(received.memory), sent.bytes);
+}
+
+ncclComm* make_comm(const std::shared_ptr<Group>& group, size_t rank) {
+  auto* const comm = new ncclComm{.group = group, .rank = rank};
+  group->members[rank] = comm;
+  ++group->arrived;
+  g_comms.insert(comm);
+  return comm;
+}
+
+void split(const std::vector<Part>& parts) {
+  std::map<int, std::vector<std::pair<int, size_t>>> colors;  // (key, rank) of each color
+  for (size_t rank = 0; rank < parts.size(); ++rank) colors[parts[rank].color].emplace_back(parts[rank].key, rank);
+  for (auto& [color, members] : colors) {
+    std::ranges::sort(members);
+    const auto group = std::make_shared<Group>(static_cast<int>(members.size()));
+    for (size_t rank = 0; rank < members.size(); ++rank) *parts[members[rank].second].split = make_comm(group, rank);
+  }
+}
+
+void run(const std::vector<Part>& parts) {
+  switch (parts[0].kind) {
+    case Kind::AllGather:
+      return all_gather(parts);
+    case Kind::ReduceScatter:
+      return reduce(parts, true);
+    case Kind::AllReduce:
+      return reduce(parts, false);
+    case Kind::Broadcast:
+      return broadcast(parts);
+    case Kind::Exchange:
+      return exchange(parts);
+    case Kind::Split:
+      return split(parts);
+  }
+}
+
+ncclResult_t state_of(const ncclComm& comm) {
+  if (comm.error != ncclSuccess) return comm.error;
+  if (comm.group->arrived < comm.group->ranks) return ncclInProgress;
+  return comm.settling && comm.group->waiting.contains(*comm.settling) ? ncclInProgress : ncclSuccess;
+}
+
+/// Brings a rank's part. The last one to come does the work of all, as nothing but its stream waits for an operation.
+ncclResult_t post(ncclComm* comm, Part part) {
+  const std::lock_guard lock(g_mutex);
+  if (comm->error != ncclSuccess) return comm->error;
+  Group& group = *comm->group;
+  const uint64_t number = comm->posted++;
+  const bool is_split = part.kind == Kind::Split;
+  if (!is_split) host_cuda::begin_work(part.stream);
+  if (number == 0 || is_split) comm->settling = number;  // a first operation connects the ranks
+  auto& waiting = group.waiting[number];
+  waiting.resize(group.ranks);
+  waiting[comm->rank] = std::move(part);
+  if (std::ranges::all_of(waiting, [](const auto& each) { return each.has_value(); })) {
+    std::vector<Part> parts;
+    for (auto& each : waiting) parts.push_back(std::move(*each));
+    group.waiting.erase(number);
+    run(parts);
+    if (!is_split)
+      for (const Part& each : parts) host_cuda::end_work(each.stream);
+  }
+  return state_of(*comm);
+}
+
+struct What {
+  Kind kind;
+  ncclDataType_t type;
+  cudaStream_t stream;
+};
+Part part_of(const What& what, const void* from, void* to, size_t count) {
+  return {.kind = what.kind,
+          .from = static_cast<const std::byte*>(from),
+          .to = static_cast<std::byte*>(to),
+          .count = count,
+          .type = what.type,
+          .stream = what.stream};
+}
+
+/// No more operations of this rank; those it has brought end, undone.
+void leave(ncclComm* comm) {
+  Group& group = *comm->group;
+  for (auto& [number, parts] : group.waiting) {
+    auto& mine = parts[comm->rank];
+    if (mine && mine->kind != Kind::Split) host_cuda::end_work(mine->stream);
+    mine.reset();
+  }
+  group.members[comm->rank] = nullptr;
+  g_comms.erase(comm);
+  delete comm;
+}
+
+}  // namespace
+
+ncclResult_t ncclGetVersion(int* version) {
+  *version = t_version;
+  return ncclSuccess;
+}
+const char* ncclGetErrorString(ncclResult_t result) {
+  return result == ncclRemoteError ? "remote process exited or there was a network error" : "an error of the test";
+}
+const char* ncclGetLastError(ncclComm_t) {
+  return "";
+}
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  const std::lock_guard lock(g_mutex);
+  *id = {};
+  std::snprintf(id->internal, sizeof id->internal, "\n%d", ++g_last_id);
+  return ordered("ncclGetUniqueId");
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
+  if (config->blocking != 0) return ncclInvalidArgument;  // who waits here cannot give up
+  if (const ncclResult_t result = ordered("ncclCommInitRankConfig")) return result;
+  const std::lock_guard lock(g_mutex);
+  auto& group = g_groups[std::string(id.internal, sizeof id.internal)];
+  if (!group) group = std::make_shared<Group>(ranks);
+  *comm = make_comm(group, static_cast<size_t>(rank));
+  return state_of(**comm);
+}
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* part, ncclConfig_t* config) {
+  if (config->blocking != 0) return ncclInvalidArgument;
+  return post(comm, {.kind = Kind::Split, .color = color, .key = key, .split = part});
+}
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
+  const std::lock_guard lock(g_mutex);
+  *state = state_of(*comm);
+  return ncclSuccess;
+}
+ncclResult_t ncclCommFinalize(ncclComm_t) {
+  return ncclInProgress;
+}
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  const std::lock_guard lock(g_mutex);
+  leave(comm);
+  return ncclSuccess;
+}
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  const std::lock_guard lock(g_mutex);
+  for (ncclComm* const member : comm->group->members)
+    if (member) member->error = ncclRemoteError;  // their connection to it ends
+  leave(comm);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclAllGather(const void* from, void* to, size_t count, ncclDataType_t type, ncclComm_t comm,
+                           cudaStream_t stream) {
+  return post(comm, part_of({Kind::AllGather, type, stream}, from, to, count));
+}
+ncclResult_t ncclReduceScatter(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t op,
+                               ncclComm_t comm, cudaStream_t stream) {
+  Part part = part_of({Kind::ReduceScatter, type, stream}, from, to, count);
+  part.op = op;
+  return post(comm, part);
+}
+ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t op,
+                           ncclComm_t comm, cudaStream_t stream) {
+  Part part = part_of({Kind::AllReduce, type, stream}, from, to, count);
+  part.op = op;
+  return post(comm, part);
+}
+ncclResult_t ncclBroadcast(const void* from, void* to, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                           cudaStream_t stream) {
+  Part part = part_of({Kind::Broadcast, type, stream}, from, to, count);
+  part.root = root;
+  return post(comm, part);
+}
+
+ncclResult_t ncclSend(const void* from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  if (t_depth == 0) return ncclInvalidUsage;
+  t_exchange.sends.push_back({const_cast<void*>(from), count * size_of(type), peer});
+  t_exchange.stream = stream;
+  t_exchange_of = comm;
+  return ncclSuccess;
+}
+ncclResult_t ncclRecv(void* to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+  if (t_depth == 0) return ncclInvalidUsage;
+  t_exchange.receives.push_back({to, count * size_of(type), peer});
+  t_exchange.stream = stream;
+  t_exchange_of = comm;
+  return ncclSuccess;
+}
+ncclResult_t ncclGroupStart() {
+  ++t_depth;
+  return ncclSuccess;
+}
+ncclResult_t ncclGroupEnd() {
+  if (--t_depth > 0 || !t_exchange_of) return ncclSuccess;
+  Part mine{.kind = Kind::Exchange};
+  std::swap(mine, t_exchange);
+  return post(std::exchange(t_exchange_of, nullptr), std::move(mine));
+}
+
+namespace host_nccl {
+
+void set_version(int version) {
+  t_version = version;
+}
+void fail_next(const char* call, ncclResult_t result) {
+  t_failures[call] = result;
+}
+void break_connections() {
+  const std::lock_guard lock(g_mutex);
+  for (ncclComm* const comm : g_comms) comm->error = ncclRemoteError;
+}
+
+}  // namespace host_nccl

@@ -1,0 +1,305 @@
+// comm/cuda/ on the stand-ins of tests/support/host_cuda: ranks are threads, each with a device of its own.
+#include <fcntl.h>
+#include <nccl.h>
+
+#include <catch2/catch.hpp>
+
+#include <latch>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "comm/bench.h"
+#include "comm/nccl.h"
+#include "comm/settings.h"
+#include "conformance.h"
+#include "rendezvous/memory_store.h"
+#include "support/ranks.h"
+#include "support/support.h"
+
+namespace trainyard::comm {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Ranks that meet at one store. Destroyed after all of them.
+class Job {
+ public:
+  explicit Job(int world, std::chrono::milliseconds timeout = 60s) : world_(world), timeout_(timeout) {
+    host_cuda::set_devices(8);
+  }
+  ~Job() { host_cuda::set_devices(1); }
+
+  [[nodiscard]] Settings settings(int rank) {
+    return {.device = device(rank),
+            .rank = rank,
+            .world = world_,
+            .host = "pod-" + std::to_string(rank),
+            .store = &store_,
+            .timeout = timeout_,
+            .address = "127.0.0.1"};
+  }
+  /// Over the host alone.
+  [[nodiscard]] Settings without_nccl(int rank) {
+    Settings plain = settings(rank);
+    plain.device = {};
+    return plain;
+  }
+  static Device device(int rank) { return {DeviceKind::Cuda, rank}; }
+
+  /// As the master notes it when a process has ended.
+  void lose(int rank) {
+    const auto host = "pod-" + std::to_string(rank);
+    store_.set("silent",
+               nlohmann::json::array({{{"rank", rank}, {"host", host}, {"silent_ms", 1}, {"gone", true}}}).dump());
+  }
+  rendezvous::Store& store() { return store_; }
+
+  /// What each rank's `run` returned.
+  template <typename Run>
+  auto run(Run&& run) {
+    return test::run_threads(world_, std::forward<Run>(run));
+  }
+
+ private:
+  const int world_;
+  const std::chrono::milliseconds timeout_;
+  rendezvous::MemoryStore store_;
+};
+
+template <typename Error, typename Function>
+std::string error_of(Function&& function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    return error.what();
+  } catch (const std::exception& error) {
+    return std::string("another type of error: ") + error.what();
+  }
+  return "no error";
+}
+
+Work gather(Communicator& comm, Device device, const char* label) {
+  const Tensor part = Tensor::zeros({4}, DType::Float32, device);
+  Tensor whole = Tensor::empty({4 * comm.world()}, DType::Float32, device);
+  return comm.all_gather(part, whole, label);
+}
+
+TEST_CASE("nccl: every collective gives what its formula says", "[comm]") {
+  const int world = GENERATE(2, 3, 4, 8);
+  const bool is_on_device = GENERATE(true, false);
+  CAPTURE(world, is_on_device);
+  Job job(world);
+  const auto ranks = job.run([&](int rank) {
+    const auto comm = connect(job.settings(rank));
+    // Host memory has the transport of a run without devices, and its promises.
+    auto problems = is_on_device ? conformance::check_all(*comm, {.rank_order = false, .device = Job::device(rank)})
+                                 : conformance::check_all(*comm, {.rank_order = true});
+    comm->close(std::chrono::steady_clock::now() + 30s);
+    return problems;
+  });
+  for (const auto& problems : ranks) CHECK(problems == std::vector<std::string>{});
+}
+
+TEST_CASE("a rank alone on a device: every collective gives what its formula says", "[comm]") {
+  Job job(1);
+  const auto alone = connect(job.settings(0));
+  CHECK(conformance::check_all(*alone, {.device = Job::device(0)}) == std::vector<std::string>{});
+}
+
+TEST_CASE("nccl: comm-bench measures the device's collectives, and finds every element right", "[comm]") {
+  Job job(3);
+  std::vector<std::string> lines;
+  const auto wrong = job.run([&](int rank) {
+    const auto comm = connect(job.settings(rank));
+    const BenchPlan plan{.collectives = {Collective::AllReduce, Collective::AllGather, Collective::AllToAll},
+                         .min_bytes = 64,
+                         .max_bytes = 4096,
+                         .factor = 8,
+                         .iterations = 2,
+                         .warmup = 1,
+                         .device = Job::device(rank)};
+    const int64_t count = run_bench(*comm, plan, [&](const std::string& line) { lines.push_back(line); });
+    if (rank == 0) lines.push_back(comm->transport());
+    comm->close(std::chrono::steady_clock::now() + 30s);
+    return count;
+  });
+  CHECK(wrong == std::vector<int64_t>{0, 0, 0});
+  CHECK(std::ranges::count_if(lines, [](const std::string& line) { return line.starts_with("  "); }) == 9);
+  CHECK(lines.back() == "NCCL 2.28.9 from cuda:0 (host); of host memory shared memory to ranks 1, 2");
+}
+
+TEST_CASE("nccl: who does not come to connect is named after the time-out", "[comm]") {
+  Job job(3, 800ms);
+  std::latch done(2);
+  const auto seen = job.run([&](int rank) {
+    if (rank < 2) {
+      const auto error = error_of<PeerError>([&] { static_cast<void>(connect(job.settings(rank))); });
+      done.count_down();
+      return error;
+    }
+    const auto plain = connect(job.without_nccl(rank));
+    job.store().set("comm/nccl/hello/2", "pod-2\n\n22809\n" + std::string(NCCL_UNIQUE_ID_BYTES, '\0'));
+    done.wait();
+    return std::string();
+  });
+  const std::string late = "connecting waited 800 ms for rank 2 (pod-2); see that pod's log, or raise comm.timeout";
+  CHECK((seen[0] == "rank 0: " + late || seen[1] == "rank 1: " + late));  // whoever gives up first says so to the other
+  for (const auto& error : seen) CHECK((error.empty() || error.find("rank 2 (pod-2)") != std::string::npos));
+}
+
+/// Three ranks connect and gather; then rank 2 is lost by `lose`, and the others say what they see of a gather that
+/// they have issued, and of the call after it.
+template <typename Lose>
+std::vector<std::string> errors_after(Job& job, Lose&& lose) {
+  std::latch done(2);
+  return job.run([&](int rank) -> std::string {
+    const auto comm = connect(job.settings(rank));
+    gather(*comm, Job::device(rank), "layers.16").wait_on_host();
+    comm->barrier();  // all have seen it end
+    if (rank == 2) {
+      lose();
+      done.wait();
+      return "";
+    }
+    const auto error = error_of<PeerError>([&] { gather(*comm, Job::device(rank), "layers.17").wait_on_host(); });
+    const auto later = error_of<PeerError>([&] { gather(*comm, Job::device(rank), "layers.18").wait(); });
+    done.count_down();
+    return later == error ? error : error + " and later " + later;
+  });
+}
+
+TEST_CASE("nccl: a rank whose process has ended is named long before the time-out", "[comm]") {
+  Job job(3);
+  const auto seen = errors_after(job, [&] { job.lose(2); });
+  for (int rank = 0; rank < 2; ++rank) {
+    const std::string lost = "rank " + std::to_string(rank) + ": all_gather of layers.17 lost rank 2 (pod-2): ";
+    const std::string first = rank == 0 ? "so says rank 1 (pod-1)" : "so says rank 0 (pod-0)";
+    CAPTURE(seen[rank]);
+    CHECK((seen[rank] == lost + "its process ended; see that pod's log" ||
+           seen[rank] == lost + first + "; see that pod's log"));
+  }
+}
+
+TEST_CASE("nccl: a rank that does not issue the collective is named after the time-out", "[comm]") {
+  Job job(3, 800ms);
+  const auto seen = errors_after(job, [] {});
+  const std::string waited =
+      "all_gather of layers.17 waited 800 ms for rank 2 (pod-2); see that pod's log, or raise comm.timeout";
+  CHECK((seen[0] == "rank 0: " + waited || seen[1] == "rank 1: " + waited));
+  for (int rank = 0; rank < 2; ++rank) {
+    CHECK_THAT(seen[rank], Catch::Contains("rank 2 (pod-2)"));
+    CHECK_THAT(seen[rank], !Catch::Contains("and later"));
+  }
+}
+
+TEST_CASE("nccl: a broken connection is told, with the rank where the master knows it by then", "[comm]") {
+  const bool is_known = GENERATE(true, false);
+  CAPTURE(is_known);
+  Job job(3, 2s);
+  const auto seen = errors_after(job, [&] {
+    host_nccl::break_connections();
+    if (is_known) job.lose(2);
+  });
+  for (int rank = 0; rank < 2; ++rank)
+    CHECK_THAT(seen[rank],
+               Catch::Contains(is_known ? "all_gather of layers.17 lost rank 2 (pod-2): "
+                                        : "all_gather of layers.17: NCCL: remote process exited or there was "
+                                          "a network error; NCCL_DEBUG=WARN says more"));
+}
+
+TEST_CASE("nccl: an error names the dimension of the mesh, and ends the other dimensions too", "[comm]") {
+  Job job(4, 1s);
+  const auto seen = job.run([&](int rank) -> std::string {
+    const auto world = connect(job.settings(rank));
+    const auto shard = world->split(rank / 2, "shard");
+    if (rank != 0) {
+      const auto error = error_of<PeerError>([&] { gather(*world, Job::device(rank), "all").wait_on_host(); });
+      return error;
+    }
+    const auto error = error_of<PeerError>([&] { gather(*shard, Job::device(rank), "layers.0").wait_on_host(); });
+    return error + "\n" + error_of<PeerError>([&] { gather(*world, Job::device(rank), "all").wait(); });
+  });
+  // Rank 0 waits for rank 1 in their shard group, and all others for rank 0 in the world.
+  const size_t line = seen[0].find('\n');
+  CHECK_THAT(seen[0], Catch::StartsWith("rank 0: all_gather of layers.0 (shard) "));
+  CHECK(seen[0].substr(0, line) == seen[0].substr(line + 1));
+}
+
+TEST_CASE("nccl: the flight record tells a collective that runs from one that has ended", "[comm]") {
+  Job job(2, 1s);
+  const test::TemporaryFolder folder;
+  std::latch done(1);
+  job.run([&](int rank) {
+    const auto comm = connect(job.settings(rank));
+    gather(*comm, Job::device(rank), "layers.16").wait_on_host();
+    if (rank == 1) return done.wait();
+    static_cast<void>(error_of<PeerError>([&] { gather(*comm, Job::device(rank), "layers.17").wait_on_host(); }));
+    const UniqueFd file(::open((folder / "record").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+    comm->flight_record()->write(file.get());
+    done.count_down();
+  });
+  const auto entries = nlohmann::json::parse(read_file(folder / "record"));
+  const auto entry_of = [&](const char* label) {
+    return *std::ranges::find_if(entries, [&](const auto& each) { return each.at("label") == label; });
+  };
+  CHECK(entry_of("layers.16").at("ended").is_number());
+  CHECK(entry_of("layers.16").at("bytes") == 32);
+  CHECK(entry_of("layers.17").at("begun").is_number());
+  CHECK(entry_of("layers.17").at("ended").is_null());
+}
+
+TEST_CASE("nccl: a rank that drops its communicator waits for nobody, and the others hear of it", "[comm]") {
+  Job job(2, 1s);
+  std::latch dropped(1);
+  const auto seen = job.run([&](int rank) {
+    auto comm = connect(job.settings(rank));
+    gather(*comm, Job::device(rank), "layers.0").wait_on_host();
+    comm->barrier();  // all have seen it end
+    if (rank == 1) {
+      dropped.wait();
+      return error_of<PeerError>([&] { gather(*comm, Job::device(rank), "loss").wait_on_host(); });
+    }
+    const Work work = gather(*comm, Job::device(rank), "loss");
+    comm.reset();
+    dropped.count_down();
+    return error_of<PeerError>([&] { work.wait_on_host(); });
+  });
+  CHECK(seen[0] == "rank 0: all_gather of loss was abandoned: this rank aborted");
+  CHECK_THAT(seen[1], Catch::StartsWith("rank 1: all_gather of loss: NCCL: remote process exited"));
+}
+
+TEST_CASE("nccl: one error on every rank where they cannot talk", "[comm]") {
+  Job job(3);
+  SECTION("versions differ") {
+    const auto seen = job.run([&](int rank) {
+      host_nccl::set_version(rank == 2 ? 22703 : 22809);
+      return error_of<InputError>([&] { static_cast<void>(connect(job.settings(rank))); });
+    });
+    for (const auto& error : seen)
+      CHECK(error ==
+            "the ranks have different versions of NCCL: rank 0 (pod-0) has 2.28.9, rank 2 (pod-2) has 2.27.3; all need "
+            "the same libnccl.so.2");
+  }
+  SECTION("a rank has no device") {
+    const auto seen = job.run([&](int rank) {
+      Settings settings = job.settings(rank);
+      if (rank == 1) settings.device.index = 9;
+      return error_of<InputError>([&] { static_cast<void>(connect(settings)); });
+    });
+    for (const auto& error : seen)
+      CHECK(error == "rank 1 (pod-1): there is no cuda:9: the NVIDIA driver shows 8 devices");
+  }
+}
+
+TEST_CASE("nccl: what NCCL refuses is told with its own words", "[comm]") {
+  Job job(2, 1s);
+  const auto seen = job.run([&](int rank) {
+    if (rank == 0) host_nccl::fail_next("ncclCommInitRankConfig", ncclInvalidUsage);
+    return error_of<InputError>([&] { static_cast<void>(connect(job.settings(rank))); });
+  });
+  CHECK(seen[0] == "rank 0: connecting: NCCL: an error of the test");
+}
+
+}  // namespace
+}  // namespace trainyard::comm
