@@ -69,6 +69,12 @@ comm::Collective collective_of(const std::string& name) {
                                near ? fmt::format(", did you mean '{}'?", *near) : "", fmt::join(known, ", ")));
 }
 
+/// Whose memory the backend called so moves: that of devices where there is one, unless another is named.
+DeviceKind device_of(const std::string& backend) {
+  if (backend == "nccl") return DeviceKind::Cuda;
+  return backend == "auto" && cuda_devices() > 0 ? DeviceKind::Cuda : DeviceKind::Cpu;
+}
+
 config::Backend backend_of(const std::string& name) {
   return name == "gloo" ? config::Backend::Gloo : name == "mpi" ? config::Backend::Mpi : config::Backend::Auto;
 }
@@ -95,7 +101,8 @@ void add_options(CLI::App& app, Flags& flags) {
   app.add_option("-c,--check", flags.checks, "1: compare every element with what it must be; 0: do not")
       ->check(CLI::Range(0, 1));
   app.add_option("-d,--datatype", flags.type, "float or bfloat16")->check(CLI::IsMember({"float", "bfloat16"}));
-  app.add_option("--backend", flags.backend, "auto, gloo or mpi")->check(CLI::IsMember({"auto", "gloo", "mpi"}));
+  app.add_option("--backend", flags.backend, "auto (nccl where there are GPUs), nccl, gloo or mpi")
+      ->check(CLI::IsMember({"auto", "nccl", "gloo", "mpi"}));
   app.add_flag("--no-shared-memory", flags.without_shared_memory, "TCP between ranks of one host, too");
 }
 
@@ -121,14 +128,15 @@ int run_comm_bench(const Arguments& arguments, const Launched* launched) {
   Flags flags;
   add_options(app, flags);
   if (const auto code = parse(app, arguments)) return *code;
-  const comm::BenchPlan plan = plan_of(flags);
+  comm::BenchPlan plan = plan_of(flags);
 
-  SessionSettings session{.config_text = "comm-bench", .launched = launched};
+  SessionSettings session{.device = device_of(flags.backend), .config_text = "comm-bench", .launched = launched};
   session.comm.backend = backend_of(flags.backend);
   session.comm.shared_memory = !flags.without_shared_memory;
   int64_t wrong = 0;
   const int code = run_in_world(with_name("comm-bench", arguments), session, [&](const train::World& world) {
     print_ranks(world);
+    plan.device = world.device;
     wrong = comm::run_bench(world.comm, plan, [](const std::string& line) {
       fmt::print("{}\n", line);
       std::fflush(stdout);

@@ -63,12 +63,13 @@ std::vector<int> numbers_of(const std::vector<rendezvous::SilentRank>& silent) {
 }
 
 /// The one rank of a world of one needs no port and nobody's consent.
-void run_alone(const rendezvous::Place& place, const config::Comm& comm, const rendezvous::SignalWatch& signals,
+void run_alone(const rendezvous::Place& place, const SessionSettings& settings, const rendezvous::SignalWatch& signals,
                const Body& body) {
   rendezvous::MemoryStore store;
-  const auto communicators = comm::make_in_process(1, comm.timeout);
+  const auto communicators = comm::make_in_process(1, settings.comm.timeout);
   body({.comm = *communicators.front(),
         .store = store,
+        .device = device_of_rank(settings.device, place.local_rank, place.local_world),
         .generation = place.generation,
         .job = job_digest(),
         .may_have_saved = may_have_saved(place),
@@ -104,9 +105,10 @@ bool is_over_mpi(const rendezvous::Place& place, const config::Comm& comm) {
   return comm.backend == config::Backend::Mpi || (comm.backend == config::Backend::Auto && place.under_mpirun);
 }
 
-comm::Settings comm_settings(const config::Comm& comm, const rendezvous::Membership& membership,
+comm::Settings comm_settings(const config::Comm& comm, const rendezvous::Membership& membership, Device device,
                              std::shared_ptr<comm::MpiRuntime> mpi) {
   comm::Settings settings;
+  settings.device = device;
   settings.transport = mpi ? comm::Transport::Mpi : comm::Transport::Gloo;
   settings.rank = membership.rank();
   settings.world = membership.world();
@@ -133,17 +135,19 @@ void run_as_member(const rendezvous::Place& place, const SessionSettings& settin
   const auto start = std::chrono::steady_clock::now();
   std::optional<train::FlightRecorder> recorder;
   if (!settings.flight_folder.empty()) recorder.emplace(settings.flight_folder, place.rank, place.world);
-  if (place.world == 1) return run_alone(place, settings.comm, signals, body);
+  if (place.world == 1) return run_alone(place, settings, signals, body);
+  const Device device = device_of_rank(settings.device, place.local_rank, place.local_world);
   std::shared_ptr<comm::MpiRuntime> mpi;
   if (is_over_mpi(place, settings.comm)) mpi = comm::MpiRuntime::start();
   rendezvous::JoinSettings join = join_settings(settings, signals);
   if (mpi && !place.master) join.share_from_rank_0 = [&mpi](const std::string& text) { return mpi->broadcast(text); };
   rendezvous::Membership membership = rendezvous::join(place, join);
   try {
-    const auto communicator = comm::connect(comm_settings(settings.comm, membership, mpi));
+    const auto communicator = comm::connect(comm_settings(settings.comm, membership, device, mpi));
     if (recorder) recorder->attach(communicator->flight_record());
     body({.comm = *communicator,
           .store = membership.store(),
+          .device = device,
           .local_world = place.local_world,
           .local_rank = place.local_rank,
           .meeting = std::chrono::steady_clock::now() - start,

@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "config/config.h"
 #include "launch/options.h"
+#include "tensor/device.h"
 #include "train/world.h"
 
 namespace trainyard::cli {
@@ -20,6 +21,7 @@ struct Launched {
 
 struct SessionSettings {
   config::Comm comm;
+  DeviceKind device = DeviceKind::Cpu;  ///< cuda: each rank has a GPU of its node to itself
   std::chrono::milliseconds rendezvous_timeout = config::Rendezvous{}.timeout;
   std::string config_hash;              ///< must be the same on all ranks
   std::filesystem::path flight_folder;  ///< where a rank leaves what it was doing when it is lost; "": nowhere

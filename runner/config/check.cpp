@@ -17,28 +17,8 @@
 namespace trainyard::config {
 namespace {
 
-// What the schema knows and this build does not do yet. A line leaves with the change that makes its value work.
-struct NotOffered {
-  const char* key;
-  const char* value;
-  const char* instead;
-};
-constexpr NotOffered kNotOffered[] = {
-    {"comm.backend", "nccl", "use gloo or mpi"},
-};
-
 std::string is(const Loaded& loaded, const std::string& key) {
   return fmt::format("{} is {}", loaded.subject(key), shown(format_value(find_key(key)->get(loaded.config))));
-}
-
-/// Whether backends are looked at: a plan may be for others than this build has.
-enum class Backends { Checked, Any };
-
-void check_offered(const Loaded& loaded, Backends backends) {
-  for (const NotOffered& each : kNotOffered)
-    if ((backends == Backends::Checked || std::string_view(each.key) != "comm.backend") &&
-        format_value(find_key(each.key)->get(loaded.config)) == each.value)
-      throw InputError(fmt::format("{}, which this build does not offer yet; {}", is(loaded, each.key), each.instead));
 }
 
 // Keys of which one is given.
@@ -284,6 +264,20 @@ void check_profile(const Loaded& loaded) {
                                  loaded.origin("metrics.profile_interval")));
 }
 
+/// Neither does the other's work: nccl moves the memory of GPUs, the others that of the host.
+void check_backend(const Loaded& loaded) {
+  const Backend backend = loaded.config.comm.backend;
+  const DeviceChoice device = loaded.config.device.kind;
+  const bool contradicts = backend == Backend::Nccl
+                               ? device == DeviceChoice::Cpu
+                               : (backend == Backend::Gloo || backend == Backend::Mpi) && device == DeviceChoice::Cuda;
+  if (!contradicts) return;
+  throw InputError(
+      fmt::format("{}, which moves {}, but device.kind is {} ({}); leave it out", is(loaded, "comm.backend"),
+                  backend == Backend::Nccl ? "the memory of GPUs" : "host memory",
+                  format_value(find_key("device.kind")->get(loaded.config)), loaded.origin("device.kind")));
+}
+
 }  // namespace
 
 void check(const Loaded& loaded) {
@@ -302,7 +296,7 @@ void check(const Loaded& loaded) {
   check_lines(loaded);
   check_precision(loaded);
   check_profile(loaded);
-  check_offered(loaded, Backends::Checked);
+  check_backend(loaded);
 }
 
 void drop_overridden(Loaded& loaded) {
@@ -319,7 +313,6 @@ void check_for_plan(const Loaded& loaded) {
   check_model(loaded);
   check_parallel(loaded);
   check_precision(loaded);
-  check_offered(loaded, Backends::Any);
 }
 
 bool excludes(const Key& one, const Key& other) {

@@ -74,6 +74,19 @@ void require_device(Device device) {
     throw InputError(missing);
 }
 
+Device device_of_rank(DeviceKind kind, int local_rank, int local_world) {
+  if (kind == DeviceKind::Cpu) return {};
+  require_device({kind, 0});
+  if (const int devices = cuda_devices(); local_world > devices)
+    throw InputError(fmt::format(
+        "LOCAL_WORLD_SIZE is {}, but the ranks of this node see {} GPU{}, and each needs one to itself; start "
+        "at most {} here (launch: --nproc-per-node gpu), or show them more with CUDA_VISIBLE_DEVICES",
+        local_world, devices, devices == 1 ? "" : "s", devices));
+  const Device device{kind, local_rank};
+  require_device(device);
+  return device;
+}
+
 DeviceProperties properties_of(Device device) {
   return accelerator_of(device).properties(device.index);
 }

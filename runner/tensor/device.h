@@ -26,6 +26,10 @@ int cuda_devices();
 /// the device. The CPU always can.
 void require_device(Device device);
 
+/// That of rank `local_rank` of the `local_world` ranks of a node, each of which has one to itself. Throws InputError
+/// where the node has fewer, and as require_device().
+Device device_of_rank(DeviceKind kind, int local_rank, int local_world);
+
 struct DeviceProperties {
   std::string name;
   int major = 0, minor = 0;  ///< compute capability

@@ -10,6 +10,7 @@
 #include "comm/communicator.h"
 #include "metrics/progress_post.h"
 #include "rendezvous/store.h"
+#include "tensor/device.h"
 
 namespace trainyard::train {
 
@@ -17,6 +18,7 @@ namespace trainyard::train {
 struct World {
   comm::Communicator& comm;
   rendezvous::Store& store;
+  Device device = {};                                   ///< what this rank computes on
   int local_world = 1;                                  ///< ranks on this host
   int local_rank = 0;                                   ///< this one's number among them
   std::chrono::duration<double> meeting{0};             ///< from this rank's start until it could reach all others

@@ -77,9 +77,9 @@ std::vector<BadInput> bad_configurations() {
       bad_flags("a word that belongs to nothing", {"further"}, {"unknown argument further"}),
       bad_flags("two models", {"--model.preset", "qwen3-tiny"}, {"model.preset", "model.config", "keep one"}),
       bad_flags("a device that this build or machine lacks", {"--device", "cuda"},
-                {"--device is cuda, but", "; use cpu"}),
-      bad_flags("a backend of threads for processes", {"--comm.backend", "nccl"},
-                {"--comm.backend is nccl", "use gloo or mpi"}),
+                {"--device.kind is cuda, but", "; use cpu"}),
+      bad_flags("a backend of devices for the CPU", {"--comm.backend", "nccl"},
+                {"--comm.backend is nccl", "use auto, gloo or mpi"}),
   };
 }
 

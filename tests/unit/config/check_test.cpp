@@ -136,15 +136,21 @@ TEST_CASE("a flag leaves behind what a file says of the way that it changes", "[
         "(flag); leave one out");
 }
 
-TEST_CASE("what this build does not offer is refused with what to use instead", "[config]") {
+TEST_CASE("a backend that moves other memory than the device's is refused", "[config]") {
   struct Row {
-    const char* flag;
+    std::vector<std::string> flags;
     const char* message;
   };
   const std::vector<Row> rows{
-      {"--comm.backend=nccl", "--comm.backend is nccl, which this build does not offer yet; use gloo or mpi"},
+      {{"--comm.backend=nccl", "--device=cpu"},
+       "--comm.backend is nccl, which moves the memory of GPUs, but device.kind is cpu (flag); leave it out"},
+      {{"--comm.backend=gloo", "--device=cuda"},
+       "--comm.backend is gloo, which moves host memory, but device.kind is cuda (flag); leave it out"},
+      {{"--comm.backend=nccl", "--device=cuda"}, "no error"},
+      {{"--comm.backend=nccl"}, "no error"},
+      {{"--comm.backend=mpi", "--device=cpu"}, "no error"},
   };
-  for (const Row& row : rows) CHECK(error_of([&] { check(with({row.flag})); }) == row.message);
+  for (const Row& row : rows) CHECK(error_of([&] { check(with(row.flags)); }) == row.message);
 }
 
 }  // namespace

@@ -65,6 +65,17 @@ TEST_CASE("cuda: what is missing is told apart", "[cuda]") {
   CHECK(describe_cuda() == "13.0, driver for 13.1, host");
 }
 
+TEST_CASE("cuda: each rank of a node has a device to itself, or is told how many there are", "[cuda]") {
+  const Restored restored;
+  host_cuda::set_devices(2);
+  CHECK(device_of_rank(DeviceKind::Cuda, 1, 2) == Device{DeviceKind::Cuda, 1});
+  CHECK(device_of_rank(DeviceKind::Cpu, 3, 4) == Device{});
+  CHECK_THROWS_WITH(
+      device_of_rank(DeviceKind::Cuda, 0, 4),
+      "LOCAL_WORLD_SIZE is 4, but the ranks of this node see 2 GPUs, and each needs one to itself; start at "
+      "most 2 here (launch: --nproc-per-node gpu), or show them more with CUDA_VISIBLE_DEVICES");
+}
+
 TEST_CASE("cuda: kernels run on what they are compiled for", "[cuda]") {
   using cuda::runs_on;
   CHECK(runs_on("80 90a 100", 8, 0));

@@ -11,6 +11,10 @@ namespace trainyard::train {
 TEST_CASE("device.kind: cuda is refused with its place and what is missing, and cpu and auto never are", "[train]") {
   CHECK_NOTHROW(check_device(config::load({"--device.kind=cpu"}, {})));
   CHECK_NOTHROW(check_device(config::load({"--device.kind=auto"}, {})));
+  CHECK_THROWS_WITH(
+      check_device(config::load({"--comm.backend=nccl"}, {})),
+      "--comm.backend is nccl, which moves the memory of GPUs, and training runs on the CPU only; use auto, "
+      "gloo or mpi");
   std::string missing = "training does not run on devices yet";
   try {
     require_device({DeviceKind::Cuda, 0});
