@@ -40,7 +40,7 @@ class Faults(unittest.TestCase):
         return job
 
     def assert_as_if_nothing_had_happened(self, job, restarts, disruptions=0):
-        job.wait_for("Succeeded", 240)
+        job.wait_for("Succeeded", 480)
         self.assertEqual(job.restarts(), (restarts, disruptions), job.story())
         self.assertEqual([each["step"] for each in job.metrics()], list(range(1, STEPS + 1)))
         for there, undisturbed_loss in zip(job.metrics(), self.losses if job.train is TRAIN else []):
@@ -113,7 +113,7 @@ class Faults(unittest.TestCase):
         node = job.node_of("worker", 0)
         self.cluster.off(node)
         self.addCleanup(self.power_on, node)
-        job.wait_for("Succeeded", 240)
+        job.wait_for("Succeeded", 480)
         self.assertEqual(sum(job.restarts()), 1, job.story())
         self.assertEqual([each["step"] for each in job.metrics()], list(range(1, STEPS + 1)))
 
@@ -190,7 +190,7 @@ class Faults(unittest.TestCase):
         job = self.training("scaled")
         before = job.last_step()
         job.kubectl("scale", "pytorchjob", job.name, "--replicas=1")
-        job.wait_for("Succeeded", 240)
+        job.wait_for("Succeeded", 480)
         self.assertEqual(job.restarts(), (0, 0), job.story())
         self.assertGreaterEqual(self.resumed_at(job), before)
         self.assertIsNone(job.pod("worker", 1))
