@@ -51,8 +51,9 @@ void NcclGroup::adopt_split() {
 ncclResult_t NcclGroup::state() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return ncclInProgress;
-  ncclResult_t state = ncclInvalidUsage;
-  if (!handle_) return state;
+  // The watch looks as soon as a call is announced, before the thread that makes it is here.
+  if (!handle_) return has_ended_ ? ncclInvalidUsage : ncclInProgress;
+  ncclResult_t state = ncclSuccess;
   const ncclResult_t asked = nccl().comm_get_async_error(handle_, &state);
   return asked == ncclSuccess ? state : asked;
 }
@@ -65,6 +66,7 @@ bool NcclGroup::finish(std::chrono::steady_clock::time_point deadline) {
   }
   if (state != ncclSuccess) return false;
   const std::lock_guard lock(mutex_);
+  has_ended_ = true;
   static_cast<void>(nccl().comm_destroy(std::exchange(handle_, nullptr)));
   return true;
 }
@@ -75,6 +77,7 @@ void NcclGroup::abort() noexcept {
   std::unique_lock lock(mutex_, std::defer_lock);
   const auto deadline = std::chrono::steady_clock::now() + kStuckCall;
   while (!lock.try_lock() && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(100us);
+  has_ended_ = true;
   ncclComm_t const handle = std::exchange(handle_, nullptr);
   if (!handle) return;
   try {

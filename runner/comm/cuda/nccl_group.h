@@ -44,8 +44,8 @@ class NcclGroup {
     const std::lock_guard lock(mutex_);
     return handle_ ? function(handle_) : ncclInvalidUsage;
   }
-  /// ncclInProgress: NCCL, or another thread in a call, is not through yet. ncclSuccess: what was called is queued on
-  /// its stream. Else what has failed.
+  /// ncclInProgress: NCCL, or another thread in a call, is not through yet, or the group has not been started yet.
+  /// ncclSuccess: what was called is queued on its stream. ncclInvalidUsage: the group has ended. Else what has failed.
   [[nodiscard]] ncclResult_t state();
 
   /// Ends in good order, with all its ranks. False where the deadline or a failure came first: abort() is next.
@@ -58,8 +58,9 @@ class NcclGroup {
   const std::string name_;  // outlives handle_, whose messages use it
   const std::string prefix_;
   uint64_t operations_ = 0;
-  std::mutex mutex_;  // guards handle_ and calls of NCCL with it
+  std::mutex mutex_;  // guards handle_ with calls of NCCL with it, and has_ended_
   ncclComm_t handle_ = nullptr;
+  bool has_ended_ = false;
   ncclComm_t split_ = nullptr;  // written by NCCL's thread until the parent's state is ncclSuccess
 };
 

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "comm/bench.h"
+#include "comm/cuda/nccl_group.h"
 #include "comm/nccl.h"
 #include "comm/settings.h"
 #include "conformance.h"
@@ -299,6 +300,18 @@ TEST_CASE("nccl: what NCCL refuses is told with its own words", "[comm]") {
     return error_of<InputError>([&] { static_cast<void>(connect(job.settings(rank))); });
   });
   CHECK(seen[0] == "rank 0: connecting: NCCL: an error of the test");
+}
+
+TEST_CASE("nccl: a group that is not started yet is under way, and one that has ended is of no use", "[comm]") {
+  host_cuda::set_devices(1);
+  ncclUniqueId id;
+  REQUIRE(nccl().get_unique_id(&id) == ncclSuccess);
+  NcclGroup group(roster_of_threads(0, 1), "", "");
+  CHECK(group.state() == ncclInProgress);
+  CHECK(group.join(id) == ncclSuccess);
+  CHECK(group.state() == ncclSuccess);
+  group.abort();
+  CHECK(group.state() == ncclInvalidUsage);
 }
 
 }  // namespace
