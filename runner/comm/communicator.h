@@ -53,9 +53,10 @@ using CollectiveObserver = std::function<void(const CollectiveRecord&)>;
 /// Collectives are asynchronous: they return at once, run in the order of issue on a thread (or stream) of the
 /// communicator's own, and until Work::wait() has returned the tensors belong to the call. Every rank issues the same
 /// collectives, in the same order, with the same shapes. One thread per communicator issues.
-/// Tensors lie on the host or, where the communicator was connected for one (Settings::device), on its device: those
-/// of one collective all on one, and on every rank alike. On a device it comes after what the issuing thread's current
-/// stream had been given. Between collectives on the host and on the device there is no order.
+/// Tensors lie on the host or on a device, those of one collective all on one, and on every rank alike: nccl's on that
+/// for which the communicator was connected (Settings::device), the others' on any, staged through the host. On a
+/// device a collective comes after what the issuing thread's current stream had been given. Between nccl's collectives
+/// on the host and on the device there is no order.
 /// Shapes and dtypes are checked before anything is sent: std::invalid_argument.
 /// in_process and gloo add in rank order, so runs repeat bit for bit and agree with one another; mpi repeats at the
 /// same world size, and so does nccl as long as it chooses the same algorithm. bfloat16 and float16 sums are kept in

@@ -6,18 +6,14 @@
 #include <vector>
 
 #include "base/error.h"
+#include "comm/host_view.h"
 
 namespace trainyard::comm {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::span<const std::byte> bytes_of(const Tensor& tensor) {
-  return {tensor.raw(), tensor.bytes()};
-}
-std::span<std::byte> bytes_of(Tensor& tensor) {
-  return {tensor.raw(), tensor.bytes()};
-}
+using Use = HostView::Use;
 
 /// What a collective of one rank is, on any device.
 void keep(const Tensor& input, Tensor& output) {
@@ -42,7 +38,7 @@ QueuedCommunicator::~QueuedCommunicator() {
 }
 
 Seat QueuedCommunicator::seat_for(const Tensor& tensor) const {
-  return {.rank = rank_, .world = world_, .device = world_ == 1 ? tensor.device() : Device{}};
+  return {.rank = rank_, .world = world_, .device = tensor.device()};
 }
 
 Call QueuedCommunicator::call(const char* name, std::string label) const {
@@ -69,40 +65,60 @@ Work QueuedCommunicator::issue(const char* name, std::string label, size_t bytes
 
 Work QueuedCommunicator::all_gather(const Tensor& input, Tensor& output, std::string label) {
   check_part_and_whole("all_gather", input, output, seat_for(input));
-  return issue("all_gather", std::move(label), output.bytes(), [this, input, output](const Call& call) mutable {
-    if (world_ == 1) return keep(input, output);
-    backend_->all_gather(call, bytes_of(input), bytes_of(output));
-  });
+  return exchange("all_gather", std::move(label), output.bytes(), input, output,
+                  [this](const Call& call, std::span<const std::byte> from, std::span<std::byte> to) {
+                    backend_->all_gather(call, from, to);
+                  });
 }
 
 Work QueuedCommunicator::reduce_scatter(const Tensor& input, Tensor& output, std::string label) {
   check_part_and_whole("reduce_scatter", output, input, seat_for(input));
-  return issue("reduce_scatter", std::move(label), input.bytes(), [this, input, output](const Call& call) mutable {
-    if (world_ == 1) return keep(input, output);
-    backend_->reduce_scatter(call, input.dtype(), bytes_of(input), bytes_of(output));
-  });
+  return exchange(
+      "reduce_scatter", std::move(label), input.bytes(), input, output,
+      [this, dtype = input.dtype()](const Call& call, std::span<const std::byte> from, std::span<std::byte> to) {
+        backend_->reduce_scatter(call, dtype, from, to);
+      });
+}
+
+Work QueuedCommunicator::all_to_all(const Tensor& input, Tensor& output, std::string label) {
+  check_exchange(input, output, seat_for(input));
+  return exchange("all_to_all", std::move(label), input.bytes(), input, output,
+                  [this](const Call& call, std::span<const std::byte> from, std::span<std::byte> to) {
+                    backend_->all_to_all(call, from, to);
+                  });
 }
 
 Work QueuedCommunicator::all_reduce(Tensor& values, ReduceOp op, std::string label) {
-  check_usable("all_reduce", values, seat_for(values).device);
-  return issue("all_reduce", std::move(label), values.bytes(), [this, values, op](const Call& call) mutable {
-    if (world_ > 1) backend_->all_reduce(call, values.dtype(), op, bytes_of(values));
-  });
+  check_usable("all_reduce", values, values.device());
+  return change("all_reduce", std::move(label), values,
+                [this, dtype = values.dtype(), op](const Call& call, std::span<std::byte> bytes) {
+                  backend_->all_reduce(call, dtype, op, bytes);
+                });
 }
 
 Work QueuedCommunicator::broadcast(Tensor& values, int root, std::string label) {
   check_usable("broadcast", values, seat_for(values).device);
   check_root(root, world_);
-  return issue("broadcast", std::move(label), values.bytes(), [this, values, root](const Call& call) mutable {
-    if (world_ > 1) backend_->broadcast(call, bytes_of(values), root);
+  return change("broadcast", std::move(label), values,
+                [this, root](const Call& call, std::span<std::byte> bytes) { backend_->broadcast(call, bytes, root); });
+}
+
+Work QueuedCommunicator::exchange(const char* name, std::string label, size_t bytes, const Tensor& input,
+                                  Tensor& output, Exchange run) {
+  if (world_ == 1) return issue(name, std::move(label), bytes, [&input, &output](const Call&) { keep(input, output); });
+  const auto from = std::make_shared<HostView>(input, Use::Read), to = std::make_shared<HostView>(output, Use::Written);
+  return issue(name, std::move(label), bytes, [from, to, run = std::move(run)](const Call& call) {
+    run(call, from->bytes(), to->bytes());
+    to->give_back();
   });
 }
 
-Work QueuedCommunicator::all_to_all(const Tensor& input, Tensor& output, std::string label) {
-  check_exchange(input, output, seat_for(input));
-  return issue("all_to_all", std::move(label), input.bytes(), [this, input, output](const Call& call) mutable {
-    if (world_ == 1) return keep(input, output);
-    backend_->all_to_all(call, bytes_of(input), bytes_of(output));
+Work QueuedCommunicator::change(const char* name, std::string label, Tensor& values, Change run) {
+  if (world_ == 1) return issue(name, std::move(label), values.bytes(), [](const Call&) {});
+  const auto view = std::make_shared<HostView>(values, Use::Both);
+  return issue(name, std::move(label), values.bytes(), [view, run = std::move(run)](const Call& call) {
+    run(call, view->bytes());
+    view->give_back();
   });
 }
 

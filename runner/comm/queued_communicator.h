@@ -13,8 +13,8 @@
 
 namespace trainyard::comm {
 
-/// The Communicator of every host backend: checks the tensors, queues the collective, records it. In a world of one it
-/// has no thread, runs everything at once, and takes tensors of any device.
+/// The Communicator of every host backend: checks the tensors, queues the collective, records it. Tensors of a device
+/// go by way of pinned memory. In a world of one it has no thread and runs everything at once.
 class QueuedCommunicator final : public Communicator {
  public:
   /// `name` marks it in messages; empty for the world.
@@ -42,7 +42,12 @@ class QueuedCommunicator final : public Communicator {
  private:
   using Run = std::function<void(const Call&)>;
   [[nodiscard]] Seat seat_for(const Tensor& tensor) const;
+  using Exchange = std::function<void(const Call&, std::span<const std::byte> from, std::span<std::byte> to)>;
+  using Change = std::function<void(const Call&, std::span<std::byte> values)>;
   Work issue(const char* name, std::string label, size_t bytes, Run run);
+  /// Those of an input and an output, and those of one tensor, in host memory wherever the tensors lie.
+  Work exchange(const char* name, std::string label, size_t bytes, const Tensor& input, Tensor& output, Exchange run);
+  Work change(const char* name, std::string label, Tensor& values, Change run);
   [[nodiscard]] Call call(const char* name, std::string label) const;
   [[nodiscard]] std::vector<int> members_of(int color, const std::string& name);
 

@@ -10,12 +10,6 @@
 
 namespace trainyard::test {
 
-std::vector<Device> devices() {
-  std::vector<Device> all{Device{DeviceKind::Cpu, 0}};
-  if (cuda_devices() > 0) all.push_back({DeviceKind::Cuda, 0});
-  return all;
-}
-
 std::vector<DType> floating_dtypes() {
   return {DType::Float32, DType::BFloat16, DType::Float16};
 }

@@ -3,12 +3,10 @@
 #include <functional>
 #include <vector>
 
+#include "support/devices.h"
 #include "tensor/tensor.h"
 
 namespace trainyard::test {
-
-/// The devices that an op's test runs on: the CPU, and a CUDA device where this build and the machine have one.
-std::vector<Device> devices();
 
 /// The element types of the ops.
 std::vector<DType> floating_dtypes();

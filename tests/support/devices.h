@@ -1,0 +1,16 @@
+#pragma once
+
+#include <vector>
+
+#include "tensor/device.h"
+
+namespace trainyard::test {
+
+/// What a test of both runs on: the CPU, and a CUDA device where this build and the machine have one.
+inline std::vector<Device> devices() {
+  std::vector<Device> all{{}};
+  if (cuda_devices() > 0) all.push_back({DeviceKind::Cuda, 0});
+  return all;
+}
+
+}  // namespace trainyard::test
