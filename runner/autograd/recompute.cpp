@@ -80,13 +80,28 @@ struct Region {
 
 }  // namespace
 
-Parked::Parked(Tensor tensor, bool offload) : tensor_(std::move(tensor)), offloaded_(offload) {
-  if (offloaded_) tensor_.storage()->set_kind(MemoryKind::Offloaded);
+Parked::Parked(Tensor tensor, bool offload)
+    : tensor_(std::move(tensor)), device_(tensor_.device()), offloaded_(offload) {
+  if (!offloaded_) return;
+  if (device_.kind == DeviceKind::Cpu) {
+    tensor_.storage()->set_kind(MemoryKind::Offloaded);
+    return;
+  }
+  const MemoryKindScope scope(MemoryKind::Offloaded);
+  Tensor host = Tensor::pinned(tensor_.shape(), tensor_.dtype());
+  copy_async(tensor_, host);
+  tensor_ = std::move(host);
 }
 
 Tensor Parked::fetch() const {
-  if (offloaded_) tensor_.storage()->set_kind(MemoryKind::Activations);
-  return tensor_;
+  if (!offloaded_) return tensor_;
+  if (device_.kind == DeviceKind::Cpu) {
+    tensor_.storage()->set_kind(MemoryKind::Activations);
+    return tensor_;
+  }
+  Tensor there = Tensor::empty(tensor_.shape(), tensor_.dtype(), device_);
+  copy_async(tensor_, there);
+  return there;
 }
 
 std::vector<Tensor> kept(const std::function<std::vector<Tensor>()>& compute) {

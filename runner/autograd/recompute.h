@@ -37,11 +37,12 @@ std::vector<Tensor> kept(const std::function<std::vector<Tensor>()>& compute);
 class Parked {
  public:
   Parked(Tensor tensor, bool offload);
-  /// The tensor, on the device.
+  /// The tensor, on its device.
   [[nodiscard]] Tensor fetch() const;
 
  private:
   Tensor tensor_;
+  Device device_;
   bool offloaded_;
 };
 

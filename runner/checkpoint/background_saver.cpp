@@ -33,6 +33,7 @@ void BackgroundSaver::start(const Snapshot& snapshot) {
     if (is_writing_) throw std::logic_error("BackgroundSaver: a save is under way");
   }
   reserve(snapshot);
+  if (device_.kind != DeviceKind::Cpu) copied_.emplace(device_);
   staged_.step = snapshot.step;
   staged_.state = snapshot.state;
   staged_.rank_state = snapshot.rank_state;
@@ -69,6 +70,7 @@ void BackgroundSaver::write() {
   std::optional<SaveResult> result;
   std::exception_ptr error;
   try {
+    if (copied_) copied_->wait();
     result = saver_.save(staged_);
   } catch (...) {  // for whoever waits
     error = std::current_exception();
@@ -87,8 +89,9 @@ void BackgroundSaver::stage(const std::vector<Shard>& from, std::vector<Shard>& 
     Tensor kept = std::move(to[i].local);
     to[i] = from[i];
     if (from[i].local.defined()) {
-      if (!holds_like(kept, from[i].local)) kept = Tensor::empty(from[i].local.shape(), from[i].local.dtype());
-      copy(from[i].local, kept);
+      if (!holds_like(kept, from[i].local)) kept = Tensor::pinned(from[i].local.shape(), from[i].local.dtype());
+      copy_async(from[i].local, kept);
+      if (const Device device = from[i].local.device(); device.kind != DeviceKind::Cpu) device_ = device;
       to[i].local = std::move(kept);
     }
   }

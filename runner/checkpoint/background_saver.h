@@ -11,9 +11,9 @@
 namespace trainyard::checkpoint {
 
 /// Saves behind training: start() returns once the tensors are copied into memory of its own, and one thread writes and
-/// commits the copy. The commit goes through the store, so it never meets the collectives of training.
-/// One save at a time. Collective as Saver is: every rank calls start() for the same steps in the same order. One
-/// thread calls.
+/// commits the copy. From a device the copies are queued on the caller's current stream, and the thread waits for them.
+/// The commit goes through the store, so it never meets the collectives of training. One save at a time. Collective as
+/// Saver is: every rank calls start() for the same steps in the same order. One thread calls.
 class BackgroundSaver {
  public:
   /// `saver` must outlive this; nobody else calls it meanwhile.
@@ -42,7 +42,9 @@ class BackgroundSaver {
   [[nodiscard]] std::optional<SaveResult> take();
 
   Saver& saver_;
-  Snapshot staged_;  ///< its tensors are kept from save to save; the thread's while it runs
+  Snapshot staged_;              ///< its tensors are kept from save to save; the thread's while it runs
+  Device device_;                ///< of the tensors
+  std::optional<Event> copied_;  ///< where that is none of the host
   std::mutex mutex_;
   std::condition_variable ended_;
   bool is_writing_ = false;  // guarded by mutex_, as all below

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "checkpoint/checksum.h"
+#include "checkpoint/rank_files.h"
 
 namespace trainyard::checkpoint {
 namespace {
@@ -70,7 +71,14 @@ void Checkpoint::read_into(Shard& shard) const {
   if (stored.dtype != shard.local.dtype())
     throw InputError(fmt::format("{}: tensor '{}' is {}, {} is needed", folder_.string(), shard.name,
                                  name_of(stored.dtype), name_of(shard.local.dtype())));
-  copy(read_rows(shard.name, shard.row_offset, shard.local.size(0)), shard.local);
+  const RowSource source{shard.name, stored.dtype, stored.shape,
+                         [&](int64_t begin, int64_t count) { return read_rows(shard.name, begin, count); }};
+  int64_t next = 0;
+  for_each_piece(source, shard.row_offset, shard.row_offset + shard.local.size(0), [&](const Tensor& piece) {
+    Tensor place = shard.local.rows(next, piece.size(0));
+    copy(piece, place);
+    next += piece.size(0);
+  });
 }
 
 const SafetensorsFile& Checkpoint::file(size_t index) const {

@@ -16,7 +16,7 @@ struct Shard {
   std::string name;
   Shape global_shape;  ///< one dimension or more
   int64_t row_offset = 0;
-  Tensor local;  ///< [rows, the rest of global_shape], on the CPU
+  Tensor local;  ///< [rows, the rest of global_shape]
 };
 
 /// Everything that a resumed run needs. Names are unique over model and optimizer together.

@@ -9,6 +9,7 @@
 #include "cli/parse.h"
 #include "cli/session.h"
 #include "ops/threads.h"
+#include "train/device.h"
 #include "train/evaluate.h"
 #include "train/setup.h"
 
@@ -35,12 +36,15 @@ int run_evaluate(const Arguments& arguments, const Launched* launched) {
   app.add_flag("--gradients", evaluation.gradients, "grad.<name> of every parameter in the dump, too")->needs("--dump");
   app.add_option("--param-dtype", evaluation.param_dtype, "fp32, bf16 or fp16: what the model computes in")
       ->transform(CLI::CheckedTransformer(kPrecisions, CLI::ignore_case));
+  config::DeviceChoice device = config::DeviceChoice::Auto;
+  add_device(app, device);
   if (const auto code = parse(app, arguments)) return *code;
   if (evaluation.model.empty() && evaluation.checkpoint.empty())
     throw InputError("evaluate: one of --model and --checkpoint is needed");
   if (!dump.empty()) evaluation.dump = dump;
 
-  const SessionSettings session{.config_text = "evaluate", .launched = launched};
+  const SessionSettings session{
+      .device = train::device_kind_of(device), .config_text = "evaluate", .launched = launched};
   return run_in_world(with_name("evaluate", arguments), session, [&](const train::World& world) {
     ops::set_threads(train::threads_of({}, world.local_world));
     const train::Evaluated result = train::evaluate(evaluation, world);

@@ -10,6 +10,7 @@
 #include "cli/parse.h"
 #include "comm/in_process.h"
 #include "ops/threads.h"
+#include "train/device.h"
 #include "train/generate.h"
 #include "train/pairs.h"
 #include "train/setup.h"
@@ -23,17 +24,20 @@ struct Loaded {
   std::string tokenizer;  ///< path
 };
 
-Loaded load_model(const std::filesystem::path& folder, comm::Communicator& alone) {
-  Loaded loaded{train::shard_model(train::model_config_of(config::Model{.init_from = folder.string()}), alone, {}),
-                folder.string()};
+Loaded load_model(const std::filesystem::path& folder, comm::Communicator& alone, const train::Sharding& sharding) {
+  Loaded loaded{
+      train::shard_model(train::model_config_of(config::Model{.init_from = folder.string()}), alone, sharding),
+      folder.string()};
   train::fill_from_weights(loaded.sharded, folder);
   return loaded;
 }
 
-Loaded load_checkpoint(const std::filesystem::path& folder, comm::Communicator& alone) {
+Loaded load_checkpoint(const std::filesystem::path& folder, comm::Communicator& alone,
+                       const train::Sharding& sharding) {
   checkpoint::Agreement agreement;
   const checkpoint::Checkpoint found = checkpoint::open_checkpoint(folder, agreement);
-  Loaded loaded{train::shard_model(train::model_config_of(found), alone, {}), found.state().value("tokenizer", "")};
+  Loaded loaded{train::shard_model(train::model_config_of(found), alone, sharding),
+                found.state().value("tokenizer", "")};
   train::fill_from_checkpoint(*loaded.sharded.engine, found);
   return loaded;
 }
@@ -92,12 +96,15 @@ int run_generate(const Arguments& arguments) {
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   app.add_option("--seed", sampling.seed, "equal seeds give equal texts")->capture_default_str();
+  config::DeviceChoice device = config::DeviceChoice::Auto;
+  add_device(app, device);
   if (const auto code = parse(app, arguments)) return *code;
   if (model.empty() && checkpoint.empty()) throw InputError("generate: one of --model and --checkpoint is needed");
 
   const auto alone = comm::make_in_process(1, config::Comm{}.timeout);
-  const Loaded loaded =
-      checkpoint.empty() ? load_model(model, *alone.front()) : load_checkpoint(checkpoint, *alone.front());
+  const train::Sharding sharding{.policy = {.device = device_of_rank(train::device_kind_of(device), 0, 1)}};
+  const Loaded loaded = checkpoint.empty() ? load_model(model, *alone.front(), sharding)
+                                           : load_checkpoint(checkpoint, *alone.front(), sharding);
   if (tokenizer_path.empty()) tokenizer_path = loaded.tokenizer;
   if (tokenizer_path.empty())
     throw InputError("generate: the checkpoint records no tokenizer; name one with --tokenizer");

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
 #include "base/flags.h"
@@ -20,6 +21,14 @@ void refuse_unknown_subcommand(const CLI::App& app, const Arguments& arguments) 
   const auto near = nearest(arguments[0], known);
   throw InputError(fmt::format("{}: unknown command '{}'{}; known are {}", app.get_name(), arguments[0],
                                near ? fmt::format(", did you mean '{}'?", *near) : "", fmt::join(known, ", ")));
+}
+
+void add_device(CLI::App& app, config::DeviceChoice& device) {
+  using config::DeviceChoice;
+  static const std::map<std::string, DeviceChoice> choices{
+      {"auto", DeviceChoice::Auto}, {"cpu", DeviceChoice::Cpu}, {"cuda", DeviceChoice::Cuda}};
+  app.add_option("--device", device, "auto, cpu or cuda: where to compute; auto: cuda where there is a GPU")
+      ->transform(CLI::CheckedTransformer(choices, CLI::ignore_case));
 }
 
 std::optional<int> parse(CLI::App& app, const Arguments& arguments) {

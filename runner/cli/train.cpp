@@ -133,6 +133,7 @@ int run_train(const Arguments& arguments, const Launched* launched) {
   config::check(loaded);
   train::check_device(loaded);
   const SessionSettings session{.comm = loaded.config.comm,
+                                .device = train::device_kind_of(loaded),
                                 .rendezvous_timeout = loaded.config.rendezvous.timeout,
                                 .config_hash = config::hash(loaded.config),
                                 .flight_folder = loaded.config.metrics.dir,

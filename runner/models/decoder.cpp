@@ -78,7 +78,7 @@ ops::LossSums Decoder::loss(const Batch& batch, const Pass& pass) {
   run_root(pass.tape, [&] {
     const nn::Variable h = hidden(batch.input_ids, context_of(batch), pass.tape);
     run_head(pass.tape, [&] {
-      const Tensor targets = batch.targets.reshape({batch.targets.count()});
+      const Tensor targets = on_device(batch.targets.reshape({batch.targets.count()}), device());
       sums = autograd::linear_cross_entropy(h, head(), targets, pass.gradient_scale);
     });
   });
@@ -106,8 +106,12 @@ class Decoder::Continuation : public Texts {
     Tensor logits;
     model_.run_root(nullptr, [&] {
       const int64_t before = caches_.front().length;
-      const nn::DecoderContext context{
-          1, count, counted_positions(1, count, before), {}, model_.rope_tables(before + count), &caches_};
+      const nn::DecoderContext context{1,
+                                       count,
+                                       on_device(counted_positions(1, count, before), model_.device()),
+                                       {},
+                                       model_.rope_tables(before + count),
+                                       &caches_};
       const Tensor h = model_.hidden(Tensor::from<int32_t>(ids, {1, count}), context, nullptr).value();
       const nn::Variable last(h.rows(count - 1, 1));
       model_.run_head(nullptr, [&] { logits = autograd::linear(last, model_.head()).value(); });
@@ -134,7 +138,7 @@ std::vector<nn::Module*> Decoder::blocks() {
 
 nn::Variable Decoder::hidden(const Tensor& input_ids, const nn::DecoderContext& context, nn::Tape* tape) {
   return stack_.run(tape, [&] {
-    nn::Variable h = embed_tokens_(input_ids.reshape({input_ids.count()}), tape);
+    nn::Variable h = embed_tokens_(on_device(input_ids.reshape({input_ids.count()}), device()), tape);
     for (const auto& layer : layers_) h = (*layer)(h, context);
     return norm_(h);
   });
@@ -143,18 +147,21 @@ nn::Variable Decoder::hidden(const Tensor& input_ids, const nn::DecoderContext& 
 nn::DecoderContext Decoder::context_of(const Batch& batch) {
   nn::DecoderContext context{.rows = batch.input_ids.size(0), .tokens = batch.input_ids.size(1)};
   if (batch.position_ids.defined()) {
-    context.positions = batch.position_ids.reshape({batch.position_ids.count()});
-    context.document_starts = starts_of(batch.position_ids);
+    context.positions = on_device(batch.position_ids.reshape({batch.position_ids.count()}), device());
+    context.document_starts = on_device(starts_of(batch.position_ids), device());
   } else {
-    context.positions = counted_positions(context.rows, context.tokens, 0);
+    context.positions = counted_.get({context.rows, context.tokens}, device(),
+                                     [&] { return counted_positions(context.rows, context.tokens, 0); });
   }
   context.rope = rope_tables(context.tokens);
   return context;
 }
 
 const ops::RopeTables& Decoder::rope_tables(int64_t positions) {
-  if (!rope_.cos.defined() || rope_.cos.size(0) < positions)
-    rope_ = ops::rope_tables(std::max(positions, int64_t{256}), rope_frequencies(config_));
+  if (!rope_.cos.defined() || rope_.cos.size(0) < positions) {
+    const ops::RopeTables made = ops::rope_tables(std::max(positions, int64_t{256}), rope_frequencies(config_));
+    rope_ = {on_device(made.cos, device()), on_device(made.sin, device())};
+  }
   return rope_;
 }
 

@@ -4,11 +4,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/family.h"
 #include "models/language_model.h"
 #include "nn/layers.h"
+#include "nn/remembered.h"
 
 namespace trainyard::models {
 
@@ -86,6 +88,7 @@ class Decoder : public LanguageModel {
  private:
   class Continuation;
 
+  /// `input_ids` on the host.
   nn::Variable hidden(const Tensor& input_ids, const nn::DecoderContext& context, nn::Tape* tape);
   nn::DecoderContext context_of(const Batch& batch);
   const ops::RopeTables& rope_tables(int64_t positions);
@@ -104,8 +107,9 @@ class Decoder : public LanguageModel {
   nn::Embedding embed_tokens_;
   std::vector<std::unique_ptr<DecoderBlock>> layers_;
   nn::RmsNorm norm_;
-  std::optional<nn::Linear> head_;  // none where it is tied to the embedding
-  ops::RopeTables rope_;            // grows to the longest sequence seen
+  std::optional<nn::Linear> head_;                       // none where it is tied to the embedding
+  ops::RopeTables rope_;                                 // grows to the longest sequence seen
+  nn::Remembered<std::pair<int64_t, int64_t>> counted_;  // positions of [rows, tokens]
 };
 
 /// A decoder of PreNormBlock<Attention>.

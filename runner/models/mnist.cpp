@@ -47,8 +47,9 @@ class Mnist : public Model {
   ops::LossSums loss(const Batch& batch, const Pass& pass) override {
     check(batch);
     ops::LossSums sums;
-    run_root(pass.tape,
-             [&] { sums = autograd::cross_entropy(logits(batch, pass), batch.targets, pass.gradient_scale); });
+    run_root(pass.tape, [&] {
+      sums = autograd::cross_entropy(logits(batch, pass), on_device(batch.targets, device()), pass.gradient_scale);
+    });
     return sums;
   }
 
@@ -68,7 +69,7 @@ class Mnist : public Model {
   [[nodiscard]] Variable logits(const Batch& batch, const Pass& pass) const {
     const auto relu = [](const Variable& x) { return autograd::activation(ops::Activation::Relu, x); };
     const Sizes sizes(config_.cnn, batch.targets.count());
-    Variable x(batch.features.reshape({sizes.image.pixels(), 1}), pass.tape);
+    Variable x(on_device(batch.features.reshape({sizes.image.pixels(), 1}), device()), pass.tape);
     x = relu(conv1_(x, sizes.image));
     x = relu(conv2_(x, sizes.first));
     x = autograd::max_pool(x, sizes.second, kWindow);

@@ -26,13 +26,13 @@ inline nn::Init init_of(const ModelConfig& config) {
   return {nn::Init::Kind::Normal, static_cast<float>(config.initializer_range)};
 }
 
-/// Drops at `rate` where the pass does at all.
-nn::DropoutContext dropout_of(double rate, const Batch& batch, const Pass& pass);
-
 /// What a training loop asks of any model. Knows nothing of ranks.
 class Model : public nn::Module {
  public:
   using Module::Module;
+
+  /// Where its parameters were placed, and so where it computes.
+  [[nodiscard]] Device device() const { return parameters().front()->value().device(); }
 
   /// The loss in float32, summed over the batch's valid targets (cross-entropies with the natural logarithm). With a
   /// tape: backward() then adds to every parameter's gradient. Throws InputError where the batch lacks what the model
@@ -45,6 +45,10 @@ class Model : public nn::Module {
   /// The repeated blocks, first to last: the units of sharding and of recomputation.
   [[nodiscard]] virtual std::vector<nn::Module*> blocks() = 0;
   [[nodiscard]] virtual const ModelConfig& config() const = 0;
+
+ protected:
+  /// Drops at `rate` where the pass does at all.
+  [[nodiscard]] nn::DropoutContext dropout_of(double rate, const Batch& batch, const Pass& pass) const;
 };
 
 /// The model that `config` describes, its parameters without memory yet.

@@ -66,7 +66,7 @@ class T5 : public LanguageModel {
     run_root(pass.tape, [&] {
       const Variable h = hidden(batch, pass);
       run_head(pass.tape, [&] {
-        const Tensor targets = batch.targets.reshape({batch.targets.count()});
+        const Tensor targets = on_device(batch.targets.reshape({batch.targets.count()}), device());
         sums = autograd::linear_cross_entropy(h, head(), targets, pass.gradient_scale);
       });
     });
@@ -131,12 +131,18 @@ class T5 : public LanguageModel {
           "a t5 model learns from pairs of a source and a target: data.source_field and data.target_field");
     const nn::DropoutContext dropout = dropout_of(config_.dropout, batch, pass);
     T5Context context{.rows = batch.input_ids.size(0), .tokens = batch.input_ids.size(1)};
-    context.lengths = batch.input_lengths, context.dropout = dropout;
-    const Variable source = encoder_(shared_(batch.input_ids.reshape({batch.input_ids.count()}), pass.tape), context);
+    const Tensor lengths = batch.input_lengths.defined() ? on_device(batch.input_lengths, device()) : Tensor();
+    context.lengths = lengths, context.dropout = dropout;
+    const Variable source = encoder_(embedded(batch.input_ids.reshape({batch.input_ids.count()}), pass.tape), context);
     T5Context answer{.rows = batch.targets.size(0), .tokens = batch.targets.size(1)};
     answer.dropout = dropout;
-    answer.source = source, answer.source_tokens = context.tokens, answer.source_lengths = batch.input_lengths;
-    return before_head(decoder_(shared_(shifted_right(batch.targets), pass.tape), answer));
+    answer.source = source, answer.source_tokens = context.tokens, answer.source_lengths = lengths;
+    return before_head(decoder_(embedded(shifted_right(batch.targets), pass.tape), answer));
+  }
+
+  /// `ids` on the host.
+  [[nodiscard]] Variable embedded(const Tensor& ids, nn::Tape* tape) const {
+    return shared_(on_device(ids, device()), tape);
   }
 
   ModelConfig config_;
@@ -166,7 +172,7 @@ class T5::Answers : public Texts {
       T5Context context{.rows = rows_, .tokens = 1};
       context.source = Variable(source_), context.source_tokens = source_tokens_;
       context.source_lengths = source_lengths_, context.caches = &caches_;
-      const Variable h = model_.decoder_(model_.shared_(Tensor::from<int32_t>(ids, {rows_}), nullptr), context);
+      const Variable h = model_.decoder_(model_.embedded(Tensor::from<int32_t>(ids, {rows_}), nullptr), context);
       logits = model_.head_product(model_.before_head(h));
     });
     return logits;
@@ -183,12 +189,13 @@ class T5::Answers : public Texts {
       std::ranges::copy(sources[row], ids.subspan(row * static_cast<size_t>(source_tokens_)).begin());
       source_lengths_.values<int32_t>()[row] = static_cast<int32_t>(sources[row].size());
     }
+    source_lengths_ = on_device(source_lengths_, model_.device());
   }
 
   [[nodiscard]] Tensor encoded() const {
     T5Context context{.rows = rows_, .tokens = source_tokens_};
     context.lengths = source_lengths_;
-    return model_.encoder_(model_.shared_(source_ids_, nullptr), context).value();
+    return model_.encoder_(model_.embedded(source_ids_, nullptr), context).value();
   }
 
   T5& model_;

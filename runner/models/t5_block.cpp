@@ -31,7 +31,8 @@ void T5Cache::append(const Tensor& new_keys, const Tensor& new_values) {
   if (length + tokens > capacity)
     throw std::invalid_argument(fmt::format("T5Cache: {} tokens after {} in a cache of {}", tokens, length, capacity));
   for (Tensor* const held : {&keys, &values})
-    if (!held->defined()) *held = Tensor::zeros({rows * capacity, new_keys.size(1)}, new_keys.dtype());
+    if (!held->defined())
+      *held = Tensor::zeros({rows * capacity, new_keys.size(1)}, new_keys.dtype(), new_keys.device());
   for (int64_t row = 0; row < rows; ++row)
     for (const auto& [from, to] : {std::pair{&new_keys, &keys}, std::pair{&new_values, &values}}) {
       Tensor place = to->rows(row * capacity + length, tokens);
@@ -157,7 +158,9 @@ Variable T5Block::operator()(const Variable& x, T5Context& context) {
 Variable T5Block::make_bias(const T5Context& context, nn::Tape* tape) const {
   const int64_t before = context.caches ? context.caches->front().length : 0;
   const int64_t kv_tokens = context.caches ? context.caches->front().capacity : context.tokens;
-  const Tensor buckets = nn::relative_buckets(before, context.tokens, kv_tokens, buckets_);
+  const Tensor buckets = bucket_of_.get({before, context.tokens, kv_tokens}, bias_->weight().value().device(), [&] {
+    return nn::relative_buckets(before, context.tokens, kv_tokens, buckets_);
+  });
   return bias_->run(tape, [&] { return autograd::relative_bias(buckets, bias_->weight(), tape); });
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include "nn/dropout.h"
 #include "nn/layers.h"
 #include "nn/relative_positions.h"
+#include "nn/remembered.h"
 
 namespace trainyard::models {
 
@@ -115,6 +117,7 @@ class T5Block : public nn::Module {
   [[nodiscard]] nn::Variable forward(const nn::Variable& x, const T5Context& context) const;
 
   nn::RelativeBuckets buckets_;
+  mutable nn::Remembered<std::array<int64_t, 3>> bucket_of_;  // each distance, by what relative_buckets() is given
   nn::RmsNorm attention_norm_;
   T5SelfAttention attention_;
   std::optional<nn::Embedding> bias_;  // [buckets, heads]

@@ -4,11 +4,13 @@
 
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "models/family.h"
 #include "models/model.h"
 #include "nn/layers.h"
+#include "nn/remembered.h"
 
 namespace trainyard::models {
 namespace {
@@ -137,8 +139,9 @@ class Tutorial : public Model {
       throw InputError(fmt::format("rows of {} tokens, but the model has {} positions (max_seq_len)", ids.size(1),
                                    config_.max_positions));
     const Rows of{ids.size(0), ids.size(1), dropout_of(config_.dropout, batch, pass)};
-    const Variable tokens = tok_embeddings_(ids.reshape({ids.count()}), pass.tape);
-    Variable h = dropout_(add(tokens, pos_embeddings_(positions(of), pass.tape)), of.dropout);
+    const Variable tokens = tok_embeddings_(on_device(ids.reshape({ids.count()}), device()), pass.tape);
+    const Tensor& places = counted_.get({of.rows, of.tokens}, device(), [&] { return positions(of); });
+    Variable h = dropout_(add(tokens, pos_embeddings_(places, pass.tape)), of.dropout);
     for (const auto& layer : layers_) h = (*layer)(h, of);
     return output_(norm_(h));
   }
@@ -159,6 +162,7 @@ class Tutorial : public Model {
   std::vector<std::unique_ptr<Block>> layers_;
   nn::LayerNorm norm_;
   nn::Linear output_;
+  mutable nn::Remembered<std::pair<int64_t, int64_t>> counted_;  // positions of [rows, tokens]
 };
 
 /// The fields of the example's ModelArgs. Its feed-forward layers are four times as wide as the model.

@@ -54,9 +54,10 @@ void Module::run_root(Tape* tape, const std::function<void()>& body) const {
   hooks_->after_forward(tape != nullptr);
 }
 
-void place_whole(Module& module, DType dtype) {
+void place_whole(Module& module, DType dtype, Device device) {
   for (Parameter* const parameter : module.parameters())
-    parameter->place(Tensor::zeros(parameter->shape(), dtype), Tensor::zeros(parameter->shape(), dtype));
+    parameter->place(Tensor::zeros(parameter->shape(), dtype, device),
+                     Tensor::zeros(parameter->shape(), dtype, device));
 }
 
 }  // namespace trainyard::nn

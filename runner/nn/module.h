@@ -100,6 +100,6 @@ class Module {
 };
 
 /// Gives every parameter of `module` memory of its own, whole, in `dtype`, gradients zeroed: a model without sharding.
-void place_whole(Module& module, DType dtype = DType::Float32);
+void place_whole(Module& module, DType dtype = DType::Float32, Device device = {});
 
 }  // namespace trainyard::nn

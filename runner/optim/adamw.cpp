@@ -8,8 +8,8 @@ AdamW::AdamW(const shard::Engine& engine, const config::Optimizer& settings) : s
   const MemoryKindScope scope(MemoryKind::Optimizer);
   for (const shard::ParameterShard& shard : engine.shards())
     if (!shard.parameter->is_frozen())
-      moments_.push_back({&shard, Tensor::zeros(shard.value.shape(), DType::Float32),
-                          Tensor::zeros(shard.value.shape(), DType::Float32)});
+      moments_.push_back({&shard, Tensor::zeros(shard.value.shape(), DType::Float32, shard.value.device()),
+                          Tensor::zeros(shard.value.shape(), DType::Float32, shard.value.device())});
 }
 
 void AdamW::step(double lr, float gradient_scale) {

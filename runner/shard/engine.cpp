@@ -94,27 +94,48 @@ void Engine::fully_shard(std::span<nn::Module* const> modules, const std::option
   }
 }
 
+namespace {
+
+/// Calls `take` with some of `rows` at a time and host memory [rows, elements of a row] for them: 64 MiB, or one row,
+/// is what a rank holds beside its shards.
+template <typename Take>
+void for_blocks(const autograd::Parameter& parameter, Rows rows, const Take& take) {
+  constexpr int64_t kBlockElements = int64_t{1} << 24;
+  const int64_t row_elements = std::max<int64_t>(parameter.count() / std::max<int64_t>(parameter.shape()[0], 1), 1);
+  const int64_t most = std::max<int64_t>(kBlockElements / row_elements, 1);
+  for (int64_t begin = rows.begin; begin < rows.begin + rows.count; begin += most) {
+    const int64_t count = std::min(most, rows.begin + rows.count - begin);
+    take(Rows{begin, count}, Tensor::empty({count, row_elements}, DType::Float32));
+  }
+}
+
+}  // namespace
+
 void Engine::fill(const Source& source) {
-  for (ParameterShard& shard : shards_) source(*shard.parameter, shard.rows, shard.value.values<float>());
+  for (ParameterShard& shard : shards_) {
+    if (shard.value.device().kind == DeviceKind::Cpu) {
+      source(*shard.parameter, shard.rows, shard.value.values<float>());
+      continue;
+    }
+    for_blocks(*shard.parameter, shard.rows, [&](Rows rows, Tensor block) {
+      source(*shard.parameter, rows, block.values<float>());
+      Tensor own = shard.value.rows(rows.begin - shard.rows.begin, rows.count);
+      copy(block, own);
+    });
+  }
 }
 
 void Engine::fill_from_rank_0(const Source& source) {
-  constexpr int64_t kBlockElements = int64_t{1} << 24;  // 64 MiB: what a rank holds beside its shards
   for (ParameterShard& shard : shards_) {
-    const int64_t rows = shard.parameter->shape()[0];
-    const int64_t row_elements = rows == 0 ? 1 : std::max<int64_t>(shard.parameter->count() / rows, 1);
-    const int64_t most = std::max<int64_t>(kBlockElements / row_elements, 1);
-    for (int64_t begin = 0; begin < rows; begin += most) {
-      const int64_t count = std::min(most, rows - begin);
-      Tensor block = Tensor::empty({count, row_elements}, DType::Float32);
-      if (mesh_.world().rank() == 0) source(*shard.parameter, {begin, count}, block.values<float>());
+    for_blocks(*shard.parameter, {0, shard.parameter->shape()[0]}, [&](Rows rows, Tensor block) {
+      if (mesh_.world().rank() == 0) source(*shard.parameter, rows, block.values<float>());
       mesh_.world().broadcast(block, 0, shard.parameter->name()).wait();
-      const int64_t from = std::max(begin, shard.rows.begin);
-      const int64_t to = std::min(begin + count, shard.rows.begin + shard.rows.count);
-      if (from >= to) continue;
+      const int64_t from = std::max(rows.begin, shard.rows.begin);
+      const int64_t to = std::min(rows.begin + rows.count, shard.rows.begin + shard.rows.count);
+      if (from >= to) return;
       Tensor own = shard.value.rows(from - shard.rows.begin, to - from);
-      copy(block.rows(from - begin, to - from), own);
-    }
+      copy(block.rows(from - rows.begin, to - from), own);
+    });
   }
 }
 

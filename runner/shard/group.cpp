@@ -9,14 +9,18 @@
 namespace trainyard::shard {
 namespace {
 
-Tensor zeros(int64_t elements, DType dtype, MemoryKind kind) {
+/// Of one dimension; `offloads`: in pinned host memory instead of on the device.
+Tensor empty(int64_t elements, DType dtype, MemoryKind kind, Device device, bool offloads = false) {
   const MemoryKindScope scope(kind);
-  return Tensor::zeros({elements}, dtype);
+  return offloads ? Tensor::pinned({elements}, dtype) : Tensor::empty({elements}, dtype, device);
 }
 
-Tensor released(int64_t elements, DType dtype, MemoryKind kind) {
-  const MemoryKindScope scope(kind);
-  Tensor tensor = Tensor::empty({elements}, dtype);
+Tensor zeroed(Tensor tensor) {
+  ops::set_zero(tensor);
+  return tensor;
+}
+
+Tensor released(Tensor tensor) {
   tensor.storage()->release();
   return tensor;
 }
@@ -44,16 +48,21 @@ Group::Group(std::string label, std::span<autograd::Parameter* const> parameters
       part_layout_(part_layout(parameters, regatherers_)),
       precision_(policy.precision),
       bucket_bytes_(policy.bucket_bytes),
-      in_place_(sharders_.world() == 1 && precision_.param_dtype == DType::Float32),
+      device_(policy.device),
+      offloads_(policy.offload && device_.kind != DeviceKind::Cpu),
+      in_place_(sharders_.world() == 1 && precision_.param_dtype == DType::Float32 && !offloads_),
       // Replicas that reduce every micro-batch add each sum to those before it, so the two must be apart.
-      gradient_in_place_(sharders_.world() == 1 && precision_.reduce_dtype == DType::Float32 &&
+      gradient_in_place_(sharders_.world() == 1 && precision_.reduce_dtype == DType::Float32 && !offloads_ &&
                          (replicas_.world() == 1 || !policy.sync_every_micro_batch)),
-      shard_(zeros(layout_.shard_elements, DType::Float32, MemoryKind::Parameters)),
-      shard_gradient_(released(gradient_layout_.shard_elements, DType::Float32, MemoryKind::Gradients)),
-      whole_(in_place_ ? shard_ : released(layout_.whole_elements, precision_.param_dtype, MemoryKind::Gathered)),
-      whole_gradient_(gradient_in_place_
-                          ? shard_gradient_
-                          : released(gradient_layout_.whole_elements, precision_.reduce_dtype, MemoryKind::Gathered)) {
+      shard_(zeroed(empty(layout_.shard_elements, DType::Float32, MemoryKind::Parameters, device_, offloads_))),
+      shard_gradient_(
+          released(empty(gradient_layout_.shard_elements, DType::Float32, MemoryKind::Gradients, device_, offloads_))),
+      whole_(in_place_
+                 ? shard_
+                 : released(empty(layout_.whole_elements, precision_.param_dtype, MemoryKind::Gathered, device_))),
+      whole_gradient_(gradient_in_place_ ? shard_gradient_
+                                         : released(empty(gradient_layout_.whole_elements, precision_.reduce_dtype,
+                                                          MemoryKind::Gathered, device_))) {
   place_parameters();
 }
 
@@ -73,11 +82,19 @@ void Group::place_parameters() {
   }
 }
 
+Tensor Group::shard_on_device() const {
+  if (!offloads_) return shard_;
+  Tensor there = Tensor::empty(shard_.shape(), shard_.dtype(), device_);
+  copy_async(shard_, there);
+  return there;
+}
+
 Tensor Group::gather_input() const {
   if (part_.defined()) return part_;
-  if (precision_.param_dtype == DType::Float32) return shard_;
-  Tensor cast = Tensor::empty(shard_.shape(), precision_.param_dtype);
-  ops::cast(shard_, cast);
+  const Tensor shard = shard_on_device();
+  if (precision_.param_dtype == DType::Float32) return shard;
+  Tensor cast = Tensor::empty(shard.shape(), precision_.param_dtype, device_);
+  ops::cast(shard, cast);
   return cast;
 }
 
@@ -88,12 +105,12 @@ void Group::begin_unshard() {
   const MemoryKindScope scope(MemoryKind::Gathered);
   if (sharders_.world() == 1) {
     whole_.storage()->materialize();
-    ops::cast(shard_, whole_);
+    ops::cast(shard_on_device(), whole_);
     return;
   }
   comm::Communicator& peers = part_.defined() ? *regatherers_ : sharders_;
   const Tensor input = gather_input();
-  gathered_ = Tensor::empty({peers.world() * input.count()}, precision_.param_dtype);
+  gathered_ = Tensor::empty({peers.world() * input.count()}, precision_.param_dtype, device_);
   gathering_ = peers.all_gather(input, gathered_, label_);
 }
 
@@ -118,7 +135,7 @@ void Group::reshard() {
 
 void Group::reshard_to_part() {
   const MemoryKindScope scope(MemoryKind::Gathered);
-  Tensor part = Tensor::empty({part_layout_.shard_elements}, precision_.param_dtype);
+  Tensor part = Tensor::empty({part_layout_.shard_elements}, precision_.param_dtype, device_);
   copy_shard_in(part_layout_, regatherers_->rank(), whole_, part);
   reshard();
   part_ = std::move(part);
@@ -140,11 +157,12 @@ void Group::begin_reduction() {
   }
   const MemoryKindScope scope(MemoryKind::Gathered);
   reduction_ = Reduction::Scattering;
-  reduce_input_ = Tensor::empty({sharders_.world() * gradient_layout_.shard_elements}, precision_.reduce_dtype);
+  reduce_input_ =
+      Tensor::empty({sharders_.world() * gradient_layout_.shard_elements}, precision_.reduce_dtype, device_);
   copy_in(gradient_layout_, whole_gradient_, reduce_input_);
   whole_gradient_.storage()->release();
   whole_gradient_ready_ = false;
-  reduced_ = Tensor::empty({gradient_layout_.shard_elements}, precision_.reduce_dtype);
+  reduced_ = Tensor::empty({gradient_layout_.shard_elements}, precision_.reduce_dtype, device_);
   reducing_ = {sharders_.reduce_scatter(reduce_input_, reduced_, label_)};
 }
 
@@ -175,10 +193,11 @@ bool Group::advance_reduction() {
 void Group::accumulate(const Tensor& reduced) {
   if (!gradient_in_place_) {
     shard_gradient_.storage()->materialize();
+    const Tensor here = on_device(reduced, shard_gradient_.device());
     if (has_gradient_) {
-      ops::add_to(shard_gradient_, reduced);
+      ops::add_to(shard_gradient_, here);
     } else {
-      ops::cast(reduced, shard_gradient_);
+      ops::cast(here, shard_gradient_);
     }
     if (sharders_.world() == 1) {
       whole_gradient_.storage()->release();

@@ -74,6 +74,7 @@ class Group {
 
   void place_parameters();
   void prepare_gradient();
+  [[nodiscard]] Tensor shard_on_device() const;
   [[nodiscard]] Tensor gather_input() const;
   void begin_sum();
   [[nodiscard]] int64_t elements_a_message() const;
@@ -86,6 +87,8 @@ class Group {
   Layout layout_, gradient_layout_, part_layout_;
   MixedPrecision precision_;
   int64_t bucket_bytes_;
+  Device device_;
+  bool offloads_;           // the shard and its gradient are on the host, and everything else is not
   bool in_place_;           // unsharded parameters are the shard
   bool gradient_in_place_;  // unsharded gradients are the reduced ones
 

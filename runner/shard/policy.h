@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "tensor/device.h"
 #include "tensor/dtype.h"
 
 namespace trainyard::shard {
@@ -46,6 +47,10 @@ constexpr bool uses_float16(const MixedPrecision& precision) {
 
 /// What FSDP2 calls the arguments of fully_shard. The strategy's other half is the mesh.
 struct Policy {
+  Device device = {};  ///< where parameters are gathered and gradients reduced, and so where the model computes
+  /// Shards, their gradients and what is made like them stay in pinned host memory, where the optimizer then steps
+  /// (FSDP2's CPUOffloadPolicy). Nothing to do where the device is the CPU.
+  bool offload = false;
   Reshard reshard = Reshard::AfterForward;
   MixedPrecision precision = {};  ///< of groups that are given none of their own
   Prefetch prefetch = {};

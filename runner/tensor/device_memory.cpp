@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "tensor/accelerator.h"
+#include "tensor/dry_run.h"
 
 namespace trainyard {
 namespace {
@@ -72,6 +73,11 @@ DeviceMemory& memory_of(Device device) {
 DeviceMemory& pinned_memory() {
   static auto& memory = *new DeviceMemory("pinned host memory", std::make_unique<PinnedSource>());
   return memory;
+}
+
+size_t process_bytes(Device device) {
+  const bool is_on_host = device.kind == DeviceKind::Cpu || dry_run();
+  return is_on_host ? resident_bytes() : memory_of(device).allocator().statistics().reserved;
 }
 
 std::string describe(const OutOfMemory& failure) {

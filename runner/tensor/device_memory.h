@@ -38,6 +38,9 @@ DeviceMemory& memory_of(Device device);
 /// Host memory that copies to and from devices run over without a stop in between. Only where there is an accelerator.
 DeviceMemory& pinned_memory();
 
+/// What this process holds of a device's memory; of the host's, and in a dry run, what is resident.
+size_t process_bytes(Device device);
+
 struct OutOfMemory {
   std::string where;  ///< "cuda:0"
   size_t bytes = 0;   ///< asked for

@@ -17,6 +17,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "safetensors data is little-endian and read as it stands");
 
+constexpr size_t kStagedBytes = size_t{16} << 20;  // at once from a device
 constexpr size_t kPieceBytes = size_t{1} << 20;  // of a conversion: fits the second-level cache, hides the read's cost
 
 uint64_t header_bytes_of(const FileSource& source) {
@@ -145,9 +146,21 @@ void SafetensorsWriter::append(const Tensor& elements) {
     throw std::invalid_argument(fmt::format("safetensors: {} {} appended to '{}', which waits for {} elements of {}",
                                             name_of(elements.dtype()), to_string(elements.shape()), tensor.name, left_,
                                             name_of(tensor.dtype)));
-  sink_->write(std::span(elements.raw(), elements.bytes()));
+  write(elements);
   left_ -= elements.count();
   skip_complete();
+}
+
+void SafetensorsWriter::write(const Tensor& elements) {
+  if (elements.device().kind == DeviceKind::Cpu) return sink_->write(std::span(elements.raw(), elements.bytes()));
+  const Tensor flat = elements.reshape({elements.count()});
+  const int64_t most = std::min(flat.count(), static_cast<int64_t>(kStagedBytes / size_of(flat.dtype())));
+  const Tensor buffer = Tensor::pinned({most}, flat.dtype());
+  for (int64_t begin = 0; begin < flat.count(); begin += most) {
+    Tensor piece = buffer.rows(0, std::min(most, flat.count() - begin));
+    copy(flat.rows(begin, piece.count()), piece);
+    sink_->write(std::span(piece.raw(), piece.bytes()));
+  }
 }
 
 void SafetensorsWriter::skip_complete() {

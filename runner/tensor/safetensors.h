@@ -67,13 +67,14 @@ class SafetensorsWriter {
   SafetensorsWriter(const std::filesystem::path& path, std::span<const Declared> tensors,
                     const std::map<std::string, std::string>& metadata = {});
 
-  /// The next elements in the order declared: a whole tensor, or some rows of it. Throws std::invalid_argument where
-  /// they are of another dtype or more than the tensor has left.
+  /// The next elements in the order declared: a whole tensor, or some rows of it; those of a device come piece by
+  /// piece. Throws std::invalid_argument where they are of another dtype or more than the tensor has left.
   void append(const Tensor& elements);
   /// Makes the file durable. Throws std::invalid_argument where declared data has not come.
   void finish();
 
  private:
+  void write(const Tensor& elements);
   void skip_complete();
 
   std::unique_ptr<ByteSink> sink_;

@@ -196,7 +196,15 @@ void copy(const Tensor& from, Tensor& to) {
 Tensor on_device(const Tensor& tensor, Device device) {
   if (tensor.device() == device) return tensor;
   Tensor there = Tensor::empty(tensor.shape(), tensor.dtype(), device);
-  copy(tensor, there);
+  if (dry_run()) return there;
+  if (device.kind == DeviceKind::Cpu || tensor.device().kind != DeviceKind::Cpu) {
+    copy(tensor, there);
+    return there;
+  }
+  // By way of pinned memory, from which the device reads when it comes to it; from other memory the host would wait.
+  Tensor pinned = Tensor::pinned(tensor.shape(), tensor.dtype());
+  copy(tensor, pinned);
+  copy_async(pinned, there);
   return there;
 }
 

@@ -3,25 +3,35 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "tensor/device.h"
 
 namespace trainyard::train {
 
+using config::Backend;
+using config::DeviceChoice;
+
+DeviceKind device_kind_of(DeviceChoice choice) {
+  const bool is_cuda = choice == DeviceChoice::Cuda || (choice == DeviceChoice::Auto && cuda_devices() > 0);
+  return is_cuda ? DeviceKind::Cuda : DeviceKind::Cpu;
+}
+
+DeviceKind device_kind_of(const config::Loaded& loaded) {
+  const Backend backend = loaded.config.comm.backend;
+  if (backend == Backend::Nccl) return DeviceKind::Cuda;
+  const bool moves_host_memory = backend == Backend::Gloo || backend == Backend::Mpi;
+  return moves_host_memory ? DeviceKind::Cpu : device_kind_of(loaded.config.device.kind);
+}
+
 void check_device(const config::Loaded& loaded) {
-  if (loaded.config.device.kind != config::DeviceChoice::Cuda) {
-    if (loaded.config.comm.backend != config::Backend::Nccl) return;
-    throw InputError(
-        fmt::format("{} is nccl, which moves the memory of GPUs, and training runs on the CPU only; use "
-                    "auto, gloo or mpi",
-                    loaded.subject("comm.backend")));
-  }
-  std::string why = "training does not run on devices yet";
+  const bool is_by_backend = loaded.config.comm.backend == Backend::Nccl;
+  if (!is_by_backend && loaded.config.device.kind != DeviceChoice::Cuda) return;
   try {
     require_device({DeviceKind::Cuda, 0});
   } catch (const InputError& error) {
-    why = error.what();
+    throw InputError(is_by_backend
+                         ? fmt::format("{} is nccl, which moves the memory of GPUs, but {}; use auto, gloo or mpi",
+                                       loaded.subject("comm.backend"), error.what())
+                         : fmt::format("{} is cuda, but {}; use cpu", loaded.subject("device.kind"), error.what()));
   }
-  throw InputError(fmt::format("{} is cuda, but {}; use cpu", loaded.subject("device.kind"), why));
 }
 
 }  // namespace trainyard::train

@@ -21,10 +21,11 @@
 namespace trainyard::train {
 namespace {
 
+/// On the host.
 Tensor as_float32(const Tensor& tensor) {
-  Tensor floats = Tensor::empty(tensor.shape(), DType::Float32);
+  Tensor floats = Tensor::empty(tensor.shape(), DType::Float32, tensor.device());
   ops::cast(tensor, floats);
-  return floats;
+  return on_device(floats, {});
 }
 
 ShardedModel load(const Evaluation& evaluation, const World& world) {
@@ -33,13 +34,14 @@ ShardedModel load(const Evaluation& evaluation, const World& world) {
   const MeshSize mesh{.replicate = 1, .shard = world.comm.world()};
   if (evaluation.checkpoint.empty()) {
     config.model.init_from = evaluation.model.string();
-    ShardedModel sharded = shard_model(model_config_of(config.model), world.comm, {mesh, policy_of(config)});
+    ShardedModel sharded =
+        shard_model(model_config_of(config.model), world.comm, {mesh, policy_of(config, world.device)});
     fill_from_weights(sharded, evaluation.model);
     return sharded;
   }
   checkpoint::Agreement agreement(world.store, "evaluate", world.comm.rank(), world.comm.world(), world.comm.timeout());
   const checkpoint::Checkpoint found = checkpoint::open_checkpoint(evaluation.checkpoint, agreement);
-  ShardedModel sharded = shard_model(model_config_of(found), world.comm, {mesh, policy_of(config)});
+  ShardedModel sharded = shard_model(model_config_of(found), world.comm, {mesh, policy_of(config, world.device)});
   fill_from_checkpoint(*sharded.engine, found);
   return sharded;
 }
@@ -72,7 +74,7 @@ void dump(const Evaluation& evaluation, const World& world, ShardedModel& sharde
   if (evaluation.gradients) {
     for (const shard::ParameterShard& shard : sharded.engine->shards()) {
       const Tensor gradient =
-          gather_rows(world.comm, shard.gradient, shard.parameter->shape(), shard.parameter->name());
+          gather_rows(world.comm, on_device(shard.gradient, {}), shard.parameter->shape(), shard.parameter->name());
       if (writer) writer->append(gradient);
     }
   }

@@ -10,12 +10,12 @@ Tensor gather_rows(comm::Communicator& sharders, const Tensor& local, const Shap
   padded[0] = shard::chunk_of(whole[0], sharders.world(), 0).count;
   Tensor mine = local;
   if (local.shape() != padded) {
-    mine = Tensor::zeros(padded, local.dtype());
+    mine = Tensor::zeros(padded, local.dtype(), local.device());
     Tensor filled = mine.rows(0, local.size(0));
     copy(local, filled);
   }
   padded[0] *= sharders.world();
-  Tensor all = Tensor::empty(padded, local.dtype());
+  Tensor all = Tensor::empty(padded, local.dtype(), local.device());
   sharders.all_gather(mine, all, label).wait();
   return all.rows(0, whole[0]);
 }

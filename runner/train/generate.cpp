@@ -13,10 +13,11 @@
 namespace trainyard::train {
 namespace {
 
+/// On the host.
 Tensor as_float(const Tensor& logits) {
-  Tensor floats = Tensor::empty(logits.shape(), DType::Float32);
+  Tensor floats = Tensor::empty(logits.shape(), DType::Float32, logits.device());
   ops::cast(logits, floats);
-  return floats;
+  return on_device(floats, {});
 }
 
 /// Probabilities of softmax(logits / temperature), in double.

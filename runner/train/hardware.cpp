@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -76,6 +77,20 @@ Hardware this_machine(int local_world) {
                .operation_seconds = 1e-6};
   cpu.matrix_fraction = 0.8;  // of what large square products were just measured to reach
   return cpu;
+}
+
+Hardware this_device(Device device) {
+  const DeviceProperties seen = properties_of(device);
+  std::string words = seen.name;  // "NVIDIA A100-SXM4-80GB"
+  for (char& c : words) c = static_cast<char>(std::isalnum(static_cast<unsigned char>(c)) ? std::tolower(c) : ' ');
+  const auto parts = split(words, ' ');
+  const auto sheet =
+      std::ranges::find_if(sheets(), [&](const auto& each) { return std::ranges::count(parts, each.first) > 0; });
+  Hardware hardware = accelerator(sheet == sheets().end() ? "l4" : sheet->first);
+  hardware.name = seen.name;
+  hardware.is_known = sheet != sheets().end();
+  hardware.memory = seen.memory_bytes;
+  return hardware;
 }
 
 uint64_t control_group_limit(const fs::path& root, std::string_view membership) {

@@ -6,12 +6,15 @@
 #include <string_view>
 #include <vector>
 
+#include "tensor/device.h"
+
 namespace trainyard::train {
 
 /// What a plan assumes of the machines, per rank. Rates are those of data sheets; the fractions say what of them a well
 /// tuned program reaches, and stand in the plan (docs/plan.md says where they come from).
 struct Hardware {
   std::string name;
+  bool is_known = true;               ///< its rates are a data sheet's or measured
   bool is_cpu = false;                ///< the CPU's kernels run, with their scratch memory
   double half_flops = 0;              ///< dense bf16 and fp16
   double float_flops = 0;             ///< fp32
@@ -30,6 +33,10 @@ Hardware accelerator(const std::string& name);
 
 /// This machine, one rank of `local_world`: a quarter of a second of matrix products tells what it reaches.
 Hardware this_machine(int local_world);
+
+/// A device of this machine: the rates of the data sheet that its name names, else the least of all, and its own
+/// memory.
+Hardware this_device(Device device);
 
 /// The least memory that the control groups of `membership` (as /proc/self/cgroup says it, in cgroup v1 or v2) and the
 /// groups around them allow, read below `root`; the highest number where none limits it.

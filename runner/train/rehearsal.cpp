@@ -91,7 +91,8 @@ Rehearsal rehearse_whole(const config::Loaded& loaded, const models::ModelConfig
   const metrics::AttachTrace untraced(nullptr, "");  // a profile is of steps that were made
 
   const auto world = comm::make_dry_run(placement.world, timeline);
-  ShardedModel sharded = shard_model(model, *world, sharding_of(config, mesh));
+  const Device device{hardware.is_cpu ? DeviceKind::Cpu : DeviceKind::Cuda};  // which need not be there
+  ShardedModel sharded = shard_model(model, *world, sharding_of(config, mesh, device));
   set_recompute(*sharded.model, config.activation_checkpointing);
   optim::AdamW optimizer(*sharded.engine, config.optimizer);
   EmptyLoader loader(batch, batch.rows * config.training.accumulation_steps * placement.world);
@@ -196,7 +197,7 @@ void check_on_one_host(const config::Loaded& loaded, int ranks) {
   Timeline timeline(any, {ranks, ranks}, mesh);
   const DryRunScope dry(timeline);
   const auto world = comm::make_dry_run(ranks, timeline);
-  static_cast<void>(shard_model(model_config_of(ready.config.model), *world, sharding_of(ready.config, mesh)));
+  static_cast<void>(shard_model(model_config_of(ready.config.model), *world, sharding_of(ready.config, mesh, {})));
 }
 
 Rehearsal rehearse(const config::Loaded& loaded, const models::ModelConfig& model, const Placement& placement,

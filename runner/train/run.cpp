@@ -58,6 +58,13 @@ std::string strategy_word(const config::Config& config) {
   return word;
 }
 
+std::string peak_text(const Hardware& hardware, double peak) {
+  if (!hardware.is_known) return fmt::format("not given, as the peak of {} is not known", hardware.name);
+  return fmt::format("the peak is {:.0f} GFLOP/s, {}", peak / 1e9,
+                     hardware.is_cpu ? fmt::format("measured in float32 on {} threads a rank", ops::threads())
+                                     : fmt::format("of the data sheet of {}", hardware.name));
+}
+
 /// A run under way on one rank: the parts in the order in which they are made.
 class Run {
  public:
@@ -91,7 +98,8 @@ class Run {
   /// Rank 0 alone plans and knows this.
   struct Planned {
     Hardware hardware;
-    size_t bytes = 0;  ///< of tensors, at the peak of a step
+    size_t bytes = 0;       ///< of tensors, at the peak of a step
+    double peak_flops = 0;  ///< of a rank
   };
   Planned plan();
   [[nodiscard]] Planned say_plan() const;
@@ -135,7 +143,7 @@ Run::Run(const config::Loaded& loaded, const World& world, MeshSize mesh)
       loader_(loader_of(config_, tokenizer_.get(), model_config_, world.comm.rank(), world.comm.world())),
       total_steps_(total_steps_of(config_.training, *loader_)),
       planned_(plan()),
-      sharded_(shard_model(model_config_, world.comm, sharding_of(config_, mesh))),
+      sharded_(shard_model(model_config_, world.comm, sharding_of(config_, mesh, world.device))),
       optimizer_(*sharded_.engine, config_.optimizer),
       scaler_(loss_scaling_of(config_.training, *sharded_.engine)),
       agreement_(world.store, "resume", world.comm.rank(), world.comm.world(), config_.checkpoint.timeout),
@@ -205,8 +213,9 @@ Run::Planned Run::plan() {
 
 /// For all ranks: they are taken to be alike.
 Run::Planned Run::say_plan() const {
-  Hardware hardware = this_machine(world_.local_world);
-  hardware.fixed_memory = resident_before_;
+  const bool is_on_cpu = world_.device.kind == DeviceKind::Cpu;
+  Hardware hardware = is_on_cpu ? this_machine(world_.local_world) : this_device(world_.device);
+  if (is_on_cpu) hardware.fixed_memory = resident_before_;
   const int64_t ranks = world_.comm.world() * config_.training.accumulation_steps;
   const Job job{loaded_,
                 model_config_,
@@ -220,7 +229,7 @@ Run::Planned Run::say_plan() const {
   fmt::print("{}", metrics::format_table("plan", plan_rows(job, rehearsal, *loader_, total_steps_)));
   std::fflush(stdout);
   if (const auto warning = memory_warning(job, rehearsal)) spdlog::warn(*warning);
-  return {hardware, rehearsal.at_peak.total()};
+  return {hardware, rehearsal.at_peak.total(), rehearsal.peak_flops};
 }
 
 void Run::say_memory() {
@@ -312,7 +321,8 @@ void Run::warn_of_volume() {
 
 Outcome Run::train() {
   if (world_.is_main()) {
-    const double peak = planned_.hardware.float_flops * world_.comm.world();
+    const Hardware& hardware = planned_.hardware;
+    const double peak = planned_.peak_flops * world_.comm.world();
     report_.emplace(config_.metrics,
                     Workload{.total_steps = total_steps_,
                              .sequences_per_step = loader_->sequences_per_step(),
@@ -322,10 +332,9 @@ Outcome Run::train() {
                              .sequences_per_epoch = loader_->sequences_per_epoch(),
                              .is_classifier = models::learns_from(model_config_) == models::LearnsFrom::Images,
                              .strategy = strategy_word(config_),
-                             .peak_flops = peak},
+                             .peak_flops = hardware.is_known ? std::optional(peak) : std::nullopt},
                     progress_, world_);
-    report_->say(fmt::format("mfu: {}; the peak is {:.0f} GFLOP/s, measured in float32 on {} threads a rank",
-                             metrics::kMfuFormula, peak / 1e9, ops::threads()));
+    report_->say(fmt::format("mfu: {}; {}", metrics::kMfuFormula, peak_text(hardware, peak)));
   }
   Trainer trainer(parts(),
                   {.total_steps = total_steps_,
@@ -441,7 +450,7 @@ void run(const config::Loaded& loaded, const World& world) {
 void inspect(const config::Loaded& loaded, const World& world) {
   const MeshSize mesh = mesh_of(loaded, world);
   const models::ModelConfig model = model_config_of(loaded.config.model);
-  const ShardedModel sharded = shard_model(model, world.comm, sharding_of(loaded.config, mesh));
+  const ShardedModel sharded = shard_model(model, world.comm, sharding_of(loaded.config, mesh, world.device));
   if (world.is_main()) fmt::print("{}", inspection(model, *sharded.engine));
 }
 

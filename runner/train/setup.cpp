@@ -148,17 +148,19 @@ std::vector<std::string> listed(const std::string& text) {
 
 }  // namespace
 
-shard::Policy policy_of(const config::Config& config) {
-  return {.reshard = reshard_of(config.parallel),
+shard::Policy policy_of(const config::Config& config, Device device) {
+  return {.device = device,
+          .offload = config.parallel.offload,
+          .reshard = reshard_of(config.parallel),
           .precision = precision_of(config.parallel),
           .prefetch = prefetch_of(config.parallel),
           .sync_every_micro_batch = config.training.sync_every_micro_batch,
           .bucket_bytes = config.parallel.bucket_cap_mb << 20};
 }
 
-Sharding sharding_of(const config::Config& config, MeshSize mesh) {
+Sharding sharding_of(const config::Config& config, MeshSize mesh, Device device) {
   return {.mesh = mesh,
-          .policy = policy_of(config),
+          .policy = policy_of(config, device),
           .wrap = {.policy = static_cast<Wrap::Policy>(config.parallel.wrap),
                    .classes = listed(config.parallel.transformer_layer_cls_to_wrap),
                    .min_num_params = config.parallel.min_num_params},

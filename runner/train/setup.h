@@ -26,13 +26,14 @@ models::ModelConfig model_config_of(const config::Model& model);
 /// The model of a checkpoint. Throws InputError where it records none.
 models::ModelConfig model_config_of(const checkpoint::Checkpoint& checkpoint);
 
-shard::Policy policy_of(const config::Config& config);
+/// For a rank that computes on `device`.
+shard::Policy policy_of(const config::Config& config, Device device);
 
 /// As training.loss_scale says; auto: dynamic where a group of `engine` uses float16.
 optim::LossScaling loss_scaling_of(const config::Training& training, const shard::Engine& engine);
 
 /// Everything that shard_model asks, for a mesh of mesh_of().
-Sharding sharding_of(const config::Config& config, MeshSize mesh);
+Sharding sharding_of(const config::Config& config, MeshSize mesh, Device device);
 
 /// Whose initial weights count, as parallel.sync_module_states and cpu_ram_efficient_loading say.
 FilledBy filled_by(const config::Config& config);

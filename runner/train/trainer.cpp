@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "metrics/trace.h"
 #include "optim/clip.h"
+#include "tensor/device_memory.h"
 #include "tensor/dry_run.h"
 #include "tensor/memory.h"
 #include "train/exchange.h"
@@ -94,8 +95,8 @@ StepResult Trainer::total(double loss_sum, int64_t step, const Agreed& agreed) {
   const double squares = mesh.replicate().rank() == 0 ? parts_.engine.gradient_sum_of_squares() : 0;
   const double own = own_.data_wait + own_.compute + own_.optimizer;
   const Answers answers(parts_.world,
-                        std::array{loss_sum, squares, static_cast<double>(resident_bytes()), own_.data_wait,
-                                   own_.compute, own_.communication, own},
+                        std::array{loss_sum, squares, static_cast<double>(process_bytes(parts_.engine.policy().device)),
+                                   own_.data_wait, own_.compute, own_.communication, own},
                         "totals");
   return {.step = step,
           .loss = answers.sum(0) / agreed.loss_weight,

@@ -35,7 +35,7 @@ struct StepResult {
   double grad_norm = 0;  ///< before clipping, of the loss as it is; not finite where the step was skipped
   double lr = 0;
   int64_t tokens = 0;         ///< valid targets of this step
-  uint64_t memory_bytes = 0;  ///< resident, of the rank that has most
+  uint64_t memory_bytes = 0;  ///< of the device, of the rank that has most
   StepTimes times;
   std::optional<SlowRank> slow;        ///< the rank that the others wait for, where one stands out
   std::optional<Validated> validated;  ///< after this step, where one was due

@@ -54,7 +54,7 @@ NOT_RUN = {
         "it takes root, and a package from PyPI",
     ("performance.md", "bench/operator/webhook                # 10,000 connections, 1,000 of them with TLS's handshake behind them"):
         "a bench",
-    ("gpu.md", "ninja -C build/cuda tensor_test ops_test comm_test comm_conformance_test"): "it takes a GPU",
+    ("gpu.md", "ninja -C build/cuda tensor_test ops_test comm_test comm_conformance_test train_test model_parity_test trajectory_test"): "it takes a GPU",
     ("gpu.md", "container/packages/cuda"): "./check brings CUDA and builds with it",
     ("gpu.md", "trainyard launch --nproc-per-node gpu comm-bench all_reduce -b 8 -e 1G -f 4"): "it takes GPUs",
     ("storage.md", "aws s3 sync /checkpoints/run-1 s3://bucket/run-1 --exclude '*' --include 'step-*/*'"): "it takes a bucket",

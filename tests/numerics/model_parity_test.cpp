@@ -4,15 +4,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/norm.h"
 #include "parity_case.h"
+#include "support/devices.h"
 #include "support/support.h"
 
 namespace trainyard::test {
 namespace {
 
-std::unique_ptr<models::Model> model_of(const ParityCase& parity) {
+std::unique_ptr<models::Model> model_of(const ParityCase& parity, Device device) {
   auto model = models::build(parity.config);
-  nn::place_whole(*model);
+  nn::place_whole(*model, DType::Float32, device);
   for (nn::Parameter* const parameter : model->parameters()) {
     Tensor value = parameter->value();
     copy(parity.weights.read(parameter->name()), value);
@@ -27,9 +29,11 @@ TEST_CASE("models: logits, loss and every gradient agree with PyTorch", "[parity
   if (case_folder(name).empty()) return skip("no reference data");
   CAPTURE(name);
   const ParityCase parity = load_case(name);
-  const auto model = model_of(parity);
+  const Device device = GENERATE(from_range(devices()));
+  CAPTURE(to_string(device));
+  const auto model = model_of(parity, device);
 
-  const Tensor logits = models::language_model(*model).logits(parity.batch()),
+  const Tensor logits = on_device(models::language_model(*model).logits(parity.batch()), {}),
                expected_logits = parity.golden.read("logits");
   double worst = 0;
   for (int64_t i = 0; i < logits.count(); ++i) {
@@ -47,7 +51,8 @@ TEST_CASE("models: logits, loss and every gradient agree with PyTorch", "[parity
   CHECK(sums.loss_sum / static_cast<double>(valid) == Approx(parity.expected.at("loss").get<double>()).epsilon(1e-5));
   for (nn::Parameter* const parameter : model->parameters()) {
     CAPTURE(parameter->name());
-    CHECK(relative_l2(std::as_const(parameter->gradient()).values<float>(),
+    const Tensor gradient = on_device(parameter->gradient(), {});
+    CHECK(relative_l2(gradient.values<float>(),
                       std::as_const(parity.golden).read("grad." + parameter->name()).values<float>()) < 1e-4);
   }
 }
@@ -59,7 +64,8 @@ TEST_CASE("models: recomputed blocks give the same bits, whatever they keep and 
   if (case_folder(name).empty()) return skip("no reference data");
   ParityCase parity = load_case(name);
   parity.config.dropout = 0.2;  // masks too must come out again
-  const auto plain = model_of(parity), recomputed = model_of(parity);
+  const Device device = GENERATE(from_range(devices()));
+  const auto plain = model_of(parity, device), recomputed = model_of(parity, device);
   for (nn::Module* const block : recomputed->blocks()) block->set_recompute(true, retention);
   for (models::Model* const model : {plain.get(), recomputed.get()}) {
     nn::Tape tape;
@@ -69,7 +75,8 @@ TEST_CASE("models: recomputed blocks give the same bits, whatever they keep and 
   const auto expected = plain->parameters(), got = recomputed->parameters();
   for (size_t i = 0; i < expected.size(); ++i) {
     CAPTURE(expected[i]->name());
-    CHECK(std::ranges::equal(expected[i]->gradient().values<float>(), got[i]->gradient().values<float>()));
+    const Tensor a = on_device(expected[i]->gradient(), {}), b = on_device(got[i]->gradient(), {});
+    CHECK(std::ranges::equal(a.values<float>(), b.values<float>()));
   }
 }
 
@@ -77,17 +84,17 @@ TEST_CASE("models: a text continued through the key-value cache sees the logits 
   const auto name = GENERATE(as<std::string>(), "qwen3-tiny", "llama3-tiny", "qwen2-tiny", "mistral-tiny");
   if (case_folder(name).empty()) return skip("no reference data");
   const ParityCase parity = load_case(name);
-  const auto built = model_of(parity);
+  const auto built = model_of(parity, GENERATE(from_range(devices())));
   models::LanguageModel& model = models::language_model(*built);
   const data::Batch batch = parity.batch();
-  const Tensor whole = model.logits({batch.input_ids.rows(0, 1), {}});
+  const Tensor whole = on_device(model.logits({batch.input_ids.rows(0, 1), {}}), {});
   const auto ids = batch.input_ids.values<int32_t>();
   const int64_t tokens = batch.input_ids.size(1), vocab = whole.size(2);
 
   const auto text = model.begin({{ids.begin(), ids.begin() + 7}}, tokens - 7);
   static_cast<void>(text->next(text->opening()));
   for (int64_t t = 7; t < tokens; ++t) {
-    const Tensor next = text->next({ids[static_cast<size_t>(t)]});
+    const Tensor next = on_device(text->next({ids[static_cast<size_t>(t)]}), {});
     const auto expected = whole.reshape({tokens, vocab}).rows(t, 1);
     CHECK(relative_l2(next.values<float>(), std::as_const(expected).values<float>()) < 1e-5);
   }
@@ -97,10 +104,10 @@ TEST_CASE("models: answers made token by token, side by side, see the logits of 
   const auto name = GENERATE(as<std::string>(), "t5-tiny", "t5-v1.1-tiny");
   if (case_folder(name).empty()) return skip("no reference data");
   const ParityCase parity = load_case(name);
-  const auto built = model_of(parity);
+  const auto built = model_of(parity, GENERATE(from_range(devices())));
   models::LanguageModel& model = models::language_model(*built);
   const data::Batch batch = parity.batch();
-  const Tensor whole = model.logits(batch);
+  const Tensor whole = on_device(model.logits(batch), {});
   const int64_t rows = batch.targets.size(0), tokens = batch.targets.size(1), vocab = whole.size(2);
   std::vector<std::vector<int32_t>> sources;
   for (int64_t row = 0; row < rows; ++row) {
@@ -113,7 +120,7 @@ TEST_CASE("models: answers made token by token, side by side, see the logits of 
   const auto texts = model.begin(sources, tokens);
   std::vector<int32_t> next = texts->opening();
   for (int64_t t = 0; t < tokens; ++t) {
-    const Tensor logits = texts->next(next);
+    const Tensor logits = on_device(texts->next(next), {});
     for (int64_t row = 0; row < rows; ++row) {
       const Tensor seen = logits.rows(row, 1),
                    expected = whole.reshape({rows * tokens, vocab}).rows(row * tokens + t, 1);
@@ -127,7 +134,8 @@ TEST_CASE("models: answers made token by token, side by side, see the logits of 
 TEST_CASE("t5: what is frozen gets no gradient, and the rest the same as without", "[parity]") {
   if (case_folder("t5-tiny").empty()) return skip("no reference data");
   const ParityCase parity = load_case("t5-tiny");
-  const auto whole = model_of(parity), part = model_of(parity);
+  const Device device = GENERATE(from_range(devices()));
+  const auto whole = model_of(parity, device), part = model_of(parity, device);
   const auto is_frozen = [](const std::string& name) {
     return name.starts_with("shared") || name.find("relative_attention_bias") != std::string::npos;
   };
@@ -141,33 +149,32 @@ TEST_CASE("t5: what is frozen gets no gradient, and the rest the same as without
   const auto expected = whole->parameters(), got = part->parameters();
   for (size_t i = 0; i < expected.size(); ++i) {
     CAPTURE(expected[i]->name());
-    const auto gradient = got[i]->gradient().values<float>();
+    const Tensor wanted = on_device(expected[i]->gradient(), {}), gradient = on_device(got[i]->gradient(), {});
     if (is_frozen(expected[i]->name()))
-      CHECK(std::ranges::all_of(gradient, [](float value) { return value == 0; }));
+      CHECK(ops::sum_of_squares(gradient) == 0);
     else
-      CHECK(std::ranges::equal(expected[i]->gradient().values<float>(), gradient));
+      CHECK(std::ranges::equal(wanted.values<float>(), gradient.values<float>()));
   }
 }
 
 TEST_CASE("t5: a batch without rows has no loss and goes back through the whole model", "[parity]") {
   if (case_folder("t5-tiny").empty()) return skip("no reference data");
   const ParityCase parity = load_case("t5-tiny");
-  const auto model = model_of(parity);
+  const auto model = model_of(parity, GENERATE(from_range(devices())));
   const data::Batch all = parity.batch();
   data::Batch none{all.input_ids.rows(0, 0), all.targets.rows(0, 0)};
   none.input_lengths = all.input_lengths.rows(0, 0);
   nn::Tape tape;
   CHECK(model->loss(none, {1.0F, &tape, 3}).loss_sum == 0);
   tape.backward();
-  for (nn::Parameter* const parameter : model->parameters())
-    CHECK(std::ranges::all_of(parameter->gradient().values<float>(), [](float value) { return value == 0; }));
+  for (nn::Parameter* const parameter : model->parameters()) CHECK(ops::sum_of_squares(parameter->gradient()) == 0);
 }
 
 TEST_CASE("t5: what is dropped follows from the row, not from the batch it came in", "[parity]") {
   if (case_folder("t5-tiny").empty()) return skip("no reference data");
   ParityCase parity = load_case("t5-tiny");
   parity.config.dropout = 0.1;
-  const auto model = model_of(parity);
+  const auto model = model_of(parity, GENERATE(from_range(devices())));
   const data::Batch batch = parity.batch();
   const auto loss = [&](const data::Batch& rows, std::optional<uint64_t> seed) {
     return model->loss(rows, {.dropout_seed = seed}).loss_sum;

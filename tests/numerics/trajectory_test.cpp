@@ -88,6 +88,18 @@ TEST_CASE("training: thirty steps follow PyTorch at 1, 2, 3 and 4 ranks", "[pari
   check_near(seen.grad_norm, training.at("grad_norm"), 2e-4);
 }
 
+TEST_CASE("training: thirty steps on a device follow PyTorch at 1 and 2 ranks", "[parity]") {
+  if (cuda_devices() == 0) return skip("no CUDA device");
+  const auto name = GENERATE(from_range(all_cases()));
+  if (case_folder(name).empty()) return skip("no reference data");
+  const int world = GENERATE(1, 2);
+  CAPTURE(name, world);
+  const Trajectory seen = run({name, {1, world}, {.device = {DeviceKind::Cuda, 0}}});
+  const nlohmann::json training = load_case(name).expected.at("training");
+  check_near(seen.loss, training.at("loss"), 1e-5);
+  check_near(seen.grad_norm, training.at("grad_norm"), 2e-4);
+}
+
 TEST_CASE("training: no strategy, accumulation or prefetch leaves the reference", "[parity]") {
   if (test_data().empty()) return skip("no reference data");
   const auto setting = GENERATE(values<Setting>({

@@ -13,9 +13,9 @@ namespace {
 using config::CheckpointingMode;
 using config::Strategy;
 
-Hardware cpu() {
+Hardware here() {
   Hardware hardware = accelerator("h100");  // rates do not matter here
-  hardware.is_cpu = true;
+  hardware.is_cpu = cuda_devices() == 0;
   return hardware;
 }
 
@@ -28,7 +28,7 @@ config::Config configured(Strategy strategy, CheckpointingMode mode) {
 }
 
 Rehearsal rehearse_small(const config::Config& config, int world, BatchShape batch) {
-  return rehearse({config, {}, {}}, test::odd_model(), {world, world}, cpu(), batch);
+  return rehearse({config, {}, {}}, test::odd_model(), {world, world}, here(), batch);
 }
 
 constexpr BatchShape kBatch{.rows = 3, .tokens = 33};

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ops/threads.h"
+#include "train/device.h"
 
 namespace trainyard::train {
 namespace {
@@ -13,8 +14,9 @@ test::Ran run_rank(comm::Communicator& comm, const config::Config& config, const
   const auto ledger = std::make_shared<MemoryLedger>();
   const MemoryScope scope(ledger);
   test::FormulaLoader loader(batch, model.vocab_size, config.training.accumulation_steps, comm.rank(), comm.world());
-  ShardedModel sharded =
-      shard_model(model, comm, sharding_of(config, mesh_of(config::Loaded{config, {}, {}}, Ranks{comm.world(), 0})));
+  const Device device = device_of_rank(device_kind_of(config.device.kind), 0, 1);  // all ranks on the same
+  ShardedModel sharded = shard_model(
+      model, comm, sharding_of(config, mesh_of(config::Loaded{config, {}, {}}, Ranks{comm.world(), 0}), device));
   set_recompute(*sharded.model, config.activation_checkpointing);
   fill_random(*sharded.engine, 7);
   optim::AdamW optimizer(*sharded.engine, config.optimizer);
@@ -41,8 +43,10 @@ test::Ran run_rank(comm::Communicator& comm, const config::Config& config, const
   trainer.run(progress);
   ran.at_peak = ledger->at_peak();
   ran.most = ledger->most();
-  for (const auto& shard : sharded.engine->shards())
-    ran.weights.insert(ran.weights.end(), shard.value.values<float>().begin(), shard.value.values<float>().end());
+  for (const auto& shard : sharded.engine->shards()) {
+    const Tensor value = on_device(shard.value, {});
+    ran.weights.insert(ran.weights.end(), value.values<float>().begin(), value.values<float>().end());
+  }
   return ran;
 }
 

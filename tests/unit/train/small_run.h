@@ -70,7 +70,8 @@ struct Ran {
   MemoryUse at_peak, most;
 };
 
-/// Steps of a real run over in-process ranks.
+/// Steps of a real run over in-process ranks, on the device that config.device.kind says: auto, and there is one, on
+/// it.
 Ran run_small(const config::Config& config, const models::ModelConfig& model, int world, train::BatchShape batch,
               int64_t steps = 2);
 
