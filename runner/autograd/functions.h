@@ -73,10 +73,10 @@ Variable channels_first(const Variable& x, const ops::ImageShape& shape);
 double sum(const Variable& x, float gradient_scale);
 
 /// Cross-entropy of logits [rows, classes] against targets, summed over the valid ones; gradients as below.
-ops::LossSums cross_entropy(const Variable& logits, const Tensor& targets, float gradient_scale);
+ops::Loss cross_entropy(const Variable& logits, const Tensor& targets, float gradient_scale);
 
 /// Cross-entropy of the head's logits h · headᵀ against targets, summed over the valid ones; the logits never exist
 /// whole. With a tape on h, gradients of loss_sum · gradient_scale are computed on the way: backward hands them on.
-ops::LossSums linear_cross_entropy(const Variable& h, Parameter& head, const Tensor& targets, float gradient_scale);
+ops::Loss linear_cross_entropy(const Variable& h, Parameter& head, const Tensor& targets, float gradient_scale);
 
 }  // namespace trainyard::autograd

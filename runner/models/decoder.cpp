@@ -73,16 +73,16 @@ Decoder::Decoder(const ModelConfig& config, const MakeBlock& make_block)
   }
 }
 
-ops::LossSums Decoder::loss(const Batch& batch, const Pass& pass) {
-  ops::LossSums sums;
+ops::Loss Decoder::loss(const Batch& batch, const Pass& pass) {
+  ops::Loss result;
   run_root(pass.tape, [&] {
     const nn::Variable h = hidden(batch.input_ids, context_of(batch), pass.tape);
     run_head(pass.tape, [&] {
-      const Tensor targets = on_device(batch.targets.reshape({batch.targets.count()}), device());
-      sums = autograd::linear_cross_entropy(h, head(), targets, pass.gradient_scale);
+      const Tensor targets = batch.targets.reshape({batch.targets.count()});
+      result = autograd::linear_cross_entropy(h, head(), targets, pass.gradient_scale);
     });
   });
-  return sums;
+  return result;
 }
 
 Tensor Decoder::logits(const Batch& batch) {

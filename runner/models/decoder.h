@@ -79,7 +79,7 @@ class Decoder : public LanguageModel {
   using MakeBlock = std::function<std::unique_ptr<DecoderBlock>(const ModelConfig& config, int layer)>;
   Decoder(const ModelConfig& config, const MakeBlock& make_block);
 
-  ops::LossSums loss(const Batch& batch, const Pass& pass) override;
+  ops::Loss loss(const Batch& batch, const Pass& pass) override;
   Tensor logits(const Batch& batch) override;
   std::unique_ptr<Texts> begin(const Prompts& prompts, int64_t new_tokens) override;
   [[nodiscard]] std::vector<nn::Module*> blocks() override;

@@ -44,13 +44,13 @@ class Mnist : public Model {
     add_child(conv1_), add_child(conv2_), add_child(fc1_), add_child(fc2_);
   }
 
-  ops::LossSums loss(const Batch& batch, const Pass& pass) override {
+  ops::Loss loss(const Batch& batch, const Pass& pass) override {
     check(batch);
-    ops::LossSums sums;
+    ops::Loss result;
     run_root(pass.tape, [&] {
-      sums = autograd::cross_entropy(logits(batch, pass), on_device(batch.targets, device()), pass.gradient_scale);
+      result = autograd::cross_entropy(logits(batch, pass), on_device(batch.targets, device()), pass.gradient_scale);
     });
-    return sums;
+    return result;
   }
 
   [[nodiscard]] std::vector<nn::Module*> blocks() override { return {&conv1_, &conv2_, &fc1_}; }

@@ -37,7 +37,7 @@ class Model : public nn::Module {
   /// The loss in float32, summed over the batch's valid targets (cross-entropies with the natural logarithm). With a
   /// tape: backward() then adds to every parameter's gradient. Throws InputError where the batch lacks what the model
   /// needs.
-  virtual ops::LossSums loss(const Batch& batch, const Pass& pass) = 0;
+  virtual ops::Loss loss(const Batch& batch, const Pass& pass) = 0;
   /// What `batch` adds to the number that a step's loss is divided by: its valid targets, so that the loss is their
   /// mean.
   [[nodiscard]] virtual double loss_weight(const Batch& batch) const { return static_cast<double>(batch.valid_tokens); }

@@ -61,16 +61,16 @@ class T5 : public LanguageModel {
     if (!config.tied_head) add_child(head_.emplace("lm_head", config.hidden_size, config.vocab_size, init_of(config)));
   }
 
-  ops::LossSums loss(const Batch& batch, const Pass& pass) override {
-    ops::LossSums sums;
+  ops::Loss loss(const Batch& batch, const Pass& pass) override {
+    ops::Loss result;
     run_root(pass.tape, [&] {
       const Variable h = hidden(batch, pass);
       run_head(pass.tape, [&] {
-        const Tensor targets = on_device(batch.targets.reshape({batch.targets.count()}), device());
-        sums = autograd::linear_cross_entropy(h, head(), targets, pass.gradient_scale);
+        const Tensor targets = batch.targets.reshape({batch.targets.count()});
+        result = autograd::linear_cross_entropy(h, head(), targets, pass.gradient_scale);
       });
     });
-    return sums;
+    return result;
   }
 
   Tensor logits(const Batch& batch) override {

@@ -115,10 +115,10 @@ class Tutorial : public Model {
   }
 
   /// The sum of all outputs.
-  ops::LossSums loss(const Batch& batch, const Pass& pass) override {
+  ops::Loss loss(const Batch& batch, const Pass& pass) override {
     double sum = 0;
     run_root(pass.tape, [&] { sum = autograd::sum(outputs(batch, pass), pass.gradient_scale); });
-    return {.loss_sum = sum, .valid = batch.valid_tokens};
+    return ops::Loss({.loss_sum = sum, .valid = batch.valid_tokens});
   }
 
   /// The example takes the sum over each rank's batch, and FSDP the mean over the ranks.

@@ -21,16 +21,22 @@ void require_inputs(std::string_view op, const Tensor& h, const Tensor& w, const
 
 }  // namespace
 
-LossSums linear_cross_entropy(const Tensor& h, const Tensor& w, const Tensor& targets, Tensor* token_loss) {
+LossSums Loss::read() const {
+  if (!device_.defined()) return host_;
+  const Tensor here = on_device(device_, {});
+  const auto sums = here.values<double>();
+  return {sums[0], static_cast<int64_t>(sums[1]), static_cast<int64_t>(sums[2])};
+}
+
+Loss linear_cross_entropy(const Tensor& h, const Tensor& w, const Tensor& targets, Tensor* token_loss) {
   const metrics::TraceSpan span("linear_cross_entropy", "op");
   require_inputs("linear_cross_entropy", h, w, targets, token_loss);
   tell_cost({&h, &w}, 2.0 * static_cast<double>(h.count()) * static_cast<double>(w.size(0)));
-  return kernel("linear_cross_entropy", &Kernels::linear_cross_entropy, {&h, &w, &targets})(h, w, targets, nullptr,
-                                                                                            token_loss);
+  return kernel("linear_cross_entropy", &Kernels::linear_cross_entropy, {&h, &w})(h, w, targets, nullptr, token_loss);
 }
 
-LossSums linear_cross_entropy_with_gradients(const Tensor& h, const Tensor& w, const Tensor& targets,
-                                             LossGradients gradients, Tensor* token_loss) {
+Loss linear_cross_entropy_with_gradients(const Tensor& h, const Tensor& w, const Tensor& targets,
+                                         LossGradients gradients, Tensor* token_loss) {
   const metrics::TraceSpan span("linear_cross_entropy_with_gradients", "op");
   constexpr std::string_view kOp = "linear_cross_entropy_with_gradients";
   require_inputs(kOp, h, w, targets, token_loss);
@@ -41,11 +47,11 @@ LossSums linear_cross_entropy_with_gradients(const Tensor& h, const Tensor& w, c
   }
   tell_cost({&h, &w, &w, &gradients.dh, &gradients.dw, &gradients.dw},
             (gradients.dw.defined() ? 6.0 : 4.0) * static_cast<double>(h.count()) * static_cast<double>(w.size(0)));
-  return kernel("linear_cross_entropy", &Kernels::linear_cross_entropy, {&h, &w, &targets})(h, w, targets, &gradients,
-                                                                                            token_loss);
+  return kernel("linear_cross_entropy", &Kernels::linear_cross_entropy, {&h, &w})(h, w, targets, &gradients,
+                                                                                  token_loss);
 }
 
-LossSums cross_entropy(const Tensor& logits, const Tensor& targets, float grad_scale, Tensor* dlogits) {
+Loss cross_entropy(const Tensor& logits, const Tensor& targets, float grad_scale, Tensor* dlogits) {
   const metrics::TraceSpan span("cross_entropy", "op");
   require_rank("cross_entropy", "logits", logits, 2);
   require_floating("cross_entropy", "logits", logits);

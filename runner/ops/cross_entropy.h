@@ -13,14 +13,29 @@ struct LossSums {
   int64_t correct = 0;  ///< of those, targets with the largest logit; only cross_entropy() counts them
 };
 
+/// LossSums where they were computed: to read them is to wait for the device.
+class Loss {
+ public:
+  Loss() = default;  ///< zeros
+  explicit Loss(const LossSums& sums) : host_(sums) {}
+  /// `sums` float64 [3] on a device: the members in their order.
+  explicit Loss(Tensor sums) : device_(std::move(sums)) {}
+  [[nodiscard]] LossSums read() const;
+
+ private:
+  LossSums host_;
+  Tensor device_;  // undefined: host_ has them
+};
+
 /// Cross-entropy of softmax(h · wᵀ) against `targets`, fused with the head: the logits exist for one chunk of tokens at
 /// a time, never whole, and tokens whose target is ignored cost nothing.
-///   h  [tokens, hidden]      w  [vocab, hidden], the same dtype, float32, bfloat16 or float16      targets  [tokens]
-///   int32 token_loss  null, or [tokens] float32: each token's loss, 0 where ignored
+///   h  [tokens, hidden]      w  [vocab, hidden], the same dtype, float32, bfloat16 or float16
+///   targets  [tokens] int32, best on the host: the sizes of the products follow from them, so a device is waited for
+///   token_loss  null, or [tokens] float32: each token's loss, 0 where ignored
 /// In bfloat16 the logits are rounded to it before the float32 softmax, as transformers does.
 /// Throws std::invalid_argument where shapes or dtypes do not fit, or naming a target outside [0, vocab) that is not
 /// kIgnoredTarget. Zero tokens give zero sums.
-LossSums linear_cross_entropy(const Tensor& h, const Tensor& w, const Tensor& targets, Tensor* token_loss = nullptr);
+Loss linear_cross_entropy(const Tensor& h, const Tensor& w, const Tensor& targets, Tensor* token_loss = nullptr);
 
 struct LossGradients {
   float grad_scale = 1;  ///< d(objective) / d(loss_sum): for the mean over a global batch 1 / its valid targets
@@ -29,12 +44,12 @@ struct LossGradients {
 };
 
 /// The loss and, in the same pass over the chunks, its gradients: the logits are computed once.
-LossSums linear_cross_entropy_with_gradients(const Tensor& h, const Tensor& w, const Tensor& targets,
-                                             LossGradients gradients, Tensor* token_loss = nullptr);
+Loss linear_cross_entropy_with_gradients(const Tensor& h, const Tensor& w, const Tensor& targets,
+                                         LossGradients gradients, Tensor* token_loss = nullptr);
 
 /// The same of logits that are there, as a classifier's few are: logits [rows, classes], targets [rows].
 ///   dlogits  null, or like logits: written grad_scale · d(loss_sum) / d(logits), 0 in rows whose target is ignored
 /// Of equal logits the first counts as the largest. Throws as linear_cross_entropy().
-LossSums cross_entropy(const Tensor& logits, const Tensor& targets, float grad_scale = 1, Tensor* dlogits = nullptr);
+Loss cross_entropy(const Tensor& logits, const Tensor& targets, float grad_scale = 1, Tensor* dlogits = nullptr);
 
 }  // namespace trainyard::ops

@@ -7,11 +7,12 @@
 
 namespace trainyard::ops {
 
-double sum_of_squares(const Tensor& x) {
+Tensor sum_of_squares(const Tensor& x) {
   const metrics::TraceSpan span("sum_of_squares", "op");
   require_floating("sum_of_squares", "x", x);
   tell_cost({&x});
-  return dry_run() ? 0 : kernel("sum_of_squares", &Kernels::sum_of_squares, {&x})(x);
+  if (dry_run()) return Tensor::zeros({1}, DType::Float64, x.device());
+  return kernel("sum_of_squares", &Kernels::sum_of_squares, {&x})(x);
 }
 
 bool all_finite(const Tensor& x) {

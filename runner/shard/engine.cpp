@@ -200,9 +200,11 @@ void Engine::release_gradients() {
 }
 
 double Engine::gradient_sum_of_squares() const {
-  double sum = 0;
+  std::vector<Tensor> squares;
   for (const auto& group : groups_)
-    if (group->trains()) sum += ops::sum_of_squares(group->shard_gradient());
+    if (group->trains()) squares.push_back(ops::sum_of_squares(group->shard_gradient()));
+  double sum = 0;
+  for (const Tensor& each : squares) sum += on_device(each, {}).values<double>()[0];
   return sum;
 }
 

@@ -74,7 +74,8 @@ class Engine {
   [[nodiscard]] const std::vector<std::unique_ptr<Group>>& groups() const { return groups_; }
   /// Of the whole model, which takes what is left; null where nothing was.
   [[nodiscard]] const Group* root() const { return root_; }
-  /// Σ over this rank's rows of gradient²; summed over the shard dimension it is the square of the global norm.
+  /// Σ over this rank's rows of gradient²; summed over the shard dimension it is the square of the global norm. Waits
+  /// for the device, once.
   [[nodiscard]] double gradient_sum_of_squares() const;
 
   [[nodiscard]] const Mesh& mesh() const { return mesh_; }

@@ -96,7 +96,7 @@ Evaluated evaluate(const Evaluation& evaluation, const World& world) {
 
   nn::Tape tape;
   sharded.engine->begin_micro_batch(true);
-  const ops::LossSums sums =
+  const ops::Loss own =
       sharded.model->loss(batch, {static_cast<float>(1 / weight), evaluation.gradients ? &tape : nullptr});
   tape.backward();
   sharded.engine->finish_backward();
@@ -104,7 +104,7 @@ Evaluated evaluate(const Evaluation& evaluation, const World& world) {
     dump(evaluation, world, sharded, models::language_model(*sharded.model).logits(batch),
          loader->sequences_per_step());
 
-  const double loss = Answers(world.comm, std::array{sums.loss_sum}, "loss").sum(0) / weight;
+  const double loss = Answers(world.comm, std::array{own.read().loss_sum}, "loss").sum(0) / weight;
   if (!std::isfinite(loss)) throw_not_finite(world.comm, *sharded.engine, evaluation.weights().string(), loss);
   const bool makes_text = dynamic_cast<const models::LanguageModel*>(sharded.model.get()) != nullptr;
   return {loss, makes_text ? std::optional(std::exp(loss)) : std::nullopt, static_cast<int64_t>(valid)};

@@ -26,8 +26,8 @@ Outcome Trainer::run(Progress& progress) {
     if (agreed.valid_tokens == 0 && !dry_run())  // whose ranks agree on nothing
       throw InputError(fmt::format(
           "step {}: every label is ignored, so there is nothing to learn from; look at the data", progress.step + 1));
-    const double loss_sum = forward_backward(micro_batches, agreed.loss_weight);
-    StepResult result = total(loss_sum, progress.step + 1, agreed);
+    const Sums own = forward_backward(micro_batches, agreed.loss_weight);
+    StepResult result = total(own, progress.step + 1, agreed);
     result.skipped = has_overflowed(result);
     if (!result.skipped) require_finite(result);
 
@@ -67,37 +67,38 @@ Trainer::Agreed Trainer::agree(const std::vector<data::Batch>& micro_batches) {
   return {static_cast<int64_t>(answers.sum(0)), dry_run() ? 1 : answers.sum(1), answers.max(2) > 0};
 }
 
-double Trainer::forward_backward(const std::vector<data::Batch>& micro_batches, double loss_weight) {
+Trainer::Sums Trainer::forward_backward(const std::vector<data::Batch>& micro_batches, double loss_weight) {
   const auto scale = static_cast<float>(parts_.scaler.scale() / loss_weight);
   const MemoryKindScope activations(MemoryKind::Activations);
-  double loss_sum = 0;
+  std::vector<ops::Loss> losses;
   for (const data::Batch& batch : micro_batches) {
     nn::Tape tape;
     parts_.engine.begin_micro_batch(&batch == &micro_batches.back());
     {
       const metrics::TraceSpan span("forward", "forward");
-      loss_sum += parts_.model.loss(batch, {scale, &tape, plan_.dropout_seed}).loss_sum;
+      losses.push_back(parts_.model.loss(batch, {scale, &tape, plan_.dropout_seed}));
     }
     const metrics::TraceSpan span("backward", "backward");
     tape.backward();
   }
   const metrics::TraceSpan span("wait for reductions", "reduce");
   parts_.engine.finish_backward();
+  // Replicas of a shard hold the same gradient: only one of them counts.
+  Sums sums{.squares = parts_.engine.mesh().replicate().rank() == 0 ? parts_.engine.gradient_sum_of_squares() : 0};
+  for (const ops::Loss& loss : losses) sums.loss += loss.read().loss_sum;
   const Stopwatch::Lap lap = watch_.lap();
   own_.compute = lap.own;
   own_.communication = lap.waited;
-  return loss_sum;
+  return sums;
 }
 
-StepResult Trainer::total(double loss_sum, int64_t step, const Agreed& agreed) {
-  const shard::Mesh& mesh = parts_.engine.mesh();
-  // Replicas of a shard hold the same gradient: only one of them counts.
-  const double squares = mesh.replicate().rank() == 0 ? parts_.engine.gradient_sum_of_squares() : 0;
+StepResult Trainer::total(const Sums& sums, int64_t step, const Agreed& agreed) {
   const double own = own_.data_wait + own_.compute + own_.optimizer;
-  const Answers answers(parts_.world,
-                        std::array{loss_sum, squares, static_cast<double>(process_bytes(parts_.engine.policy().device)),
-                                   own_.data_wait, own_.compute, own_.communication, own},
-                        "totals");
+  const Answers answers(
+      parts_.world,
+      std::array{sums.loss, sums.squares, static_cast<double>(process_bytes(parts_.engine.policy().device)),
+                 own_.data_wait, own_.compute, own_.communication, own},
+      "totals");
   return {.step = step,
           .loss = answers.sum(0) / agreed.loss_weight,
           .grad_norm = std::sqrt(answers.sum(1)) / parts_.scaler.scale(),

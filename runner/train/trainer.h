@@ -96,8 +96,13 @@ class Trainer {
   };
   std::vector<data::Batch> next_micro_batches();
   Agreed agree(const std::vector<data::Batch>& micro_batches);
-  double forward_backward(const std::vector<data::Batch>& micro_batches, double loss_weight);
-  StepResult total(double loss_sum, int64_t step, const Agreed& agreed);
+  /// Of this rank.
+  struct Sums {
+    double loss = 0;
+    double squares = 0;  ///< of the gradient
+  };
+  Sums forward_backward(const std::vector<data::Batch>& micro_batches, double loss_weight);
+  StepResult total(const Sums& own, int64_t step, const Agreed& agreed);
   [[nodiscard]] bool has_overflowed(const StepResult& result) const;
   void require_finite(const StepResult& result);
   void update(StepResult& result);

@@ -30,7 +30,7 @@ Validated Validation::run(comm::Communicator& world, models::Model& model, shard
   for (int64_t step = 0; step < steps_; ++step) {
     const data::Batch batch = loader_->next();
     engine.begin_micro_batch(true);
-    const ops::LossSums sums = model.loss(batch, {});
+    const ops::LossSums sums = model.loss(batch, {}).read();
     loss_sum += sums.loss_sum, correct += static_cast<double>(sums.correct);
     weight += model.loss_weight(batch), valid += static_cast<double>(batch.valid_tokens);
   }

@@ -198,11 +198,11 @@ Step step_of(comm::Communicator& world, const ParityCase& parity, const json& po
   const auto valid = parity.expected.at("valid_tokens").get<float>();
   nn::Tape tape;
   sharded.engine->begin_micro_batch(true);
-  Step step{sharded.model->loss(row_of(parity.batch(), world.rank()), {1 / valid, &tape}).loss_sum / valid, {}};
+  Step step{sharded.model->loss(row_of(parity.batch(), world.rank()), {1 / valid, &tape}).read().loss_sum / valid, {}};
   tape.backward();
   sharded.engine->finish_backward();
   for (const shard::ParameterShard& shard : sharded.engine->shards())
-    step.squares[shard.parameter->name()] = ops::sum_of_squares(shard.gradient);
+    step.squares[shard.parameter->name()] = ops::sum_of_squares(shard.gradient).values<double>()[0];
   return step;
 }
 

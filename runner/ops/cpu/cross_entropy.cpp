@@ -97,8 +97,8 @@ struct TokenLosses {
 
 }  // namespace
 
-LossSums linear_cross_entropy(const Tensor& h, const Tensor& w, const Tensor& targets, LossGradients* gradients,
-                              Tensor* token_loss) {
+Loss linear_cross_entropy(const Tensor& h, const Tensor& w, const Tensor& targets, LossGradients* gradients,
+                          Tensor* token_loss) {
   TokenLosses losses{targets.data<int32_t>(), gradients, std::vector<double>(static_cast<size_t>(h.size(0)))};
   const Tensor valid = valid_tokens(targets);
   for_head_chunks(h, w, valid, gradients, [&](const Tensor& ids, Tensor& logits, Tensor* dlogits) {
@@ -107,12 +107,13 @@ LossSums linear_cross_entropy(const Tensor& h, const Tensor& w, const Tensor& ta
   if (token_loss)
     std::ranges::transform(losses.of_token, token_loss->data<float>(),
                            [](double value) { return static_cast<float>(value); });
-  return {.loss_sum = std::accumulate(losses.of_token.begin(), losses.of_token.end(), 0.0), .valid = valid.count()};
+  return Loss(
+      {.loss_sum = std::accumulate(losses.of_token.begin(), losses.of_token.end(), 0.0), .valid = valid.count()});
 }
 
-LossSums cross_entropy(const Tensor& logits, const Tensor& targets, float grad_scale, Tensor* dlogits) {
+Loss cross_entropy(const Tensor& logits, const Tensor& targets, float grad_scale, Tensor* dlogits) {
   LossSums sums;
-  if (dry_run()) return sums;
+  if (dry_run()) return Loss(sums);
   const int64_t classes = logits.size(1);
   std::vector<float> row(static_cast<size_t>(classes));
   with_element(logits.dtype(), [&]<typename T>(T*) {
@@ -132,7 +133,7 @@ LossSums cross_entropy(const Tensor& logits, const Tensor& targets, float grad_s
       if (gradient) row_gradient(row.data(), gradient, classes, target, loss.sums.total, grad_scale);
     }
   });
-  return sums;
+  return Loss(sums);
 }
 
 }  // namespace trainyard::ops::cpu

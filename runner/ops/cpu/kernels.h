@@ -27,7 +27,7 @@ void attention_backward(const Tensor& dout, const AttentionSaved& saved, const A
 void add_bias(Tensor& y, const Tensor& bias);
 void bias_backward(const Tensor& dy, Tensor& dbias);
 void cast(const Tensor& from, Tensor& to);
-LossSums cross_entropy(const Tensor& logits, const Tensor& targets, float grad_scale, Tensor* dlogits);
+Loss cross_entropy(const Tensor& logits, const Tensor& targets, float grad_scale, Tensor* dlogits);
 void dropout(const Tensor& x, const Dropout& dropout, Tensor& y);
 void embedding(const Tensor& ids, const Tensor& table, Tensor& out);
 void embedding_backward(const Tensor& dout, const Tensor& ids, Tensor& dtable);
@@ -38,8 +38,8 @@ void layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float
 void layer_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const RowMoments& moments,
                          LayerNormGradients& gradients);
 /// `gradients` null: the loss alone.
-LossSums linear_cross_entropy(const Tensor& h, const Tensor& w, const Tensor& targets, LossGradients* gradients,
-                              Tensor* token_loss);
+Loss linear_cross_entropy(const Tensor& h, const Tensor& w, const Tensor& targets, LossGradients* gradients,
+                          Tensor* token_loss);
 void matmul(const Tensor& a, const Tensor& b, Tensor& c, MatmulOptions options);
 void multiply(const Tensor& a, const Tensor& b, Tensor& y);
 void relative_bias(const Tensor& buckets, const Tensor& table, Tensor& bias);
@@ -55,7 +55,7 @@ void rope(const Tensor& x, const Tensor& positions, const RopeTables& tables, Ro
 void scale(Tensor& x, float factor);
 void set_zero(Tensor& x);
 double sum(const Tensor& x);
-double sum_of_squares(const Tensor& x);
+Tensor sum_of_squares(const Tensor& x);
 void swiglu(const Tensor& gate, const Tensor& up, Tensor& y);
 void swiglu_backward(const Tensor& dy, const Tensor& gate, const Tensor& up, Tensor& dgate, Tensor& dup);
 void unfold(const Tensor& x, const ImageShape& shape, int64_t size, Tensor& patches);

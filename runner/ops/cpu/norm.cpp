@@ -46,12 +46,13 @@ std::vector<Value> by_block(const Tensor& x, const OfBlock& of_block) {
 
 }  // namespace
 
-double sum_of_squares(const Tensor& x) {
-  double sum = 0;
+Tensor sum_of_squares(const Tensor& x) {
+  Tensor total = Tensor::zeros({1}, DType::Float64);
+  double& sum = total.data<double>()[0];
   with_element(x.dtype(), [&]<typename T>(T*) {
     for (const double part : by_block<T, double>(x, block_sum_of_squares<T>)) sum += part;
   });
-  return sum;
+  return total;
 }
 
 bool all_finite(const Tensor& x) {

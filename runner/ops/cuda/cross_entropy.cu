@@ -104,19 +104,37 @@ void softmax(const char* name, int64_t rows, const Softmax<T>& work, Device devi
       work.gradient ? work.gradient : work.logits);
 }
 
-double sum_of(const Tensor& losses) {
-  const Tensor here = on_device(losses, {});
-  double sum = 0;
-  for (const double loss : here.values<double>()) sum += loss;
-  return sum;
+/// sums = Σ losses, and of the outcomes how many are not kIgnored, and how many kCorrect; without outcomes `valid` and
+/// 0.
+__global__ void __launch_bounds__(kThreads)
+    sums_kernel(int64_t tokens, const double* losses, const int32_t* outcomes, int64_t valid, double* sums) {
+  double loss = 0, counted = 0, correct = 0;
+  for (int64_t token = threadIdx.x; token < tokens; token += blockDim.x) {
+    loss += losses[token];
+    if (!outcomes) continue;
+    counted += outcomes[token] == kIgnored ? 0 : 1;
+    correct += outcomes[token] == kCorrect ? 1 : 0;
+  }
+  loss = block_sum(loss), counted = block_sum(counted), correct = block_sum(correct);
+  if (threadIdx.x > 0) return;
+  sums[0] = loss;
+  sums[1] = outcomes ? counted : static_cast<double>(valid);
+  sums[2] = correct;
+}
+
+/// `outcomes` undefined: `valid` tokens count.
+Loss sums_of(const char* name, const Tensor& losses, const Tensor& outcomes, int64_t valid) {
+  Tensor sums = Tensor::empty({3}, DType::Float64, losses.device());
+  launch(name, losses.device(), {}, sums_kernel, losses.count(), elements<double>(losses),
+         outcomes.defined() ? elements<int32_t>(outcomes) : nullptr, valid, elements<double>(sums));
+  return Loss(std::move(sums));
 }
 
 }  // namespace
 
-LossSums linear_cross_entropy(const Tensor& h, const Tensor& w, const Tensor& targets, LossGradients* gradients,
-                              Tensor* token_loss) {
-  // The one wait before the end: which tokens count decides the sizes of the products.
-  const Tensor valid = valid_tokens(on_device(targets, {}));
+Loss linear_cross_entropy(const Tensor& h, const Tensor& w, const Tensor& targets, LossGradients* gradients,
+                          Tensor* token_loss) {
+  const Tensor valid = valid_tokens(on_device(targets, {})), by_token = on_device(targets, h.device());
   Tensor losses = Tensor::zeros({h.size(0)}, DType::Float64, h.device());
   if (token_loss) set_zero(*token_loss);
   for_head_chunks(h, w, valid, gradients, [&](const Tensor& ids, Tensor& logits, Tensor* dlogits) {
@@ -124,7 +142,7 @@ LossSums linear_cross_entropy(const Tensor& h, const Tensor& w, const Tensor& ta
       const Softmax<T> work{.logits = elements<T>(std::as_const(logits)),
                             .gradient = dlogits ? elements<T>(*dlogits) : nullptr,
                             .tokens = elements<int32_t>(ids),
-                            .targets = elements<int32_t>(targets),
+                            .targets = elements<int32_t>(by_token),
                             .losses = elements<double>(losses),
                             .token_loss = token_loss ? elements<float>(*token_loss) : nullptr,
                             .outcomes = nullptr,
@@ -133,10 +151,10 @@ LossSums linear_cross_entropy(const Tensor& h, const Tensor& w, const Tensor& ta
       softmax("linear_cross_entropy", ids.count(), work, h.device());
     });
   });
-  return {.loss_sum = sum_of(losses), .valid = valid.count()};
+  return sums_of("linear_cross_entropy", losses, {}, valid.count());
 }
 
-LossSums cross_entropy(const Tensor& logits, const Tensor& targets, float grad_scale, Tensor* dlogits) {
+Loss cross_entropy(const Tensor& logits, const Tensor& targets, float grad_scale, Tensor* dlogits) {
   Tensor losses = Tensor::empty(targets.shape(), DType::Float64, logits.device()),
          outcomes = Tensor::empty(targets.shape(), DType::Int32, logits.device());
   with_element(logits.dtype(), [&]<typename T>(T*) {
@@ -151,13 +169,7 @@ LossSums cross_entropy(const Tensor& logits, const Tensor& targets, float grad_s
                           .grad_scale = grad_scale};
     softmax("cross_entropy", logits.size(0), work, logits.device());
   });
-  LossSums sums{.loss_sum = sum_of(losses)};
-  const Tensor here = on_device(outcomes, {});
-  for (const int32_t outcome : here.values<int32_t>()) {
-    sums.valid += outcome != kIgnored;
-    sums.correct += outcome == kCorrect;
-  }
-  return sums;
+  return sums_of("cross_entropy", losses, outcomes, 0);
 }
 
 }  // namespace trainyard::ops::cuda

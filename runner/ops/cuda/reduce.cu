@@ -34,11 +34,19 @@ __global__ void __launch_bounds__(kThreads) parts_kernel(int64_t count, F f, con
   if (threadIdx.x == 0) parts[blockIdx.x] = sum;
 }
 
-/// Σ f(x) in double: by block, of which there are as many as `count` asks for on any device, then the blocks in order.
+/// total = Σ parts, by one block.
+__global__ void __launch_bounds__(kThreads) total_kernel(int64_t count, const double* parts, double* total) {
+  double sum = 0;
+  for (int64_t part = threadIdx.x; part < count; part += blockDim.x) sum += parts[part];
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) *total = sum;
+}
+
+/// Σ f(x), float64 [1]: by block, of which there are as many as `count` asks for on any device, then over the blocks.
 template <typename F>
-double reduce(const char* name, const F& f, const Tensor& x) {
-  if (x.count() == 0) return 0;
-  double total = 0;
+Tensor reduce(const char* name, const F& f, const Tensor& x) {
+  if (x.count() == 0) return Tensor::zeros({1}, DType::Float64, x.device());
+  Tensor total = Tensor::empty({1}, DType::Float64, x.device());
   with_element(x.dtype(), [&]<typename T>(T*) {
     with_packs(
         true,
@@ -49,26 +57,30 @@ double reduce(const char* name, const F& f, const Tensor& x) {
           Tensor parts = Tensor::empty({blocks}, DType::Float64, x.device());
           launch(name, x.device(), {.blocks = blocks}, parts_kernel<width.value, F, T>, x.count(), f, elements<T>(x),
                  elements<double>(parts));
-          const Tensor here = on_device(parts, {});
-          for (const double part : here.values<double>()) total += part;
+          launch(name, x.device(), {}, total_kernel, blocks, elements<double>(std::as_const(parts)),
+                 elements<double>(total));
         },
         elements<T>(x));
   });
   return total;
 }
 
+double value_of(const Tensor& total) {
+  return on_device(total, {}).values<double>()[0];
+}
+
 }  // namespace
 
 double sum(const Tensor& x) {
-  return reduce("sum", Itself{}, x);
+  return value_of(reduce("sum", Itself{}, x));
 }
 
-double sum_of_squares(const Tensor& x) {
+Tensor sum_of_squares(const Tensor& x) {
   return reduce("sum_of_squares", Square{}, x);
 }
 
 bool all_finite(const Tensor& x) {
-  return reduce("all_finite", NotFinite{}, x) == 0;
+  return value_of(reduce("all_finite", NotFinite{}, x)) == 0;
 }
 
 void set_zero(Tensor& x) {

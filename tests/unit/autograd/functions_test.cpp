@@ -62,7 +62,7 @@ struct SmallModel {
     h = add(h, attention(rotated(q), rotated(k), linear(normed, v), {1, kTokens, kTokens, 2, 1, 4}, {.scale = 0.5F}));
     h = add(h, linear(swiglu(linear(h, gate), linear(h, up)), down));
     const auto valid = static_cast<float>(kTokens - 1);
-    return linear_cross_entropy(h, table, targets, 1 / valid).loss_sum / valid;
+    return linear_cross_entropy(h, table, targets, 1 / valid).read().loss_sum / valid;
   }
 
   /// d(loss) along `direction` of one parameter, by central differences.
@@ -178,7 +178,7 @@ struct SmallClassifier {
     const Variable features =
         max_pool(convolution(Variable(pixels, tape), kImages, filters, filter_bias), convolved, 2);
     const Variable rows = channels_first(features, ops::pooled(convolved, 2));
-    return cross_entropy(linear(rows, weight, bias), targets, 1).loss_sum;
+    return cross_entropy(linear(rows, weight, bias), targets, 1).read().loss_sum;
   }
 
   /// The same by loops over image, channel and place, in double.

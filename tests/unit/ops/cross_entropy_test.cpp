@@ -71,13 +71,14 @@ TEST_CASE("linear_cross_entropy: loss and gradients equal the double-precision l
   const Expected expected = reference(in_double(h), in_double(w), targets, size, 0.25, dtype);
   const auto compare = [&] {
     Tensor token_loss = Tensor::empty({size.tokens}, DType::Float32, device);
-    const ops::LossSums alone = ops::linear_cross_entropy(h, w, int_tensor(targets, device), &token_loss);
+    const ops::LossSums alone = ops::linear_cross_entropy(h, w, int_tensor(targets, device), &token_loss).read();
     CHECK(alone.loss_sum == Approx(expected.loss).epsilon(tolerance(dtype)));
     CHECK(relative_error(token_loss, expected.token_loss) < tolerance(dtype));
 
     const Tensor dh = random_tensor(h.shape(), dtype, 4, device), dw = Tensor::zeros(w.shape(), DType::Float32, device);
     const ops::LossSums both = ops::linear_cross_entropy_with_gradients(h, w, int_tensor(targets, device),
-                                                                        {.grad_scale = 0.25F, .dh = dh, .dw = dw});
+                                                                        {.grad_scale = 0.25F, .dh = dh, .dw = dw})
+                                   .read();
     CHECK(both.loss_sum == alone.loss_sum);
     CHECK(both.valid == alone.valid);
     CHECK(relative_error(dh, expected.dh) < tolerance(dtype));
@@ -100,7 +101,8 @@ TEST_CASE("linear_cross_entropy: adds to dw, of either dtype", "[ops]") {
   for (size_t i = 0; i < expected.size(); ++i) expected[i] += added.dw[i];
   const Tensor dh = Tensor::empty(h.shape(), DType::BFloat16, device);
   const ops::LossSums sums =
-      ops::linear_cross_entropy_with_gradients(h, w, int_tensor(targets_of(size, 4), device), {.dh = dh, .dw = dw});
+      ops::linear_cross_entropy_with_gradients(h, w, int_tensor(targets_of(size, 4), device), {.dh = dh, .dw = dw})
+          .read();
   CHECK(sums.valid == 15);
   CHECK(relative_error(dw, expected) < 1e-2);
 }
@@ -128,7 +130,7 @@ TEST_CASE("linear_cross_entropy: large logits do not overflow, a NaN shows in th
   const Tensor w = on_device(Tensor::from<float>(std::vector<float>{300, -300, 0}, {3, 1}), device);
   const auto loss = [&](float h, int32_t target) {
     const Tensor one = on_device(Tensor::from<float>(std::vector<float>{h}, {1, 1}), device);
-    return ops::linear_cross_entropy(one, w, int_tensor({target}, device)).loss_sum;
+    return ops::linear_cross_entropy(one, w, int_tensor({target}, device)).read().loss_sum;
   };
   CHECK(loss(1, 1) == Approx(600));
   CHECK(loss(1, 0) == Approx(0).margin(1e-6));
@@ -155,11 +157,11 @@ TEST_CASE("cross_entropy: of logits that are there, what linear_cross_entropy sa
   const Expected expected =
       reference(in_double(logits), unit, targets, {size.tokens, size.vocab, size.vocab}, 0.25, DType::Float32);
   Tensor dlogits = random_tensor(logits.shape(), dtype, 4, device);
-  const ops::LossSums sums = ops::cross_entropy(logits, int_tensor(targets, device), 0.25F, &dlogits);
+  const ops::LossSums sums = ops::cross_entropy(logits, int_tensor(targets, device), 0.25F, &dlogits).read();
   CHECK(sums.loss_sum == Approx(expected.loss).epsilon(1e-5));
   CHECK(sums.valid == std::ranges::count_if(targets, [](int32_t target) { return target != ops::kIgnoredTarget; }));
   CHECK(relative_error(dlogits, expected.dh) < tolerance(dtype));
-  CHECK(ops::cross_entropy(logits, int_tensor(targets, device)).loss_sum == sums.loss_sum);
+  CHECK(ops::cross_entropy(logits, int_tensor(targets, device)).read().loss_sum == sums.loss_sum);
 }
 
 TEST_CASE("cross_entropy: counts the targets with the largest logit, the first of equals, and refuses others",
@@ -167,8 +169,8 @@ TEST_CASE("cross_entropy: counts the targets with the largest logit, the first o
   const Device device = GENERATE(from_range(devices()));
   const std::vector<float> values{1, 2, 0, 3, 3, 1, 0, 0, 5, 9, 8, 7};
   const Tensor here = Tensor::from<float>(values, {4, 3}), logits = on_device(here, device);
-  CHECK(ops::cross_entropy(logits, int_tensor({1, 0, 2, 0}, device)).correct == 4);
-  CHECK(ops::cross_entropy(logits, int_tensor({0, 1, 2, ops::kIgnoredTarget}, device)).correct == 1);
+  CHECK(ops::cross_entropy(logits, int_tensor({1, 0, 2, 0}, device)).read().correct == 4);
+  CHECK(ops::cross_entropy(logits, int_tensor({0, 1, 2, ops::kIgnoredTarget}, device)).read().correct == 1);
   CHECK_THROWS_WITH(ops::cross_entropy(here, int_tensor({0, 3, 0, 0})),
                     "cross_entropy: targets[1] is 3, outside 0 to 2");
 }

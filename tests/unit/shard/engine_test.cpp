@@ -79,6 +79,7 @@ Seen step_of(comm::Communicator& comm, MeshSize size, const Setting& setting) {
       seen.loss_sum += model
                            ->loss(rows_of(8, comm.rank() + micro * comm.world(), comm.world() * setting.micro_batches),
                                   {1.0F / 88, &tape})
+                           .read()
                            .loss_sum;
       tape.backward();
     }
