@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The images, looked at as archives and run as a restricted pod runs them: as user 65532, with nowhere to write but a
-volume. Prints their sizes. Takes root.
+volume. Prints their sizes. Takes root. The image with CUDA is looked at where BINARIES_WITH_CUDA has the program.
 
-usage: images_test.py BINARIES
+usage: images_test.py BINARIES BINARIES_WITH_CUDA
 """
 import gzip
 import io
@@ -17,7 +17,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-BINARIES = Path(sys.argv[1]).resolve()
+BINARIES, WITH_CUDA = (Path(argument).resolve() for argument in sys.argv[1:])
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAMS = {"operator": "trainyard-operator", "runner": "trainyard"}
 MB = 1_000_000
@@ -66,19 +66,18 @@ def read_list(name):
     return {line for line in lines if line and not line.startswith("#")}
 
 
-class Images(unittest.TestCase):
+class Unpacked(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        script = REPOSITORY / "tests/cluster/images/build"
-        built = subprocess.run([script, BINARIES], stdout=subprocess.PIPE, text=True, check=True, timeout=400)
-        cls.folder = Path(built.stdout.strip())
         cls.work = Path(tempfile.mkdtemp(prefix="trainyard-images-"))
         cls.addClassCleanup(shutil.rmtree, cls.work)
         cls.images, cls.roots = {}, {}
-        for target, program in PROGRAMS.items():
-            cls.images[target] = Image(cls.folder / f"{program}.tar")
-            cls.roots[target] = cls.work / target
-            cls.images[target].unpack(cls.roots[target])
+
+    @classmethod
+    def unpack(cls, target, archive):
+        cls.images[target] = Image(archive)
+        cls.roots[target] = cls.work / target
+        cls.images[target].unpack(cls.roots[target])
 
     def run_in(self, target, *command, volume=None, **environment):
         """Read-only, in namespaces of its own and with no network but loopback; `volume` is /mnt."""
@@ -94,6 +93,17 @@ class Images(unittest.TestCase):
                exec chroot --userspec=65532:65532 "$0" env -i PATH=/usr/local/bin:/usr/bin:/bin "${@:2}" """,
              self.roots[target], volume, *variables, *map(str, command)],
             capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120)
+
+
+class Images(Unpacked):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        script = REPOSITORY / "tests/cluster/images/build"
+        built = subprocess.run([script, BINARIES], stdout=subprocess.PIPE, text=True, check=True, timeout=400)
+        cls.folder = Path(built.stdout.strip())
+        for target, program in PROGRAMS.items():
+            cls.unpack(target, cls.folder / f"{program}.tar")
 
     def installed(self, target):
         status = (self.roots[target] / "var/lib/dpkg/status").read_text().split("\n\n")
@@ -227,6 +237,59 @@ class Images(unittest.TestCase):
             refused = subprocess.run([REPOSITORY / "container/build", *arguments], capture_output=True, text=True)
             self.assertEqual(refused.returncode, 2)
             self.assertRegex(refused.stderr.splitlines()[-1], "error: " + re.escape(message))
+
+    def test_a_program_without_cuda_is_none_for_its_image(self):
+        refused = build("runner-cuda", "--binaries", BINARIES, "--output", self.work / "refused")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("trainyard was built without CUDA: cmake --preset cuda", refused.stderr.splitlines()[-1])
+
+
+@unittest.skipUnless((WITH_CUDA / "trainyard").exists(), f"no trainyard in {WITH_CUDA}: cmake --preset cuda")
+class CudaImage(Unpacked):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        built = build("runner-cuda", "--binaries", WITH_CUDA, "--output", cls.work / "archive")
+        if built.returncode:
+            raise AssertionError(built.stderr)
+        cls.unpack("runner-cuda", cls.work / "archive/trainyard-cuda.tar")
+
+    def trainyard(self, *arguments, **environment):
+        return self.run_in("runner-cuda", "trainyard", *arguments, **environment)
+
+    def test_it_bears_the_name_of_the_manifests_and_a_user_without_rights(self):
+        image = self.images["runner-cuda"]
+        print(f"trainyard-cuda: {image.size_over_base() / MB:.1f} MB over its base")
+        self.assertEqual(image.reference, "docker.io/library/trainyard-cuda:0.1.0")
+        self.assertEqual(image.config["config"]["User"], "65532:65532")
+        self.assertIn("NVIDIA_DRIVER_CAPABILITIES=compute,utility", image.config["config"]["Env"])
+
+    def test_it_finds_nvidias_libraries_and_says_that_the_driver_is_the_hosts(self):
+        environment = self.trainyard("--env").stdout
+        versions = dict(line.split("==") for line in read_list("cuda"))
+        self.assertIn(f"nccl      {versions['nvidia-nccl-cu13']} ", environment)
+        self.assertIn("there is no NVIDIA driver", environment)
+
+    def test_it_trains_where_there_is_no_gpu_and_not_where_one_is_asked_for(self):
+        train = ["train", "--model.preset", "qwen3-tiny", "--data.path", "embedded", "--data.tokenizer", "bytes",
+                 "--training.batch_size", 2, "--training.sequence_length", 16, "--training.steps", 2,
+                 "--checkpoint.dir", "/mnt/run", "--metrics.dir", "/mnt"]
+        done = self.trainyard(*train, OMP_NUM_THREADS=1)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("Training completed! 2 steps", done.stdout)
+        refused = self.trainyard(*train, "--device", "cuda")
+        self.assertEqual(refused.returncode, 2, refused.stdout)
+        self.assertIn("there is no NVIDIA driver", refused.stderr)
+
+    def test_the_sbom_names_what_is_nvidias_and_its_licences_are_there(self):
+        root = self.roots["runner-cuda"]
+        sbom = (root / "usr/share/trainyard/sbom.spdx").read_text()
+        for line in read_list("cuda"):
+            name, version = line.split("==")
+            if name not in {"nvidia-cublas", "nvidia-cuda-runtime", "nvidia-nccl-cu13"}:
+                continue  # the compiler's
+            self.assertIn(f"pkg:pypi/{name}@{version}\n", sbom)
+            self.assertTrue((root / f"usr/local/lib/cuda/{name.replace('-', '_')}-{version}.txt").is_file(), name)
 
 
 if __name__ == "__main__":

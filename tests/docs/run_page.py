@@ -46,7 +46,7 @@ NOT_RUN = {
         "it takes kind",
     ("kustomize.md", "kubectl kustomize kustomize/overlays/cpu-demo | trainyard-operator run -f -"): "it takes kubectl",
     ("kustomize.md", "kubectl kustomize . | trainyard-operator validate -f -"): "it takes kubectl",
-    ("images.md", "container/build                                   # both, compiled on debian:bookworm-slim: 15 minutes on 2 cores"):
+    ("images.md", "container/build                                   # operator and runner, on debian:bookworm-slim: 15 minutes on 2 cores"):
         "tests/cluster/images_test.py builds them",
     ("images.md", "skopeo copy oci-archive:build/images/trainyard.tar docker://registry.example/trainyard:0.1.0"):
         "it takes a registry",
