@@ -24,8 +24,7 @@ constexpr int64_t kTokens = 3, kWidth = 4;
 constexpr int kBlocks = 3, kWorld = 2;
 
 const json& reference() {
-  static const json parsed =
-      json::parse(read_file(std::filesystem::path(TRAINYARD_REFERENCE_DIR) / "mixed_precision.json", 1 << 20));
+  static const json parsed = json::parse(read_file(reference_folder() / "mixed_precision.json", 1 << 20));
   return parsed;
 }
 

@@ -42,8 +42,12 @@ const std::vector<std::string>& decoder_cases() {
   return names;
 }
 
+std::filesystem::path reference_folder() {
+  return in_repository("tests/numerics/reference");
+}
+
 std::filesystem::path case_folder(const std::string& name) {
-  for (const auto& folder : {std::filesystem::path(TRAINYARD_REFERENCE_DIR) / name, test_data() / "parity" / name})
+  for (const auto& folder : {reference_folder() / name, test_data() / "parity" / name})
     if (std::filesystem::exists(folder / "config.json")) return folder;
   return {};
 }

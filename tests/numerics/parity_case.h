@@ -22,6 +22,8 @@ struct ParityCase {
   [[nodiscard]] data::Batch batch() const;
 };
 
+/// tests/numerics/reference.
+std::filesystem::path reference_folder();
 /// The decoders of the reference data, and those that reference/generate made.
 const std::vector<std::string>& decoder_cases();
 /// And the encoder-decoders.

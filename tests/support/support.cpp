@@ -18,9 +18,14 @@ void skip(const std::string& reason) {
   std::cout << "SKIPPED: " << reason << std::endl;
 }
 
+fs::path in_repository(const fs::path& path) {
+  const char* const elsewhere = std::getenv("TRAINYARD_SOURCE_DIR");
+  return fs::path(elsewhere ? elsewhere : TRAINYARD_SOURCE_DIR) / path;
+}
+
 fs::path test_data() {
   if (const char* const override_path = std::getenv("TRAINYARD_TEST_DATA")) return override_path;
-  const fs::path beside = fs::path(TRAINYARD_SOURCE_DIR) / "../shared/data";
+  const fs::path beside = in_repository("../shared/data");
   return fs::exists(beside) ? fs::canonical(beside) : fs::path();
 }
 

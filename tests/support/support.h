@@ -9,6 +9,10 @@ namespace trainyard::test {
 /// Prints that the running case is skipped and why; ctest then lists it as skipped. The caller returns next.
 void skip(const std::string& reason);
 
+/// A file of the repository's, by its path there; of the folder TRAINYARD_SOURCE_DIR, where programs were taken
+/// elsewhere.
+std::filesystem::path in_repository(const std::filesystem::path& path);
+
 /// The shared reference data (TRAINYARD_TEST_DATA, else ../shared/data beside the checkout); empty where there is none.
 /// `if (test_data().empty()) return skip("no reference data");`
 std::filesystem::path test_data();

@@ -20,7 +20,7 @@ using Catch::Contains;
 using test::TemporaryFolder;
 namespace fs = std::filesystem;
 
-const fs::path kReference = fs::path(TRAINYARD_SOURCE_DIR) / "tests/unit/checkpoint/reference";
+const fs::path kReference = test::in_repository("tests/unit/checkpoint/reference");
 
 struct Stored {
   std::string name;

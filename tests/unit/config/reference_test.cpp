@@ -6,12 +6,13 @@
 
 #include "base/files.h"
 #include "config/schema.h"
+#include "support/support.h"
 
 namespace trainyard::config {
 namespace {
 
 TEST_CASE("docs/configuration.md is what the code says: trainyard config docs > docs/configuration.md", "[config]") {
-  CHECK(read_file(TRAINYARD_SOURCE_DIR "/docs/configuration.md") == documentation());
+  CHECK(read_file(test::in_repository("docs/configuration.md")) == documentation());
 }
 
 TEST_CASE("help and documentation tell of every key with its default", "[config]") {

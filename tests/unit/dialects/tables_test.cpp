@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "dialects/reference.h"
+#include "support/support.h"
 
 namespace trainyard::dialects {
 namespace {
@@ -49,7 +50,7 @@ TEST_CASE("tables: no key has two rows for the same thing", "[dialects]") {
 
 TEST_CASE("docs/coming-from-pytorch.md is what the tables say: trainyard config docs coming-from-pytorch",
           "[dialects]") {
-  CHECK(read_file(TRAINYARD_SOURCE_DIR "/docs/coming-from-pytorch.md") == documentation());
+  CHECK(read_file(test::in_repository("docs/coming-from-pytorch.md")) == documentation());
 }
 
 TEST_CASE("truth_of: what YAML, TOML and flags write", "[dialects]") {

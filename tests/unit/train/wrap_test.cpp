@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "models/model.h"
+#include "support/support.h"
 
 namespace trainyard::train {
 namespace {
@@ -67,7 +68,7 @@ Names labels_of(const Groups& groups) {
 
 TEST_CASE("groups_of: size_based_wrap makes the groups of PyTorch's size_based_auto_wrap_policy", "[train]") {
   const auto golden =
-      nlohmann::json::parse(read_file(TRAINYARD_SOURCE_DIR "/tests/unit/train/wrap_groups.json", 1 << 20));
+      nlohmann::json::parse(read_file(test::in_repository("tests/unit/train/wrap_groups.json"), 1 << 20));
   for (const auto& record : golden.at("records")) {
     const std::string family = record.at("family");
     const int64_t least = record.at("min_num_params");

@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 
+#include "support/support.h"
 #include "telemetry/families.h"
 
 using namespace trainyard::telemetry;
@@ -26,7 +27,7 @@ std::string next_cell(const std::string& line, size_t& from) {
 /// "type; labels" by metric, of all tables on the page whose first cell is a name in backquotes.
 std::map<std::string, std::string> metrics_of_page() {
   std::map<std::string, std::string> found;
-  std::ifstream page(TRAINYARD_SOURCE_DIR "/docs/metrics.md");
+  std::ifstream page(trainyard::test::in_repository("docs/metrics.md"));
   for (std::string line; std::getline(page, line);) {
     if (!line.starts_with("| `")) continue;
     size_t at = 1;
