@@ -5,16 +5,20 @@
 #include "ops/threads.h"
 #include "train/device.h"
 
-namespace trainyard::train {
-namespace {
+namespace trainyard::test {
 
-test::Ran run_rank(comm::Communicator& comm, const config::Config& config, const models::ModelConfig& model,
-                   BatchShape batch, int64_t steps) {
+using namespace train;
+
+nlohmann::json FormulaLoader::state() const {
+  return nullptr;
+}
+
+Ran run_rank(comm::Communicator& comm, const config::Config& config, const models::ModelConfig& model, BatchShape batch,
+             int64_t steps, Device device) {
   ops::set_threads(1);
   const auto ledger = std::make_shared<MemoryLedger>();
   const MemoryScope scope(ledger);
-  test::FormulaLoader loader(batch, model.vocab_size, config.training.accumulation_steps, comm.rank(), comm.world());
-  const Device device = device_of_rank(device_kind_of(config.device.kind), 0, 1);  // all ranks on the same
+  FormulaLoader loader(batch, model.vocab_size, config.training.accumulation_steps, comm.rank(), comm.world());
   ShardedModel sharded = shard_model(
       model, comm, sharding_of(config, mesh_of(config::Loaded{config, {}, {}}, Ranks{comm.world(), 0}), device));
   set_recompute(*sharded.model, config.activation_checkpointing);
@@ -22,7 +26,7 @@ test::Ran run_rank(comm::Communicator& comm, const config::Config& config, const
   optim::AdamW optimizer(*sharded.engine, config.optimizer);
   optim::LossScaler scaler(loss_scaling_of(config.training, *sharded.engine));
   ledger->restart_peak();
-  test::Ran ran;
+  Ran ran;
   Trainer trainer({comm, *sharded.model, *sharded.engine, optimizer, scaler, loader},
                   {.total_steps = steps,
                    .accumulation_steps = config.training.accumulation_steps,
@@ -50,18 +54,10 @@ test::Ran run_rank(comm::Communicator& comm, const config::Config& config, const
   return ran;
 }
 
-}  // namespace
-}  // namespace trainyard::train
-
-namespace trainyard::test {
-
-nlohmann::json FormulaLoader::state() const {
-  return nullptr;
-}
-
-Ran run_small(const config::Config& config, const models::ModelConfig& model, int world, train::BatchShape batch,
+Ran run_small(const config::Config& config, const models::ModelConfig& model, int world, BatchShape batch,
               int64_t steps) {
-  return run_ranks(world, [&](comm::Communicator& comm) { return train::run_rank(comm, config, model, batch, steps); })
+  const Device device = device_of_rank(device_kind_of(config.device.kind), 0, 1);  // all ranks on the same
+  return run_ranks(world, [&](comm::Communicator& comm) { return run_rank(comm, config, model, batch, steps, device); })
       .front();
 }
 

@@ -70,7 +70,11 @@ struct Ran {
   MemoryUse at_peak, most;
 };
 
-/// Steps of a real run over in-process ranks, on the device that config.device.kind says: auto, and there is one, on
+/// Steps of a real run on one of its ranks, which computes on `device`.
+Ran run_rank(comm::Communicator& comm, const config::Config& config, const models::ModelConfig& model,
+             train::BatchShape batch, int64_t steps, Device device);
+
+/// Of all over in-process ranks, on the device that config.device.kind says: auto, and there is one, on
 /// it.
 Ran run_small(const config::Config& config, const models::ModelConfig& model, int world, train::BatchShape batch,
               int64_t steps = 2);

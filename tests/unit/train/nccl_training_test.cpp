@@ -1,0 +1,86 @@
+// Training whose ranks have a device each and talk over NCCL: on the stand-ins of tests/support/host_cuda.
+#include <cuda_runtime.h>
+
+#include <catch2/catch.hpp>
+
+#include "comm/settings.h"
+#include "rendezvous/memory_store.h"
+#include "small_run.h"
+#include "support/ranks.h"
+#include "tiny_model.h"
+
+namespace trainyard::train {
+namespace {
+
+using namespace std::chrono_literals;
+using config::Strategy;
+
+constexpr BatchShape kBatch{.rows = 1, .tokens = 5};
+constexpr int64_t kSteps = 2;
+
+/// What rank 0 saw.
+test::Ran run_over_nccl(const config::Config& config, int world) {
+  host_cuda::set_devices(world);
+  rendezvous::MemoryStore store;
+  const auto ran = test::run_threads(world, [&](int rank) {
+    const Device device{DeviceKind::Cuda, rank};
+    const auto comm = comm::connect({.device = device,
+                                     .rank = rank,
+                                     .world = world,
+                                     .host = "pod-" + std::to_string(rank),
+                                     .store = &store,
+                                     .timeout = 60s,
+                                     .address = "127.0.0.1"});
+    test::Ran seen = test::run_rank(*comm, config, test::tiny_model(), kBatch, kSteps, device);
+    comm->close(std::chrono::steady_clock::now() + 30s);
+    return seen;
+  });
+  host_cuda::set_devices(1);
+  return ran.front();
+}
+
+struct Job {
+  const char* name;
+  void (*change)(config::Config& config);
+  double loss = 1e-5, norm = 2e-4;  ///< how far from the CPU, relative
+};
+
+const Job kJobs[] = {
+    {"full_shard", [](config::Config&) {}},
+    {"kept gathered", [](config::Config& config) { config.parallel.strategy = Strategy::ShardGradOp; }},
+    {"replicated", [](config::Config& config) { config.parallel.strategy = Strategy::NoShard; }},
+    {"accumulated", [](config::Config& config) { config.training.accumulation_steps = 2; }},
+    {"state on the host", [](config::Config& config) { config.parallel.offload = true; }},
+    {"bfloat16", [](config::Config& config) { config.parallel.param_dtype = config::Precision::BFloat16; }, 1e-2, 1e-1},
+};
+
+}  // namespace
+
+TEST_CASE("nccl: a run over it takes the way of the same on the CPU", "[train]") {
+  const Job& job = GENERATE(from_range(std::begin(kJobs), std::end(kJobs)));
+  const int world = GENERATE(2, 3);
+  CAPTURE(job.name, world);
+  config::Config config;
+  job.change(config);
+  const test::Ran seen = run_over_nccl(config, world);
+  config.device.kind = config::DeviceChoice::Cpu;
+  const test::Ran expected = test::run_small(config, test::tiny_model(), world, kBatch, kSteps);
+  REQUIRE(seen.losses.size() == kSteps);
+  for (size_t step = 0; step < kSteps; ++step) {
+    CHECK(seen.losses[step] == Approx(expected.losses[step]).epsilon(job.loss));
+    CHECK(seen.norms[step] == Approx(expected.norms[step]).epsilon(job.norm));
+  }
+}
+
+TEST_CASE("nccl: a mesh of two by two has a communicator for each of its dimensions", "[train]") {
+  config::Config config;
+  config.parallel.strategy = Strategy::HybridShard;
+  config.parallel.replicate = 2, config.parallel.shard = 2;
+  const test::Ran seen = run_over_nccl(config, 4);
+  config.device.kind = config::DeviceChoice::Cpu;
+  const test::Ran expected = test::run_small(config, test::tiny_model(), 4, kBatch, kSteps);
+  CHECK(seen.losses.back() == Approx(expected.losses.back()).epsilon(1e-5));
+  CHECK(seen.norms.back() == Approx(expected.norms.back()).epsilon(2e-4));
+}
+
+}  // namespace trainyard::train
