@@ -56,6 +56,8 @@ NOT_RUN = {
         "a bench",
     ("gpu.md", "ninja -C build/cuda tensor_test ops_test comm_test comm_conformance_test train_test model_parity_test trajectory_test"): "it takes a GPU",
     ("gpu.md", "container/packages/cuda"): "./check brings CUDA and builds with it",
+    ("gpu.md", "bench/gpu/bundle             # here: build/gpu/trainyard-gpu.tar.xz, 37 MB"): "a bench, which builds with CUDA",
+    ("gpu.md", "tar --extract --file trainyard-gpu.tar.xz && cd trainyard-gpu          # there"): "it takes a GPU",
     ("gpu.md", "trainyard launch --nproc-per-node gpu comm-bench all_reduce -b 8 -e 1G -f 4"): "it takes GPUs",
     ("storage.md", "aws s3 sync /checkpoints/run-1 s3://bucket/run-1 --exclude '*' --include 'step-*/*'"): "it takes a bucket",
     ("testing.md", "./check --fast"): "it runs this test",
