@@ -1,19 +1,25 @@
-// How fast the ops run at the shapes of a training step, beside what the machine gives: GFLOP/s beside the measured
-// matrix peak, GB/s beside a measured sum. Usage: ops_bench [threads [peak]], 1 thread by default; `peak`: only what
-// the machine gives. Each figure is the best of the runs of a tenth of a second; with one thread in its CPU time, so
-// that what else the machine does shows least.
+// How fast the ops run at the shapes of a training step, beside what the machine gives: FLOP/s beside the measured
+// matrix peak, GB/s beside a measured sum.
+//   ops_bench [THREADS [peak]]   on the CPU, by 1 thread where none is said; float32
+//   ops_bench cuda [peak]        on the first GPU; bfloat16, Qwen3-0.6B's and 1.7B's shapes
+// `peak`: only what the machine gives. op_bench.h says how times are taken.
 #include <fmt/format.h>
-#include <time.h>
 
-#include <algorithm>
-#include <functional>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
+#include "op_bench.h"
 #include "ops/adamw.h"
 #include "ops/add.h"
 #include "ops/attention.h"
+#include "ops/cast.h"
 #include "ops/cross_entropy.h"
 #include "ops/embedding.h"
 #include "ops/matmul.h"
@@ -32,176 +38,162 @@ struct ModelShape {
   [[nodiscard]] int64_t rows() const { return batch * tokens; }
 };
 
-struct Peak {
-  double flops, bytes;  ///< a second
-};
+double bytes_of(const Tensor& x) {
+  return static_cast<double>(x.bytes());
+}
 
-Tensor filled(const Shape& shape) {
-  Tensor made = Tensor::empty(shape, DType::Float32);
-  float* const values = made.data<float>();
-  for (int64_t i = 0; i < made.count(); ++i) values[i] = static_cast<float>(i * 7919 % 2001 - 1000) / 1000.0F;
+/// step * i modulo `limit`, on the host.
+Tensor indices(int64_t count, int64_t step, int64_t limit) {
+  Tensor made = Tensor::empty({count}, DType::Int32);
+  for (int64_t i = 0; i < count; ++i) made.data<int32_t>()[i] = static_cast<int32_t>(i * step % limit);
   return made;
 }
 
-double now() {
-  timespec time{};
-  clock_gettime(ops::threads() == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-double seconds_of(const std::function<void()>& run) {
-  run();
-  double best = 1e9;
-  const double enough = now() + 0.1;
-  for (int round = 0; round < 5 || now() < enough; ++round) {
-    const double start = now();
-    run();
-    best = std::min(best, now() - start);
-  }
-  return best;
-}
-
-class Report {
- public:
-  explicit Report(Peak peak) : peak_(peak) {}
-
-  void products(const std::string& name, double flops, const std::function<void()>& run) const {
-    const double seconds = seconds_of(run);
-    fmt::print("  {:<44} {:>9.1f} us {:>8.1f} GFLOP/s {:>5.0f} % of peak\n", name, seconds * 1e6,
-               flops / seconds * 1e-9, 100 * flops / seconds / peak_.flops);
-  }
-
-  void stream(const std::string& name, double bytes, const std::function<void()>& run) const {
-    const double seconds = seconds_of(run);
-    fmt::print("  {:<44} {:>9.1f} us {:>8.1f} GB/s    {:>5.0f} % of sum\n", name, seconds * 1e6, bytes / seconds * 1e-9,
-               100 * bytes / seconds / peak_.bytes);
-  }
-
- private:
-  Peak peak_;
-};
-
-void linear(const Report& report, const std::string& name, int64_t rows, int64_t in, int64_t out) {
-  const Tensor x = filled({rows, in}), w = filled({out, in}), dy = filled({rows, out});
-  Tensor y = filled({rows, out}), dx = filled({rows, in}), dw = filled({out, in});
+void linear(const OpBench& bench, const std::string& name, int64_t rows, int64_t in, int64_t out) {
+  const Tensor x = bench.filled({rows, in}), w = bench.filled({out, in}), dy = bench.filled({rows, out});
+  Tensor y = bench.filled({rows, out}), dx = bench.filled({rows, in}), dw = bench.filled({out, in}, DType::Float32);
   const double flops = 2.0 * static_cast<double>(rows * in * out);
   const std::string size = fmt::format("{} {} -> {}", name, in, out);
-  report.products(size + " y = x Wt", flops, [&] { ops::matmul(x, w, y, {.b = ops::Transpose::Yes}); });
-  report.products(size + " dx = dy W", flops, [&] { ops::matmul(dy, w, dx); });
-  report.products(size + " dW += dyt x", flops,
-                  [&] { ops::matmul(dy, x, dw, {.a = ops::Transpose::Yes, .accumulate = true}); });
+  bench.products(size + " y = x Wt", flops, [&] { ops::matmul(x, w, y, {.b = ops::Transpose::Yes}); });
+  bench.products(size + " dx = dy W", flops, [&] { ops::matmul(dy, w, dx); });
+  bench.products(size + " dW += dyt x", flops,
+                 [&] { ops::matmul(dy, x, dw, {.a = ops::Transpose::Yes, .accumulate = true}); });
 }
 
-void attention(const Report& report, const ModelShape& m) {
+void attention(const OpBench& bench, const ModelShape& m) {
   const ops::AttentionShape shape{m.batch, m.tokens, m.tokens, m.heads, m.kv_heads, m.head_dim};
-  const ops::AttentionOptions options{.scale = 0.125F, .document_starts = {}};
-  const Tensor q = filled({m.rows(), m.heads * m.head_dim}), k = filled({m.rows(), m.kv_heads * m.head_dim}),
-               v = filled(k.shape());
-  Tensor out = filled(q.shape()), lse = filled({m.batch, m.heads, m.tokens});
-  const ops::AttentionGradients gradients{filled(q.shape()), filled(k.shape()), filled(k.shape())};
+  const ops::AttentionOptions options{.scale = 1 / std::sqrt(static_cast<float>(m.head_dim)), .document_starts = {}};
+  const Tensor q = bench.filled({m.rows(), m.heads * m.head_dim}),
+               k = bench.filled({m.rows(), m.kv_heads * m.head_dim}), v = bench.filled(k.shape());
+  Tensor out = bench.filled(q.shape()), lse = bench.filled({m.batch, m.heads, m.tokens}, DType::Float32);
+  const ops::AttentionGradients gradients{
+      bench.filled(q.shape()), bench.filled(k.shape()), bench.filled(k.shape()), {}};
   // What a causal row needs, diagonal included: no credit for products beyond it.
   const double pairs = static_cast<double>(m.batch * m.heads) * static_cast<double>(m.tokens * (m.tokens + 1) / 2);
   const double flops = pairs * 4 * static_cast<double>(m.head_dim);
-  report.products("attention", flops, [&] { ops::attention(q, k, v, shape, options, out, lse); });
-  report.products("attention backward", 2.5 * flops, [&] {
+  bench.products("attention", flops, [&] { ops::attention(q, k, v, shape, options, out, lse); });
+  bench.products("attention backward", 2.5 * flops, [&] {
     ops::attention_backward(q, {q, k, v, out, lse}, shape, options, gradients);
   });
 }
 
-void loss(const Report& report, const ModelShape& m) {
-  const Tensor h = filled({m.rows(), m.hidden}), w = filled({m.vocab, m.hidden});
-  Tensor targets = Tensor::empty({m.rows()}, DType::Int32);
-  for (int64_t i = 0; i < m.rows(); ++i) targets.data<int32_t>()[i] = static_cast<int32_t>(i * 31 % m.vocab);
-  const ops::LossGradients gradients{.grad_scale = 1e-3F, .dh = filled(h.shape()), .dw = filled(w.shape())};
+void loss(const OpBench& bench, const ModelShape& m) {
+  const Tensor h = bench.filled({m.rows(), m.hidden}), w = bench.filled({m.vocab, m.hidden});
+  const Tensor targets = indices(m.rows(), 31, m.vocab);
+  const ops::LossGradients gradients{
+      .grad_scale = 1e-3F, .dh = bench.filled(h.shape()), .dw = bench.filled(w.shape(), DType::Float32)};
   const double flops = 2.0 * static_cast<double>(m.rows() * m.hidden * m.vocab);
-  report.products("cross entropy with the head", flops, [&] { ops::linear_cross_entropy(h, w, targets); });
-  report.products("cross entropy with gradients", 3 * flops,
-                  [&] { ops::linear_cross_entropy_with_gradients(h, w, targets, gradients); });
-  Tensor rows = filled(h.shape()), table = filled(w.shape());
-  report.stream("embedding", 8.0 * static_cast<double>(h.count()), [&] { ops::embedding(targets, w, rows); });
-  report.stream("embedding backward", 12.0 * static_cast<double>(h.count()),
-                [&] { ops::embedding_backward(h, targets, table); });
+  bench.products("cross entropy with the head", flops, [&] { ops::linear_cross_entropy(h, w, targets); });
+  bench.products("cross entropy with gradients", 3 * flops,
+                 [&] { ops::linear_cross_entropy_with_gradients(h, w, targets, gradients); });
 }
 
-void norms(const Report& report, const std::string& name, int64_t rows, int64_t width) {
-  const Tensor x = filled({rows, width}), weight = filled({width}), dy = filled(x.shape());
-  Tensor y = filled(x.shape()), sum = filled(x.shape()), rstd = filled({rows});
-  const ops::RmsNormGradients gradients{.dx = filled(x.shape()), .dweight = filled({width})};
-  const double bytes = 4.0 * static_cast<double>(x.count());
-  report.stream(name, 2 * bytes, [&] { ops::rms_norm(x, weight, 1e-6F, y, rstd); });
-  report.stream(name + " of a sum", 4 * bytes, [&] { ops::add_rms_norm(x, dy, weight, 1e-6F, sum, y, rstd); });
-  report.stream(name + " backward", 3 * bytes, [&] { ops::rms_norm_backward(dy, x, weight, rstd, gradients); });
+void embedding(const OpBench& bench, const ModelShape& m) {
+  const Tensor ids = on_device(indices(m.rows(), 31, m.vocab), bench.device()),
+               table = bench.filled({m.vocab, m.hidden});
+  Tensor h = bench.filled({m.rows(), m.hidden}), dtable = bench.filled(table.shape(), DType::Float32);
+  bench.stream("embedding", 2 * bytes_of(h), [&] { ops::embedding(ids, table, h); });
+  bench.stream("embedding backward", bytes_of(h) + 8.0 * static_cast<double>(h.count()),
+               [&] { ops::embedding_backward(h, ids, dtable); });
 }
 
-void elementwise(const Report& report, const ModelShape& m) {
-  Tensor gate = filled({m.rows(), m.ff}), up = filled(gate.shape()), y = filled(gate.shape()),
-         dgate = filled(gate.shape()), dup = filled(gate.shape());
-  const double bytes = 4.0 * static_cast<double>(gate.count());
-  report.stream("swiglu", 3 * bytes, [&] { ops::swiglu(gate, up, y); });
-  report.stream("swiglu backward", 5 * bytes, [&] { ops::swiglu_backward(y, gate, up, dgate, dup); });
-  report.stream("add", 3 * bytes, [&] { ops::add(gate, up, y); });
+void norms(const OpBench& bench, const std::string& name, int64_t rows, int64_t width) {
+  const Tensor x = bench.filled({rows, width}), weight = bench.filled({width}), dy = bench.filled(x.shape());
+  Tensor y = bench.filled(x.shape()), sum = bench.filled(x.shape()), rstd = bench.filled({rows}, DType::Float32);
+  const ops::RmsNormGradients gradients{.dx = bench.filled(x.shape()),
+                                        .dweight = bench.filled({width}, DType::Float32)};
+  bench.stream(name, 2 * bytes_of(x), [&] { ops::rms_norm(x, weight, 1e-6F, y, rstd); });
+  bench.stream(name + " of a sum", 4 * bytes_of(x), [&] { ops::add_rms_norm(x, dy, weight, 1e-6F, sum, y, rstd); });
+  bench.stream(name + " backward", 3 * bytes_of(x), [&] { ops::rms_norm_backward(dy, x, weight, rstd, gradients); });
+}
 
-  Tensor q = filled({m.rows(), m.heads * m.head_dim});
-  Tensor positions = Tensor::empty({m.rows()}, DType::Int32);
-  for (int64_t i = 0; i < m.rows(); ++i) positions.data<int32_t>()[i] = static_cast<int32_t>(i % m.tokens);
+void elementwise(const OpBench& bench, const ModelShape& m) {
+  Tensor gate = bench.filled({m.rows(), m.ff}), up = bench.filled(gate.shape()), y = bench.filled(gate.shape()),
+         dgate = bench.filled(gate.shape()), dup = bench.filled(gate.shape());
+  bench.stream("swiglu", 3 * bytes_of(gate), [&] { ops::swiglu(gate, up, y); });
+  bench.stream("swiglu backward", 5 * bytes_of(gate), [&] { ops::swiglu_backward(y, gate, up, dgate, dup); });
+  bench.stream("add", 3 * bytes_of(gate), [&] { ops::add(gate, up, y); });
+
+  Tensor q = bench.filled({m.rows(), m.heads * m.head_dim});
+  const Tensor positions = on_device(indices(m.rows(), 1, m.tokens), bench.device());
   const std::vector<float> frequencies(static_cast<size_t>(m.head_dim / 2), 0.01F);
-  const ops::RopeTables tables = ops::rope_tables(m.tokens, frequencies);
-  report.stream("rope", 8.0 * static_cast<double>(q.count()),
-                [&] { ops::rope(q, positions, tables, ops::Rotation::Forward, q); });
+  const ops::RopeTables made = ops::rope_tables(m.tokens, frequencies);
+  const ops::RopeTables tables{on_device(made.cos, bench.device()), on_device(made.sin, bench.device())};
+  bench.stream("rope", 2 * bytes_of(q), [&] { ops::rope(q, positions, tables, ops::Rotation::Forward, q); });
 }
 
-void optimizer(const Report& report) {
-  constexpr int64_t kCount = 4 << 20;
-  Tensor param = filled({kCount}), grad = filled({kCount}), first = filled({kCount}),
-         second = Tensor::zeros({kCount}, DType::Float32);
-  report.stream("adamw, 4 Mi parameters", 28.0 * kCount,
-                [&] { ops::adamw_step(param, grad, first, second, {.lr = 1e-3, .weight_decay = 0.1}); });
-  report.stream("sum of squares, 4 Mi", 4.0 * kCount, [&] { static_cast<void>(ops::sum_of_squares(grad)); });
+void optimizer(const OpBench& bench) {
+  const int64_t millions = bench.device().kind == DeviceKind::Cpu ? 4 : 64, count = millions << 20;
+  const auto elements = static_cast<double>(count);
+  Tensor param = bench.filled({count}, DType::Float32), grad = bench.filled({count}, DType::Float32),
+         first = bench.filled({count}, DType::Float32), second = Tensor::zeros({count}, DType::Float32, bench.device());
+  fmt::print("{} Mi parameters\n", millions);
+  bench.stream("adamw", 28 * elements,
+               [&] { ops::adamw_step(param, grad, first, second, {.lr = 1e-3, .weight_decay = 0.1}); });
+  bench.stream("sum of squares", 4 * elements, [&] { static_cast<void>(ops::sum_of_squares(grad)); });
+  Tensor half = Tensor::empty({count}, DType::BFloat16, bench.device());
+  bench.stream("cast float32 to bfloat16", 6 * elements, [&] { ops::cast(param, half); });
+  bench.stream("cast bfloat16 to float32", 6 * elements, [&] { ops::cast(half, param); });
 }
 
-Peak measure_peak() {
-  constexpr int64_t kSize = 1024, kCount = 8 << 20;
-  const Tensor a = filled({kSize, kSize}), b = filled({kSize, kSize}), from = filled({kCount}),
-               other = filled({kCount});
-  Tensor c = filled({kSize, kSize}), to = filled({kCount});
-  return {.flops = 2.0 * kSize * kSize * kSize / seconds_of([&] { ops::matmul(a, b, c); }),
-          .bytes = 12.0 * kCount / seconds_of([&] { ops::add(from, other, to); })};
+std::vector<ModelShape> shapes_for(DeviceKind kind) {
+  if (kind == DeviceKind::Cpu)
+    return {
+        {"29.4 M: d 512, ff 1536, heads 8/4 of 64, vocabulary 8192, batch 2 x 512", 2, 512, 512, 1536, 8, 4, 64, 8192},
+        {"0.9 M: d 128, ff 384, heads 4/2 of 32, vocabulary 512, batch 8 x 128", 8, 128, 128, 384, 4, 2, 32, 512},
+        {"0.7 M: d 64, ff 256, heads 4/2 of 16, vocabulary 1024, batch 32 x 64", 32, 64, 64, 256, 4, 2, 16, 1024}};
+  return {{"Qwen3-0.6B, batch 8 x 1024", 8, 1024, 1024, 3072, 16, 8, 128, 151936},
+          {"Qwen3-0.6B, batch 2 x 4096", 2, 4096, 1024, 3072, 16, 8, 128, 151936},
+          {"Qwen3-1.7B, batch 8 x 1024", 8, 1024, 2048, 6144, 16, 8, 128, 151936},
+          {"Qwen3-1.7B, batch 2 x 4096", 2, 4096, 2048, 6144, 16, 8, 128, 151936}};
 }
 
-void bench_shape(const Report& report, const ModelShape& m) {
+void bench_shape(const OpBench& bench, const ModelShape& m) {
   fmt::print("{}\n", m.name);
-  linear(report, "q", m.rows(), m.hidden, m.heads * m.head_dim);
-  linear(report, "k", m.rows(), m.hidden, m.kv_heads * m.head_dim);
-  linear(report, "gate", m.rows(), m.hidden, m.ff);
-  linear(report, "down", m.rows(), m.ff, m.hidden);
-  attention(report, m);
-  loss(report, m);
-  norms(report, "rms norm", m.rows(), m.hidden);
-  norms(report, "rms norm of q's heads", m.rows() * m.heads, m.head_dim);
-  elementwise(report, m);
+  linear(bench, "q", m.rows(), m.hidden, m.heads * m.head_dim);
+  linear(bench, "k", m.rows(), m.hidden, m.kv_heads * m.head_dim);
+  linear(bench, "gate", m.rows(), m.hidden, m.ff);
+  linear(bench, "down", m.rows(), m.ff, m.hidden);
+  attention(bench, m);
+  loss(bench, m);
+  embedding(bench, m);
+  norms(bench, "rms norm", m.rows(), m.hidden);
+  norms(bench, "rms norm of q's heads", m.rows() * m.heads, m.head_dim);
+  elementwise(bench, m);
+}
+
+/// Sets the threads of a CPU.
+Device device_of(std::string_view word) {
+  if (word == "cuda") return {DeviceKind::Cuda, 0};
+  int threads = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), threads);
+  if (error != std::errc() || end != word.data() + word.size() || threads < 1)
+    throw InputError(
+        fmt::format("'{}' is neither cuda nor a number of threads; usage: ops_bench [THREADS|cuda [peak]]", word));
+  ops::set_threads(threads);
+  return {};
+}
+
+void run(std::span<char* const> arguments) {
+  if (arguments.size() > 2 || (arguments.size() == 2 && std::string_view(arguments[1]) != "peak"))
+    throw InputError("usage: ops_bench [THREADS|cuda [peak]]");
+  const OpBench bench(device_of(arguments.empty() ? "1" : arguments[0]));
+  bench.print_peak();
+  if (arguments.size() == 2) return;
+  for (const ModelShape& shape : shapes_for(bench.device().kind)) bench_shape(bench, shape);
+  optimizer(bench);
 }
 
 }  // namespace
-
-void run(int threads, bool only_peak) {
-  ops::set_threads(threads);
-  const Peak peak = measure_peak();
-  fmt::print("{} thread(s): matrix peak {:.1f} GFLOP/s, out of cache a = b + c at {:.1f} GB/s\n", threads,
-             peak.flops * 1e-9, peak.bytes * 1e-9);
-  if (only_peak) return;
-  const Report report(peak);
-  bench_shape(report, {"29.4 M: d 512, ff 1536, heads 8/4 of 64, vocabulary 8192, batch 2 x 512", 2, 512, 512, 1536, 8,
-                       4, 64, 8192});
-  bench_shape(report, {"0.9 M: d 128, ff 384, heads 4/2 of 32, vocabulary 512, batch 8 x 128", 8, 128, 128, 384, 4, 2,
-                       32, 512});
-  bench_shape(report, {"0.7 M: d 64, ff 256, heads 4/2 of 16, vocabulary 1024, batch 32 x 64", 32, 64, 64, 256, 4, 2,
-                       16, 1024});
-  optimizer(report);
-}
-
 }  // namespace trainyard::bench
 
 int main(int argc, char** argv) {
-  trainyard::bench::run(argc > 1 ? std::stoi(argv[1]) : 1, argc > 2 && std::string_view(argv[2]) == "peak");
-  return 0;
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a run that is cut short has left its lines, through a pipe too
+  try {
+    trainyard::bench::run({argv + 1, static_cast<size_t>(argc - 1)});
+    return 0;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return static_cast<int>(trainyard::exit_code_of(error));
+  }
 }
