@@ -1,12 +1,14 @@
-"""The same training as `trainyard train`, by PyTorch's FSDP2 over gloo: what bench/compare_pytorch and bench/strategies
-run under torchrun. Its options are FSDP2's own strategies, --help names them.
+"""The same training as `trainyard train`, by PyTorch's FSDP2 over gloo or, on GPUs, NCCL: what bench/compare_pytorch and
+bench/strategies run under torchrun. Its options are FSDP2's own strategies, --help names them.
 
-Each step leaves a line {"step", "loss", "time", "tokens"} in --output: as metrics.jsonl, with which it is compared.
+Each step leaves a line {"step", "loss", "time", "tokens"} in --output: as metrics.jsonl, with which it is compared; on a
+GPU with "memory_bytes", what PyTorch's allocator has taken at most.
 """
 import argparse
 import contextlib
 import functools
 import json
+import os
 import time
 
 import torch
@@ -36,11 +38,15 @@ def checkpointed(block, mode):
 
 def build(arguments):
     torch.manual_seed(0)
-    model = Qwen3ForCausalLM(Qwen3Config.from_pretrained(arguments.config, attn_implementation="sdpa"))
+    with torch.device(arguments.device):
+        model = Qwen3ForCausalLM(Qwen3Config.from_pretrained(arguments.config, attn_implementation="sdpa"))
     layers = model.model.layers
     for i in range(0, len(layers), 2 if arguments.checkpointing == "every_n" else 1):
         if arguments.checkpointing:
             layers[i] = checkpointed(layers[i], arguments.checkpointing)
+    if arguments.compile:
+        for i, block in enumerate(layers):
+            layers[i] = torch.compile(block)
     return DistributedDataParallel(model) if arguments.ddp else sharded(model, arguments)
 
 
@@ -52,7 +58,7 @@ def sharded(model, arguments):
                "offload_policy": CPUOffloadPolicy(pin_memory=False) if arguments.offload else OffloadPolicy()}
     mesh = (world,) if arguments.replicate == 1 else (arguments.replicate, world // arguments.replicate)
     names = ("shard",) if len(mesh) == 1 else ("replicate", "shard")
-    options["mesh"] = init_device_mesh("cpu", mesh, mesh_dim_names=names)
+    options["mesh"] = init_device_mesh(arguments.device, mesh, mesh_dim_names=names)
     if not arguments.one_group:
         for block in model.model.layers:
             fully_shard(block, **options)
@@ -63,6 +69,8 @@ def parse():
     parser = argparse.ArgumentParser()
     for name in ("--config", "--tokens", "--output"):
         parser.add_argument(name, required=True)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--compile", action="store_true", help="torch.compile of each block")
     parser.add_argument("--ddp", action="store_true")
     parser.add_argument("--keep-gathered", action="store_true", help="reshard_after_forward=False")
     parser.add_argument("--reshard-over", type=int, default=0, help="reshard_after_forward=N")
@@ -77,14 +85,17 @@ def parse():
 
 def main():
     arguments = parse()
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo")
+    on_gpu = arguments.device == "cuda"
+    if on_gpu:
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl" if on_gpu else "gloo")
     rank, world = dist.get_rank(), dist.get_world_size()
     model = build(arguments)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, betas=(0.9, 0.95), weight_decay=0.1)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, betas=(0.9, 0.95), weight_decay=0.1,
+                                  fused=on_gpu)
     waiting = torch.autograd.graph.save_on_cpu if arguments.offload_activations else contextlib.nullcontext
     data = load_file(arguments.tokens)
-    steps = zip(data["train.input_ids"].long(), data["train.labels"].long())
+    steps = zip(*(data[name].long().to(arguments.device) for name in ("train.input_ids", "train.labels")))
 
     with open(arguments.output if rank == 0 else "/dev/null", "w") as output:
         for step, (ids, labels) in enumerate(steps, 1):
@@ -99,6 +110,8 @@ def main():
             mean = loss.detach()
             dist.all_reduce(mean)
             line = {"step": step, "loss": mean.item() / world, "time": time.time(), "tokens": ids.numel()}
+            if on_gpu:
+                line["memory_bytes"] = torch.cuda.max_memory_reserved()
             print(json.dumps(line), file=output, flush=True)
     dist.destroy_process_group()
 

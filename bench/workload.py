@@ -74,7 +74,7 @@ class Shape:
             "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "vocab_size": self.vocab,
             "hidden_size": self.hidden, "intermediate_size": self.ff, "num_hidden_layers": self.layers,
             "num_attention_heads": self.heads, "num_key_value_heads": self.kv_heads, "head_dim": self.head_dim,
-            "hidden_act": "silu", "max_position_embeddings": 2048, "initializer_range": 0.02, "rms_norm_eps": 1e-6,
+            "hidden_act": "silu", "max_position_embeddings": max(2048, self.tokens), "initializer_range": 0.02, "rms_norm_eps": 1e-6,
             "rope_theta": 1000000.0, "tie_word_embeddings": True, "attention_bias": False,
         }
 
@@ -83,6 +83,13 @@ SHAPES = {
     "A": Shape("29.4 M: d 512, 8 layers, 2 x 512 a rank", 8192, 512, 8, 1536, 8, 4, 64, 2, 512, 12),
     "B": Shape("0.9 M: d 128, 4 layers, 8 x 128 a rank", 512, 128, 4, 384, 4, 2, 32, 8, 128, 30),
     "C": Shape("0.7 M: d 64, 10 layers, 32 x 64 a rank", 1024, 64, 10, 256, 4, 2, 16, 32, 64, 30),
+}
+# For a GPU: published sizes, 8192 tokens a step.
+GPU_SHAPES = {
+    "0.6B-1024": Shape("Qwen3-0.6B, 8 x 1024", 151936, 1024, 28, 3072, 16, 8, 128, 8, 1024, 12),
+    "0.6B-4096": Shape("Qwen3-0.6B, 2 x 4096", 151936, 1024, 28, 3072, 16, 8, 128, 2, 4096, 12),
+    "1.7B-1024": Shape("Qwen3-1.7B, 8 x 1024", 151936, 2048, 28, 6144, 16, 8, 128, 8, 1024, 12),
+    "1.7B-4096": Shape("Qwen3-1.7B, 2 x 4096", 151936, 2048, 28, 6144, 16, 8, 128, 2, 4096, 12),
 }
 
 
@@ -107,22 +114,25 @@ T5_JOB = {"lr": 1e-5, "betas": (0.9, 0.999), "weight_decay": 0.01, "clip_grad_no
           "rows": 4}
 
 
+ONE_THREAD = {"OMP_NUM_THREADS": "1"}  # a rank
+
+
 @dataclass
 class Run:
     tokens_per_second: float
     first_step: float  # seconds from the start of the process to the end of its first step
-    peak_bytes: int  # resident, the largest of any rank
+    peak_bytes: int  # the largest of any rank: resident, or what its process held of a GPU's memory
     losses: list
 
 
-def run_recorded(command, record, log):
-    """Runs `command`, ranks of one thread, which leaves a JSON line a step in `record`: the lines, when it started, and
-    the largest resident size of any rank in bytes."""
+def run_recorded(command, record, log, environment=ONE_THREAD):
+    """Runs `command`, which leaves a JSON line a step in `record`: the lines, when it started, and the largest resident
+    size of any rank in bytes."""
     record.unlink(missing_ok=True)
     start = time.time()
     with open(log, "w") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=Path(log).parent,
-                                   env={**os.environ, "OMP_NUM_THREADS": "1"})
+                                   env={**os.environ, **environment})
     _, status, usage = os.wait4(process.pid, 0)  # the usage of the ranks comes with it: the launcher waited for them
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
@@ -130,8 +140,11 @@ def run_recorded(command, record, log):
     return [json.loads(line) for line in record.read_text().splitlines()], start, usage.ru_maxrss * 1024
 
 
-def measure(command, record, shape, log, ranks=RANKS):
-    lines, start, peak = run_recorded(command, record, log)
+def measure(command, record, shape, log, ranks=RANKS, device=None):
+    """`device` is told where a rank has it, or all the machine's threads, to itself."""
+    lines, start, peak = run_recorded(command, record, log, {} if device else ONE_THREAD)
+    if device == "cuda":
+        peak = max(line["memory_bytes"] for line in lines)
     times = [line["time"] for line in lines]
     seconds = [after - before for before, after in zip(times[1:], times[2:])]  # the first two steps warm up
     return Run(tokens_per_second=shape.rows * ranks * shape.tokens / statistics.median(seconds),
@@ -144,12 +157,28 @@ def trainyard_command(binary, config, tokens, folder, steps, ranks=RANKS, extra=
             "--checkpoint.enabled", "false", "--metrics.dir", folder / "ours", *extra]
 
 
-def pytorch_command(config, tokens, folder, ranks=RANKS, extra=()):
-    return [PYTORCH / "bin/torchrun", "--standalone", "--nproc-per-node", str(ranks), ROOT / "bench/pytorch_fsdp2.py",
-            "--config", config, "--tokens", tokens, "--output", folder / "theirs.jsonl", *extra]
+def pytorch_command(config, tokens, folder, ranks=RANKS, extra=(), python=PYTORCH / "bin/python"):
+    return [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks),
+            ROOT / "bench/pytorch_fsdp2.py", "--config", config, "--tokens", tokens, "--output",
+            folder / "theirs.jsonl", *extra]
 
 
-def matrix_peak(bench):
-    """GFLOP/s of oneDNN fp32 with as many processes of one thread as there are ranks, at once: of all together."""
-    processes = [subprocess.Popen([bench, "1", "peak"], stdout=subprocess.PIPE, text=True) for _ in range(RANKS)]
-    return sum(float(process.communicate()[0].split("peak ")[1].split()[0]) for process in processes)
+# For matrix_peak(); its argument is the device.
+PYTORCH_PRODUCT = """
+import sys, torch
+from torch.utils.benchmark import Timer
+size = 8192 if sys.argv[1] == "cuda" else 1024
+a, b = torch.randn(2, size, size, dtype=torch.bfloat16, device=sys.argv[1])
+seconds = min(Timer("a @ b", globals=globals()).blocked_autorange(min_run_time=0.5).times)
+print("matrix peak", 2 * size**3 / seconds * 1e-9, "GFLOP/s")
+"""
+
+
+def matrix_peak(command, processes=1):
+    """FLOP/s of all together of so many processes of `command` at once: ops_bench, or PyTorch's product."""
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(processes)]
+    said = [process.communicate()[0] for process in started]
+    if any(process.returncode for process in started):
+        raise SystemExit(f"{' '.join(map(str, command))}: failed")
+    rates = [text.split("matrix peak ")[1].replace(",", " ").split()[:2] for text in said]
+    return sum(float(rate) * {"GFLOP/s": 1e9, "TFLOP/s": 1e12}[unit] for rate, unit in rates)
