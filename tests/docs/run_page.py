@@ -55,6 +55,7 @@ NOT_RUN = {
     ("performance.md", "bench/operator/webhook                # 10,000 connections, 1,000 of them with TLS's handshake behind them"):
         "a bench",
     ("gpu.md", "ninja -C build/cuda tensor_test ops_test comm_test comm_conformance_test train_test model_parity_test trajectory_test"): "it takes a GPU",
+    ("gpu.md", "cmake --preset cuda -DTRAINYARD_BENCH=ON && ninja -C build/cuda trainyard ops_bench"): "benches, on a GPU",
     ("gpu.md", "container/packages/cuda"): "./check brings CUDA and builds with it",
     ("gpu.md", "bench/gpu/bundle             # here: build/gpu/trainyard-gpu.tar.xz, 37 MB"): "a bench, which builds with CUDA",
     ("gpu.md", "tar --extract --file trainyard-gpu.tar.xz && cd trainyard-gpu          # there"): "it takes a GPU",
