@@ -64,8 +64,8 @@ const Field kFields[] = {
      [](const StepRecord& r) { return fmt::format("{}", r.step); }},
     {"loss", [](const StepRecord& r) { return Number(r.loss); },
      [](const StepRecord& r) { return fmt::format("{:.5f}", r.loss); }},
-    {"grad_norm", [](const StepRecord& r) { return Number(r.grad_norm); },
-     [](const StepRecord& r) { return fmt::format("{:.4f}", r.grad_norm); }},
+    {"grad_norm", [](const StepRecord& r) { return r.grad_norm ? Number(*r.grad_norm) : Number(); },
+     [](const StepRecord& r) { return r.grad_norm ? fmt::format("{:.4f}", *r.grad_norm) : "n/a"; }},
     {"lr", [](const StepRecord& r) { return Number(r.lr); },
      [](const StepRecord& r) { return fmt::format("{:.1e}", r.lr); }},
     {"tokens", [](const StepRecord& r) { return Number(r.tokens); },
@@ -195,8 +195,12 @@ LineFormat::Part LineFormat::field(std::string_view inside) const {
   if (colon == std::string_view::npos) return {name, {}, true};
   const std::string spec = fmt::format("{{{}}}", inside.substr(colon));
   // What is absent would not try the specification.
-  const StepRecord with_all{
-      .mfu = 0.5, .slow_rank = 0, .validation_loss = 0.5, .validation_accuracy = 0.5, .loss_scale = 1};
+  const StepRecord with_all{.grad_norm = 0.5,
+                            .mfu = 0.5,
+                            .slow_rank = 0,
+                            .validation_loss = 0.5,
+                            .validation_accuracy = 0.5,
+                            .loss_scale = 1};
   const Number number = known.value(with_all);
   try {
     if (!is_modest(inside.substr(colon))) throw fmt::format_error("too wide, or a brace inside");

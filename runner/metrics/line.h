@@ -25,7 +25,8 @@ std::string_view line_of(std::string_view text);
 /// A pattern of the printed line, understood once and used every interval. `{loss}` is written as in the standard line,
 /// `{loss:.3f}` by the format specification of fmt; `{{` and `}}` are braces. Names: the keys of metrics.jsonl, and
 /// `memory`, which is memory_bytes in GiB. `{mfu:.2f}` is the fraction, `{mfu}` a percentage; both n/a without a peak,
-/// as `{validation_loss}` and `{validation_accuracy}` are in a step without a validation.
+/// as `{validation_loss}` and `{validation_accuracy}` are in a step without a validation, `{grad_norm}` in one that is
+/// skipped.
 class LineFormat {
  public:
   /// An empty pattern stands for the standard one, a name for line_of(); {strategy} is replaced here. Throws InputError

@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -81,7 +82,8 @@ struct PrometheusEndpoint::Families {
   Gauge& last_step = gauge(registry, "trainyard_last_step_timestamp_seconds", "When the last step ended");
   Gauge& loss = gauge(registry, "trainyard_loss", "Mean loss of the last step's global batch");
   GaugeFamily& validation_loss = family(registry, "trainyard_validation_loss", "Loss of the last validation");
-  Gauge& grad_norm = gauge(registry, "trainyard_grad_norm", "Global L2 norm of the gradient before clipping");
+  Gauge& grad_norm = gauge(registry, "trainyard_grad_norm",
+                           "Global L2 norm of the gradient before clipping; NaN: the step was skipped");
   Gauge& learning_rate = gauge(registry, "trainyard_learning_rate", "Learning rate of the last step");
   prometheus::Counter& tokens = prometheus::BuildCounter()
                                     .Name("trainyard_tokens_total")
@@ -119,7 +121,7 @@ void PrometheusEndpoint::step(const StepRecord& record) {
   to.last_step.Set(record.time);
   to.loss.Set(record.loss);
   set(to.validation_loss, record.validation_loss);
-  to.grad_norm.Set(record.grad_norm);
+  to.grad_norm.Set(record.grad_norm.value_or(std::numeric_limits<double>::quiet_NaN()));
   to.learning_rate.Set(record.lr);
   to.tokens.Increment(static_cast<double>(record.tokens) - to.tokens.Value());
   to.tokens_per_second.Set(record.tokens_per_second);

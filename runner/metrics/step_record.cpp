@@ -5,16 +5,20 @@
 namespace trainyard::metrics {
 namespace {
 
+nlohmann::ordered_json number_or_null(const std::optional<double>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+}
+
 nlohmann::ordered_json to_json(const StepRecord& record) {
   nlohmann::ordered_json line{
       {"step", record.step},
       {"loss", record.loss},
-      {"grad_norm", record.grad_norm},
+      {"grad_norm", number_or_null(record.grad_norm)},
       {"lr", record.lr},
       {"tokens", record.tokens},
       {"tokens_per_second", record.tokens_per_second},
       {"samples_per_second", record.samples_per_second},
-      {"mfu", record.mfu ? nlohmann::ordered_json(*record.mfu) : nlohmann::ordered_json()},
+      {"mfu", number_or_null(record.mfu)},
       {"memory_bytes", record.memory_bytes},
       {"data_wait_ms", record.data_wait_ms},
       {"compute_ms", record.compute_ms},

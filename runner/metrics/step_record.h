@@ -11,16 +11,16 @@ namespace trainyard::metrics {
 
 /// What is known of one optimizer step, over all ranks.
 struct StepRecord {
-  int64_t step = 0;               ///< 1 = the first
-  double loss = 0;                ///< mean over the step's valid tokens
-  double grad_norm = 0;           ///< global L2 norm before clipping
-  double lr = 0;                  ///< used in this step
-  int64_t tokens = 0;             ///< seen since the start of training, this step included
-  double tokens_per_second = 0;   ///< of all ranks together
-  double samples_per_second = 0;  ///< rows of the batch
-  std::optional<double> mfu;      ///< fraction of the peak; none where no peak is known
-  uint64_t memory_bytes = 0;      ///< the largest of any rank
-  double data_wait_ms = 0;        ///< parts of the step's time: train/step_times.h
+  int64_t step = 0;                 ///< 1 = the first
+  double loss = 0;                  ///< mean over the step's valid tokens
+  std::optional<double> grad_norm;  ///< global L2 norm before clipping; none where the step was skipped
+  double lr = 0;                    ///< used in this step
+  int64_t tokens = 0;               ///< seen since the start of training, this step included
+  double tokens_per_second = 0;     ///< of all ranks together
+  double samples_per_second = 0;    ///< rows of the batch
+  std::optional<double> mfu;        ///< fraction of the peak; none where no peak is known
+  uint64_t memory_bytes = 0;        ///< the largest of any rank
+  double data_wait_ms = 0;          ///< parts of the step's time: train/step_times.h
   double compute_ms = 0;
   double communication_wait_ms = 0;
   double optimizer_ms = 0;
@@ -42,8 +42,8 @@ struct StepRecord {
 };
 
 /// One line of metrics.jsonl without its line feed: a JSON object with the fields above up to time as keys, in this
-/// order, numbers with all the digits that bring back the same double. mfu is null where there is none, and what is not
-/// finite; slow_rank, those of a validation and loss_scale are left out, and skipped with the latter.
+/// order, numbers with all the digits that bring back the same double. grad_norm and mfu are null where there is none,
+/// and what is not finite; slow_rank, those of a validation and loss_scale are left out, and skipped with the latter.
 std::string to_json_line(const StepRecord& record);
 
 /// The numbers of such a line but step and time, those that are there, by name.

@@ -59,7 +59,7 @@ void Report::step(const StepResult& result, int64_t tokens_so_far) {
   metrics::StepRecord record{
       .step = result.step,
       .loss = result.loss,
-      .grad_norm = result.grad_norm,
+      .grad_norm = result.skipped ? std::nullopt : std::optional(result.grad_norm),
       .lr = result.lr,
       .tokens = tokens_so_far,
       .tokens_per_second = rates.tokens_per_second,
@@ -105,7 +105,7 @@ void Report::step(const StepResult& result, int64_t tokens_so_far) {
     record.samples_per_second = mean.samples_per_second;
     record.flops_per_second = workload_.flops_per_row * mean.samples_per_second;
     record.mfu = metrics::mfu(workload_.flops_per_row, mean.samples_per_second, workload_.peak_flops);
-    display_.line(line_.format(record));
+    display_.line(line_.format(record) + (record.skipped ? "  (skipped: its gradients overflowed)" : ""));
     if (const std::string news = slow_.at_line(); !news.empty()) {
       display_.clear();
       spdlog::warn(news);

@@ -46,6 +46,8 @@ TEST_CASE("fp16: steps that overflow are skipped and said, the scale halves, and
   }
   CHECK_THAT(said, Catch::Contains("step 1 is skipped: its gradients overflowed at loss scale 1073741824, which is "
                                    "536870912 from now on"));
+  CHECK_THAT(said, Catch::Contains("grad_norm: n/a  lr: ") && Catch::Contains("  (skipped: its gradients overflowed)"));
+  CHECK_THAT(said, !Catch::Contains("nan  lr: "));
   CHECK(job.losses().back() < job.losses().front() - 1);
 }
 

@@ -82,6 +82,12 @@ TEST_CASE("without a peak there is no MFU to print, in either form, and no loss 
   CHECK(LineFormat("{loss_scale} {loss_scale:.1e}").format(without) == "65536 6.6e+04");
 }
 
+TEST_CASE("a skipped step has no gradient norm to print, in either form", "[metrics]") {
+  StepRecord skipped = record();
+  skipped.grad_norm.reset();
+  CHECK(LineFormat("{grad_norm} {grad_norm:7.4f}").format(skipped) == "n/a n/a");
+}
+
 TEST_CASE("a pattern of one's own takes names, specifications and doubled braces", "[metrics]") {
   struct Row {
     const char* pattern;
