@@ -1,0 +1,58 @@
+// What of torchtitan's files is refused, and how it is said.
+#include <catch2/catch.hpp>
+
+#include "unit/dialects/support.h"
+
+namespace trainyard::dialects {
+namespace {
+
+TEST_CASE("torchtitan: what is not offered is refused by key, all of it in one line", "[dialects]") {
+  struct Case {
+    const char* toml;
+    const char* message;
+  };
+  const std::vector<Case> cases{
+      {"[parallelism]\ntensor_parallel_degree = 8\nenable_async_tensor_parallel = true\n",
+       "a.toml:2: parallelism.tensor_parallel_degree is 8: tensor parallelism is not offered; use 1, and more ranks in "
+       "data_parallel_*; refused besides: parallelism.enable_async_tensor_parallel"},
+      {"[parallelism]\npipeline_parallel_degree = 2\n",
+       "a.toml:2: parallelism.pipeline_parallel_degree is 2: pipeline parallelism is not offered; use 1"},
+      {"[parallelism]\ncontext_parallel_degree = 2\n",
+       "a.toml:2: parallelism.context_parallel_degree is 2: context parallelism is not offered; use 1"},
+      {"[model]\nconverters = [\"float8\"]\n",
+       "a.toml:2: model.converters is [float8]: training in 8 bits is not offered; leave it out"},
+      {"[training]\nlocal_batch_sise = 3\n",
+       "a.toml:2: unknown key training.local_batch_sise of torchtitan; did you mean training.local_batch_size?"},
+      {"[tranining]\n",
+       "a.toml:1: unknown key tranining of torchtitan; docs/coming-from-pytorch.md lists those that "
+       "are known"},
+      {"[training]\nsteps = 3\nsteps = 4\n",
+       "a.toml:3:9: malformed TOML: Error while parsing key-value pair: cannot redefine existing integer 'steps'"},
+      {"[training]\nsteps = 3 \xC3\xA9\n",
+       "a.toml:2:11: malformed TOML: Error while parsing key-value pair: expected a comment or whitespace, saw"},
+      {"[model]\nflavor = \"9B\"\n", "a.toml:2: model.name llama3 with model.flavor 9B is no model here; known are"},
+      {"[training]\nlocal_batch_size = 2\nbatch_size = 3\n",
+       "a.toml:3: training.batch_size 3 contradicts training.local_batch_size 2 (a.toml:2): training.batch_size would "
+       "be 2 and 3; keep one"},
+      {"[lr_scheduler]\ndecay_ratio = 2.0\n",
+       "a.toml:2: lr_scheduler.decay_ratio is '2'; it must be a number, at least 0 and at most 1"},
+      {"[lr_scheduler]\ntotal_steps = 5\n",
+       "a.toml:2: lr_scheduler.total_steps is 5, but the schedule ends with training.steps, which is 10000; leave it "
+       "out, or stop early with SIGTERM"},
+      {"[training]\nsteps = \"many\"\n",
+       "a.toml:2: training.steps (training.steps) is 'many'; it must be a whole number"},
+  };
+  for (const Case& each : cases) {
+    INFO(each.toml);
+    CHECK_THAT(error_of_file("a.toml", each.toml), Catch::StartsWith(each.message));
+  }
+}
+
+TEST_CASE("torchtitan: two of its files are one too many", "[dialects]") {
+  CHECK(config::error_of([] {
+          load({"--config", "a.toml", "--job.config_file=b.toml"});
+        }) == "a.toml and b.toml are two TOML files; give one");
+}
+
+}  // namespace
+}  // namespace trainyard::dialects
