@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "tensor/device.h"
+#include "tensor/dry_run.h"
 
 namespace trainyard::test {
 
@@ -12,5 +13,12 @@ inline std::vector<Device> devices() {
   if (cuda_devices() > 0) all.push_back({DeviceKind::Cuda, 0});
   return all;
 }
+
+/// A dry run of a device, which need not be there.
+class Elsewhere final : public DryRun {
+ public:
+  void operation(const OperationCost&) override {}
+  [[nodiscard]] bool on_cpu() const override { return false; }
+};
 
 }  // namespace trainyard::test

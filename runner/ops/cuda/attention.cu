@@ -49,9 +49,8 @@ __global__ void __launch_bounds__(kThreads) attention_kernel(Forward<T> work) {
   __shared__ TileMemory memory;
   const AttentionTask& task = work.task;
   const AttentionShape& s = task.shape;
-  const Place place(s.heads, tiles_of(s.q_tokens), s.head_dim, kColumns);
-  const int64_t first_query = place.tile * kTile, kv_head = place.head / (s.heads / s.kv_heads),
-                columns = s.head_dim - place.first_column;
+  const Place place(s.heads, s.q_tokens, s.head_dim, kColumns);
+  const int64_t first_query = place.first_token, kv_head = place.head / (s.heads / s.kv_heads);
   const auto q = rows_of(work.q, place.row, s.q_tokens, first_query, place.head, s.heads, s.head_dim);
   const Range seen = see(task, place.row, first_query, memory);
   Gathered<kColumns> gathered;
@@ -65,12 +64,12 @@ __global__ void __launch_bounds__(kThreads) attention_kernel(Forward<T> work) {
     drop(task, at, scores);
     keep_weights<true>(scores, memory);
     const auto v = rows_of(work.v, place.row, s.kv_tokens, key, kv_head, s.kv_heads, s.head_dim);
-    add_weighted<kColumns>(v.from_column(place.first_column), columns, memory, gathered.out);
+    add_weighted<kColumns>(v.from_column(place.first_column), place.columns, memory, gathered.out);
   }
   float factors[kSide];
   for (int i = 0; i < kSide; ++i) factors[i] = gathered.total[i] == 0 ? 0.0F : 1.0F / gathered.total[i];
   const auto out = rows_of(work.out, place.row, s.q_tokens, first_query, place.head, s.heads, s.head_dim);
-  store_rows<kColumns>(gathered.out, factors, out.from_column(place.first_column), columns);
+  store_rows<kColumns>(gathered.out, factors, out.from_column(place.first_column), place.columns);
   if (place.first_column > 0 || thread_x() > 0) return;
   float* const lse = work.lse + (place.row * s.heads + place.head) * s.q_tokens + first_query;
   for (int i = 0; i < kSide; ++i) {

@@ -84,11 +84,9 @@ __global__ void __launch_bounds__(kThreads) dq_kernel(Backward<T> work) {
   __shared__ TileMemory memory;
   const AttentionTask& task = work.task;
   const AttentionShape& s = task.shape;
-  const int64_t tiles = tiles_of(s.q_tokens);
-  const Place place(s.heads, tiles, s.head_dim, kColumns);
-  const int64_t first_query = place.tile * kTile, kv_head = place.head / (s.heads / s.kv_heads),
-                columns = s.head_dim - place.first_column;
-  const int64_t part = (place.row * s.heads + place.head) * tiles + place.tile;
+  const Place place(s.heads, s.q_tokens, s.head_dim, kColumns);
+  const int64_t first_query = place.first_token, kv_head = place.head / (s.heads / s.kv_heads);
+  const int64_t part = (place.row * s.heads + place.head) * tiles_of(s.q_tokens) + place.tile;
   const bool adds_bias = work.dbias_parts && place.first_column == 0;
   const Range seen = see(task, place.row, first_query, memory);
   float dq[kSide][kColumns / kThreadsX] = {};
@@ -97,12 +95,12 @@ __global__ void __launch_bounds__(kThreads) dq_kernel(Backward<T> work) {
     tile_gradients(work, {place.row, place.head, first_query, key}, memory, probabilities, dscores);
     keep_weights<true>(dscores, memory);
     const auto k = rows_of(work.k, place.row, s.kv_tokens, key, kv_head, s.kv_heads, s.head_dim);
-    add_weighted<kColumns>(k.from_column(place.first_column), columns, memory, dq);
+    add_weighted<kColumns>(k.from_column(place.first_column), place.columns, memory, dq);
     if (adds_bias) add_diagonals(memory, k.count, work.dbias_parts + part * (s.kv_tokens + kTile - 1) + key);
   }
   const float factors[kSide] = {task.scale, task.scale, task.scale, task.scale};
   const auto to = rows_of(work.dq, place.row, s.q_tokens, first_query, place.head, s.heads, s.head_dim);
-  store_rows<kColumns>(dq, factors, to.from_column(place.first_column), columns);
+  store_rows<kColumns>(dq, factors, to.from_column(place.first_column), place.columns);
 }
 
 /// dk and dv: a block a tile of keys of a KV head. It goes over the query heads that share it, so no two blocks meet,
@@ -112,8 +110,8 @@ __global__ void __launch_bounds__(kThreads) dkv_kernel(Backward<T> work) {
   __shared__ TileMemory memory;
   const AttentionTask& task = work.task;
   const AttentionShape& s = task.shape;
-  const Place place(s.kv_heads, tiles_of(s.kv_tokens), s.head_dim, kColumns);
-  const int64_t first_key = place.tile * kTile, group = s.heads / s.kv_heads, columns = s.head_dim - place.first_column;
+  const Place place(s.kv_heads, s.kv_tokens, s.head_dim, kColumns);
+  const int64_t first_key = place.first_token, group = s.heads / s.kv_heads;
   const Range keys{first_key, std::min(first_key + kTile, s.kv_tokens)};
   const Range queries = task.visibility.queries_of(keys);
   float dk[kSide][kColumns / kThreadsX] = {}, dv[kSide][kColumns / kThreadsX] = {};
@@ -125,18 +123,18 @@ __global__ void __launch_bounds__(kThreads) dkv_kernel(Backward<T> work) {
       tile_gradients(work, {place.row, head, query, first_key}, memory, probabilities, dscores);
       keep_weights<false>(probabilities, memory);
       const auto dout = rows_of(work.dout, place.row, s.q_tokens, query, head, s.heads, s.head_dim);
-      add_weighted<kColumns>(dout.from_column(place.first_column), columns, memory, dv);
+      add_weighted<kColumns>(dout.from_column(place.first_column), place.columns, memory, dv);
       keep_weights<false>(dscores, memory);
       const auto q = rows_of(work.q, place.row, s.q_tokens, query, head, s.heads, s.head_dim);
-      add_weighted<kColumns>(q.from_column(place.first_column), columns, memory, dk);
+      add_weighted<kColumns>(q.from_column(place.first_column), place.columns, memory, dk);
     }
   const float of_dk[kSide] = {task.scale, task.scale, task.scale, task.scale}, of_dv[kSide] = {1, 1, 1, 1};
   const auto to = [&](T* data) {
     return rows_of(data, place.row, s.kv_tokens, first_key, place.head, s.kv_heads, s.head_dim)
         .from_column(place.first_column);
   };
-  store_rows<kColumns>(dk, of_dk, to(work.dk), columns);
-  store_rows<kColumns>(dv, of_dv, to(work.dv), columns);
+  store_rows<kColumns>(dk, of_dk, to(work.dk), place.columns);
+  store_rows<kColumns>(dv, of_dv, to(work.dv), place.columns);
 }
 
 /// dbias[head, distance] = Σ over batch rows and tiles of queries, in their order: a thread an element.

@@ -43,14 +43,18 @@ constexpr int64_t tiles_of(int64_t tokens) {
 
 /// Which part of the work is this block's.
 struct Place {
-  int64_t row, head, tile, first_column;
+  int64_t row, head, tile;
+  int64_t first_token;            ///< of the tile
+  int64_t first_column, columns;  ///< of the slice, and how many of the head's are left from there on
 
-  /// Of a grid of rows × heads × tiles × slices blocks.
-  __device__ Place(int64_t heads, int64_t tiles, int64_t head_dim, int columns) {
-    const int64_t slices = (head_dim + columns - 1) / columns;
+  /// Of a grid of rows × heads × tiles of tokens × slices blocks.
+  __device__ Place(int64_t heads, int64_t tokens, int64_t head_dim, int slice) {
+    const int64_t slices = (head_dim + slice - 1) / slice, tiles = tiles_of(tokens);
     int64_t rest = blockIdx.x;
-    first_column = rest % slices * columns, rest /= slices;
+    first_column = rest % slices * slice, rest /= slices;
+    columns = head_dim - first_column;
     tile = rest % tiles, rest /= tiles;
+    first_token = tile * kTile;
     head = rest % heads, row = rest / heads;
   }
 };

@@ -2,20 +2,14 @@
 
 #include "ops/add.h"
 #include "ops_support.h"
+#include "support/devices.h"
 #include "support/support.h"
-#include "tensor/dry_run.h"
 
 namespace trainyard {
 using namespace test;
 namespace {
 
 constexpr Device kCuda{DeviceKind::Cuda, 0};
-
-class Elsewhere final : public DryRun {
- public:
-  void operation(const OperationCost&) override {}
-  [[nodiscard]] bool on_cpu() const override { return false; }
-};
 
 }  // namespace
 

@@ -3,21 +3,14 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.h"
+#include "support/devices.h"
 #include "support/support.h"
-#include "tensor/dry_run.h"
 #include "tensor/tensor.h"
 
 namespace trainyard {
 namespace {
 
 constexpr Device kCuda{DeviceKind::Cuda, 0};
-
-/// A plan for a device.
-class Elsewhere final : public DryRun {
- public:
-  void operation(const OperationCost&) override {}
-  [[nodiscard]] bool on_cpu() const override { return false; }
-};
 
 }  // namespace
 
@@ -44,7 +37,7 @@ TEST_CASE("Device: without one, whatever asks for it says why", "[tensor]") {
 }
 
 TEST_CASE("Device: a dry run holds tensors of a device that is not there", "[tensor]") {
-  Elsewhere run;
+  test::Elsewhere run;
   const auto ledger = std::make_shared<MemoryLedger>();
   const MemoryScope counted(ledger);
   const DryRunScope scope(run);
