@@ -14,6 +14,7 @@
 #include "launch/termination_log.h"
 #include "tensor/memory.h"
 #include "train/environment.h"
+#include "train/exchange.h"
 
 namespace trainyard::cli {
 namespace {
@@ -64,11 +65,13 @@ std::string text_of(const std::exception& error) {
       human_bytes(resident_bytes()));
 }
 
-/// One failure, one line, there and where Kubernetes looks for it.
+/// One failure, one line, there and where Kubernetes looks for it: of every pod, also of those whose rank leaves it to
+/// another to print it.
 int report(const std::exception& error) {
   const ExitCode code = exit_code_of(error);
   const char* const prefix = code == ExitCode::Defect ? "defect (please report it)" : "error";
-  fmt::print(stderr, "trainyard: {}: {}\n", prefix, text_of(error));
+  if (!dynamic_cast<const train::SaidByAnother*>(&error))
+    fmt::print(stderr, "trainyard: {}: {}\n", prefix, text_of(error));
   launch::write_termination_log(text_of(error));
   return static_cast<int>(code);
 }

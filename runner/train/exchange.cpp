@@ -1,10 +1,10 @@
 #include "train/exchange.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <string>
-
-#include "base/error.h"
 
 namespace trainyard::train {
 
@@ -41,6 +41,15 @@ std::vector<double> Answers::column(size_t index) const {
   return column;
 }
 
+std::string input_error_of(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const InputError& failure) {
+    return failure.what();
+  }
+  return "";
+}
+
 void throw_first(comm::Communicator& world, std::string own) {
   const Answers lengths(world, std::array{static_cast<double>(own.size())}, "agree");
   int first = 0;
@@ -50,29 +59,18 @@ void throw_first(comm::Communicator& world, std::string own) {
   const auto bytes = text.values<uint8_t>();
   if (world.rank() == first) std::ranges::copy(own, bytes.begin());
   world.broadcast(text, first, "agree").wait();
-  throw InputError(std::string(bytes.begin(), bytes.end()));
+  const bool is_of_all = lengths.min(0) > 0;
+  const std::string said = (is_of_all ? "" : fmt::format("rank {}: ", first)) + std::string(bytes.begin(), bytes.end());
+  if (world.rank() == first) throw InputError(said);
+  throw SaidByAnother(said);
 }
-
-namespace {
-
-/// What act() throws as InputError; "" where it does not.
-std::string error_of(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const InputError& failure) {
-    return failure.what();
-  }
-  return "";
-}
-
-}  // namespace
 
 void on_rank_0(comm::Communicator& world, const std::function<void()>& act) {
-  throw_first(world, world.rank() == 0 ? error_of(act) : "");
+  throw_first(world, world.rank() == 0 ? input_error_of(act) : "");
 }
 
 void on_every_rank(comm::Communicator& world, const std::function<void()>& act) {
-  throw_first(world, error_of(act));
+  throw_first(world, input_error_of(act));
 }
 
 }  // namespace trainyard::train

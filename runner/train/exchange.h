@@ -1,10 +1,14 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "comm/communicator.h"
 
 namespace trainyard::train {
@@ -27,7 +31,16 @@ class Answers {
   std::vector<double> values_;
 };
 
-/// Every rank throws InputError in the words of the first that has any; where none has, none does. Collective.
+/// An InputError that the ranks agree on, on those that leave it to another rank to print it.
+class SaidByAnother : public InputError {
+  using InputError::InputError;
+};
+
+/// What act() throws as InputError; "" where it does not.
+std::string input_error_of(const std::function<void()>& act);
+
+/// Every rank throws InputError in the words of the first that has any, which are preceded by that rank's name where
+/// others have none; all but that rank throw it as SaidByAnother. Where none has any, none throws. Collective.
 void throw_first(comm::Communicator& world, std::string own);
 
 /// Rank 0 does what only it can; where that throws InputError every rank throws it, in the same words, instead of
@@ -36,5 +49,13 @@ void on_rank_0(comm::Communicator& world, const std::function<void()>& act);
 
 /// The same of what each rank does for itself: the first rank that fails speaks for all.
 void on_every_rank(comm::Communicator& world, const std::function<void()>& act);
+
+/// The same, and what `make` returns.
+template <typename Make>
+auto made_on_every_rank(comm::Communicator& world, const Make& make) {
+  std::optional<std::invoke_result_t<Make>> made;
+  on_every_rank(world, [&] { made.emplace(make()); });
+  return *std::move(made);
+}
 
 }  // namespace trainyard::train

@@ -132,16 +132,18 @@ class Run {
   std::optional<Profiler> profiler_;
 };
 
-/// model_config_of and others read files that every rank sees alike, so they fail on every rank alike.
+/// What files say may be wrong on every rank alike, or on one whose host has others.
 Run::Run(const config::Loaded& loaded, const World& world, MeshSize mesh)
     : loaded_(loaded),
       config_(loaded.config),
       world_(world),
-      model_config_(model_config_of(config_.model)),
-      tokenizer_(tokenizer_of(config_.data)),
-      questions_(sample_pairs(config_)),
-      loader_(loader_of(config_, tokenizer_.get(), model_config_, world.comm.rank(), world.comm.world())),
-      total_steps_(total_steps_of(config_.training, *loader_)),
+      model_config_(made_on_every_rank(world.comm, [&] { return model_config_of(config_.model); })),
+      tokenizer_(made_on_every_rank(world.comm, [&] { return tokenizer_of(config_.data); })),
+      questions_(made_on_every_rank(world.comm, [&] { return sample_pairs(config_); })),
+      loader_(made_on_every_rank(
+          world.comm,
+          [&] { return loader_of(config_, tokenizer_.get(), model_config_, world.comm.rank(), world.comm.world()); })),
+      total_steps_(made_on_every_rank(world.comm, [&] { return total_steps_of(config_.training, *loader_); })),
       planned_(plan()),
       sharded_(shard_model(model_config_, world.comm, sharding_of(config_, mesh, world.device))),
       optimizer_(*sharded_.engine, config_.optimizer),
@@ -150,8 +152,9 @@ Run::Run(const config::Loaded& loaded, const World& world, MeshSize mesh)
       description_{models::to_hugging_face(model_config_), config_.data.tokenizer, tokenizer_files_of(config_.data),
                    config::print_config(loaded)} {
   set_recompute(*sharded_.model, config_.activation_checkpointing);
-  if (auto held_out =
-          validation_loader_of(config_, tokenizer_.get(), model_config_, world.comm.rank(), world.comm.world()))
+  if (auto held_out = made_on_every_rank(world.comm, [&] {
+        return validation_loader_of(config_, tokenizer_.get(), model_config_, world.comm.rank(), world.comm.world());
+      }))
     validation_.emplace(std::move(held_out), config_.validation.steps);
   if (const config::Metrics& metrics = config_.metrics; metrics.profile_interval > 0)
     profiler_.emplace(Profiler::Options{.folder = fs::path(metrics.dir) / "traces",

@@ -21,11 +21,13 @@ namespace trainyard::train {
 Outcome Trainer::run(Progress& progress) {
   while (progress.step < plan_.total_steps) {
     parts_.engine.begin_step();
-    const auto micro_batches = next_micro_batches();
-    const Agreed agreed = agree(micro_batches);
+    std::vector<data::Batch> micro_batches;
+    const std::string error = input_error_of([&] { micro_batches = next_micro_batches(); });
+    const Agreed agreed = agree(micro_batches, error);
     if (agreed.valid_tokens == 0 && !dry_run())  // whose ranks agree on nothing
-      throw InputError(fmt::format(
-          "step {}: every label is ignored, so there is nothing to learn from; look at the data", progress.step + 1));
+      throw_first(parts_.world,
+                  fmt::format("step {}: every label is ignored, so there is nothing to learn from; look at the data",
+                              progress.step + 1));
     const Sums own = forward_backward(micro_batches, agreed.loss_weight);
     StepResult result = total(own, progress.step + 1, agreed);
     result.skipped = has_overflowed(result);
@@ -56,13 +58,16 @@ std::vector<data::Batch> Trainer::next_micro_batches() {
 /// The gradient's scale is 1 / the weight of the global batch, known before the first forward. Where that is its valid
 /// tokens, the gradient depends neither on the number of ranks nor on how the batch is split. Where losses are scaled,
 /// it is so many times that.
-Trainer::Agreed Trainer::agree(const std::vector<data::Batch>& micro_batches) {
+Trainer::Agreed Trainer::agree(const std::vector<data::Batch>& micro_batches, const std::string& error) {
   double valid = 0, weight = 0;
   for (const data::Batch& batch : micro_batches) {
     valid += static_cast<double>(batch.valid_tokens);
     weight += parts_.model.loss_weight(batch);
   }
-  const Answers answers(parts_.world, std::array{valid, weight, callbacks_.asked_to_stop() ? 1.0 : 0.0}, "agree");
+  const Answers answers(parts_.world,
+                        std::array{valid, weight, callbacks_.asked_to_stop() ? 1.0 : 0.0, error.empty() ? 0.0 : 1.0},
+                        "agree");
+  if (answers.max(3) > 0) throw_first(parts_.world, error);
   // A dry run's ranks agree on nothing.
   return {static_cast<int64_t>(answers.sum(0)), dry_run() ? 1 : answers.sum(1), answers.max(2) > 0};
 }

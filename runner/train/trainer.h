@@ -95,7 +95,8 @@ class Trainer {
     bool stop = false;
   };
   std::vector<data::Batch> next_micro_batches();
-  Agreed agree(const std::vector<data::Batch>& micro_batches);
+  /// `error`: what kept this rank from having them. Throws the first of all ranks.
+  Agreed agree(const std::vector<data::Batch>& micro_batches, const std::string& error);
   /// Of this rank.
   struct Sums {
     double loss = 0;

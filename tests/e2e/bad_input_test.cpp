@@ -246,6 +246,36 @@ TEST_CASE("bad input: what all ranks would refuse is told once, by the launcher"
   CHECK(help.out.starts_with("usage: trainyard train"));
 }
 
+TEST_CASE("bad input: what only the data shows is printed by one rank, named where the others see nothing wrong") {
+  struct Row {
+    BadInput bad;
+    const char* begins;
+  };
+  const std::vector<Row> rows{
+      {bad_file("a corpus shorter than a sequence, on every rank", "--data.path", "short.txt", "ten bytes\n",
+                {"short.txt", "11 tokens", "33"}),
+       "[rank 0] trainyard: error: /"},
+      {bad_file("an id out of range in the rows of rank 1", "--data.tokens", "ids.safetensors",
+                token_file("input_ids", {2, 4}, {1, 2, 3, 4, 5, 257, 7, 8}), {"ids.safetensors", "257", "0 to 256"}),
+       "[rank 1] trainyard: error: rank 1: /"},
+  };
+  for (const Row& row : rows) {
+    INFO("situation: " << row.bad.situation);
+    const SmallJob job;
+    Words settings = row.bad.arrange(job);
+    if (settings.front() == "--data.tokens") settings = settings + Words{"--data.path", "", "--data.tokenizer", ""};
+    const Ended ended = run({on_ranks(2, job.train(3, settings)), {}, std::chrono::seconds(60)});
+    INFO(ended.all());
+    CHECK(ended.code == 2);
+    const auto errors = errors_of(ended);
+    REQUIRE(errors.size() == 2);
+    CHECK_THAT(errors[0], Catch::StartsWith(row.begins));
+    CHECK_THAT(errors[1], Catch::StartsWith("trainyard launch: rank "));
+    for (const std::string& error : errors)
+      for (const std::string& part : row.bad.says) CHECK_THAT(error, Catch::Contains(part));
+  }
+}
+
 TEST_CASE("bad input: an output that is full is told of") {
   const SmallJob job;
   const auto refused = [](const Words& words, const std::string& says) {

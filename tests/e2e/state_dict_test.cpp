@@ -69,8 +69,10 @@ TEST_CASE(
                     "false",
                     "--device.threads",
                     "1"};
-  for (const Ended& ended : train_in({without.path(), with_weights.path()}, words))
-    check_failure(ended, 2, {"model: no weights that are read here"});  // in rank 0's words, also where they are there
+  const auto refused = train_in({without.path(), with_weights.path()}, words);
+  check_failure(refused[0], 2, {"rank 0: model: no weights that are read here"});
+  CHECK(refused[1].code == 2);
+  CHECK(errors_of(refused[1]).empty());
   for (const Ended& ended : train_in({with_weights.path(), without.path()}, words)) {
     INFO(ended.all());
     REQUIRE(ended.code == 0);

@@ -1,0 +1,51 @@
+#include "train/exchange.h"
+
+#include <catch2/catch.hpp>
+
+#include "support/ranks.h"
+
+namespace trainyard::train {
+namespace {
+
+/// What a rank that throws ends with; "" where it does not.
+struct Ended {
+  std::string text;
+  bool prints = false;
+  bool operator==(const Ended&) const = default;
+};
+
+Ended end_of(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const SaidByAnother& error) {
+    return {error.what(), false};
+  } catch (const InputError& error) {
+    return {error.what(), true};
+  }
+  return {};
+}
+
+/// By rank, where the ranks of `failing` fail.
+std::vector<Ended> ends_of(int world, const std::vector<int>& failing) {
+  return test::run_ranks(world, [&](comm::Communicator& comm) {
+    return end_of([&] {
+      on_every_rank(comm, [&] {
+        if (std::ranges::find(failing, comm.rank()) != failing.end()) throw InputError("no such file");
+      });
+    });
+  });
+}
+
+}  // namespace
+
+TEST_CASE("exchange: an error of every rank is printed by rank 0, one of a few by the first of them, which is named",
+          "[train]") {
+  const std::string text = "no such file";
+  CHECK(ends_of(1, {0}) == std::vector<Ended>{{text, true}});
+  CHECK(ends_of(3, {0, 1, 2}) == std::vector<Ended>{{text, true}, {text, false}, {text, false}});
+  const std::string named = "rank 1: no such file";
+  CHECK(ends_of(3, {1, 2}) == std::vector<Ended>{{named, false}, {named, true}, {named, false}});
+  CHECK(ends_of(3, {}) == std::vector<Ended>(3));
+}
+
+}  // namespace trainyard::train
