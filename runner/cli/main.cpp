@@ -65,8 +65,8 @@ std::string text_of(const std::exception& error) {
       human_bytes(resident_bytes()));
 }
 
-/// One failure, one line, there and where Kubernetes looks for it: of every pod, also of those whose rank leaves it to
-/// another to print it.
+/// One failure, one line, there and where Kubernetes looks for it, of each rank, also of one that leaves it to
+/// another of its log to print it.
 int report(const std::exception& error) {
   const ExitCode code = exit_code_of(error);
   const char* const prefix = code == ExitCode::Defect ? "defect (please report it)" : "error";

@@ -18,6 +18,7 @@
 #include "rendezvous/memory_store.h"
 #include "rendezvous/place.h"
 #include "rendezvous/stop.h"
+#include "train/exchange.h"
 #include "train/flight_recorder.h"
 
 namespace trainyard::cli {
@@ -169,12 +170,16 @@ void run_as_member(const rendezvous::Place& place, const SessionSettings& settin
   membership.leave(kFarewell);
 }
 
-/// A device's error names the device, and here whose it is.
+/// A device's error names the device, and here whose it is. A rank alone in its pod has a log of its own, in which
+/// people look for the reason too.
 void run_as_rank(const rendezvous::Place& place, const SessionSettings& settings, const Body& body) {
   try {
     run_as_member(place, settings, body);
   } catch (const DeviceError& error) {
     throw DeviceError(fmt::format("rank {}: {}", place.rank, error.what()));
+  } catch (const train::SaidByAnother& error) {
+    if (place.local_world > 1) throw;
+    throw InputError(error.what());
   }
 }
 
