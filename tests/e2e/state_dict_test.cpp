@@ -24,14 +24,16 @@ Ended done(const Words& words) {
   return ended;
 }
 
-/// Two ranks that nobody launched, each with a folder of its own as working directory.
+/// Two ranks that nobody launched, each as in a pod of its own: alone there, in a folder of its own.
 std::vector<Ended> train_in(const std::vector<fs::path>& folders, const Words& words) {
   const int port = free_port(), world = static_cast<int>(folders.size());
   std::vector<std::unique_ptr<Process>> processes;
-  for (int rank = 0; rank < world; ++rank)
-    processes.push_back(std::make_unique<Process>(
-        Command{Words{"env", "-C", folders[static_cast<size_t>(rank)].string()} + trainyard(words),
-                rank_environment(rank, world, port), seconds(60)}));
+  for (int rank = 0; rank < world; ++rank) {
+    auto environment = rank_environment(rank, world, port);
+    environment["LOCAL_RANK"] = "0", environment["LOCAL_WORLD_SIZE"] = "1";
+    processes.push_back(std::make_unique<Process>(Command{
+        Words{"env", "-C", folders[static_cast<size_t>(rank)].string()} + trainyard(words), environment, seconds(60)}));
+  }
   std::vector<Ended> ended;
   for (const auto& process : processes) ended.push_back(process->wait());
   return ended;
