@@ -41,7 +41,8 @@ class WatchTarget {
 /// The present state of a kind's objects as T, put together of lists, watch events and the replies to our own writes,
 /// which overtake each other: an object's state only ever goes forward. The handler is told of each change once, after
 /// it has been made: (null, new), (old, new) or (old, null); a name that passes to another object is the last and then
-/// the first of these. T has the members `uid`, `ns` and `name`; `parse` does not throw. Pure.
+/// the first of these. A reply that comes after the watch has told of the same state is told of again. T has the
+/// members `uid`, `ns` and `name`; `parse` does not throw. Pure.
 template <typename T>
 class Store final : public WatchTarget {
  public:
@@ -67,13 +68,20 @@ class Store final : public WatchTarget {
   [[nodiscard]] bool is_synced() const { return is_synced_; }
   [[nodiscard]] uint64_t version() const override { return version_; }
 
-  /// The object as the reply to our own write has it.
+  /// The object as the reply to our own write has it, also where the watch was faster: one that began before the
+  /// object's definition was changed leaves out what the old definition did not have.
   void learn(const Json& object) {
     const ObjectId id = id_of(object);
     if (id.version == 0) return;
+    const auto found = entries_.find(id.key);
     // The watch is past it and the object is not there: it has been deleted since.
-    if (is_synced_ && id.version <= version_ && !entries_.contains(id.key)) return;
-    put(id, std::make_shared<const T>(parse_(object)));
+    if (is_synced_ && id.version <= version_ && found == entries_.end()) return;
+    auto learned = std::make_shared<const T>(parse_(object));
+    const bool is_held = found != entries_.end() && found->second.object->uid == id.uid;
+    if (!is_held || found->second.version != id.version) return put(id, std::move(learned));
+    found->second.is_doubtful = false;
+    const Pointer old_object = std::exchange(found->second.object, learned);
+    handler_(old_object, learned);
   }
 
   /// The object is gone, as the reply to our own delete has it. Earlier states that are still on their way don't

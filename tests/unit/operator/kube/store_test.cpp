@@ -13,11 +13,13 @@ using namespace std::chrono_literals;
 struct Thing {
   std::string ns, name, uid;
   uint64_t version = 0;
+  std::string status;
 };
 
 Thing parse_thing(const Json& object) {
   const ObjectId id = id_of(object);
-  return {text_at(object, "/metadata/namespace"), text_at(object, "/metadata/name"), id.uid, id.version};
+  return {text_at(object, "/metadata/namespace"), text_at(object, "/metadata/name"), id.uid, id.version,
+          text_at(object, "/status")};
 }
 
 Json object_of(const std::string& name, const std::string& uid, uint64_t version) {
@@ -107,6 +109,22 @@ TEST_CASE("our own write is there at once, and its event is no second change", "
   it.list(13, {object_of("a", "u1", 12)});             // a list from between does not take it away either
   it.event(Type::Modified, object_of("a", "u1", 14));
   it.event(Type::Added, object_of("b", "u2", 15));
+  CHECK(it.take().empty());
+}
+
+TEST_CASE("the reply to our own write is believed over a watch that leaves something out of the same state", "[kube]") {
+  Recorded it;
+  it.list(10, {object_of("a", "u1", 5)});
+  it.event(Type::Modified, object_of("a", "u1", 14));
+  it.take();
+  Json whole = object_of("a", "u1", 14);
+  whole["status"] = "as it was written";
+  it.store.learn(whole);
+  CHECK(it.take() == Said{"~a:u1@14>14"});
+  it.event(Type::Modified, object_of("a", "u1", 14));
+  CHECK(it.store.find("ns", "a")->status == "as it was written");
+  it.store.learn(object_of("a", "u0", 14));  // of an object that had the name before
+  CHECK(it.store.find("ns", "a")->uid == "u1");
   CHECK(it.take().empty());
 }
 
@@ -238,7 +256,7 @@ struct Judge {
     const bool was_held = held.contains(id);
     if (was_held != (old_thing != nullptr)) complaints.push_back(id + ": wrong state before");
     if (old_thing && held[id] != old_thing->version) complaints.push_back(id + ": another version before");
-    if (old_thing && new_thing && new_thing->version <= old_thing->version) complaints.push_back(id + ": went back");
+    if (old_thing && new_thing && new_thing->version < old_thing->version) complaints.push_back(id + ": went back");
     if (!old_thing && holder.contains(thing.name)) complaints.push_back(id + ": two of one name");
     if (new_thing) {
       held[id] = new_thing->version;
