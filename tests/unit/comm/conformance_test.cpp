@@ -2,17 +2,12 @@
 
 #include <algorithm>
 
-#include "comm/in_process.h"
-#include "comm/settings.h"
 #include "conformance.h"
-#include "rendezvous/memory_store.h"
-#include "support/ranks.h"
+#include "support/connected_ranks.h"
 #include "support/support.h"
 
 namespace trainyard::comm {
 namespace {
-
-using namespace std::chrono_literals;
 
 /// Every rank's problems, one after the other.
 std::vector<std::string> joined(const std::vector<std::vector<std::string>>& ranks) {
@@ -22,18 +17,8 @@ std::vector<std::string> joined(const std::vector<std::vector<std::string>>& ran
 }
 
 std::vector<std::string> check_gloo(int world, bool shared_memory) {
-  rendezvous::MemoryStore store;
-  return joined(test::run_threads(world, [&](int rank) {
-    const auto comm = connect({.rank = rank,
-                               .world = world,
-                               .host = "pod-" + std::to_string(rank),
-                               .store = &store,
-                               .timeout = 60s,
-                               .address = "127.0.0.1",
-                               .shared_memory = shared_memory});
-    auto problems = conformance::check_all(*comm, {.rank_order = true});
-    comm->close(std::chrono::steady_clock::now() + 30s);
-    return problems;
+  return joined(test::run_connected(world, {.shared_memory = shared_memory}, [](Communicator& comm, Device) {
+    return conformance::check_all(comm, {.rank_order = true});
   }));
 }
 
@@ -59,20 +44,10 @@ TEST_CASE("gloo over TCP: every collective gives what its formula says", "[comm]
 TEST_CASE("nccl: every collective gives what its formula says on real devices", "[comm]") {
   const int world = std::min(cuda_devices(), 8);
   if (world < 2) return test::skip("NCCL joins devices, of which two are needed here");
-  rendezvous::MemoryStore store;
-  const auto problems = joined(test::run_threads(world, [&](int rank) {
-    const Device device{DeviceKind::Cuda, rank};
-    const auto comm = connect({.device = device,
-                               .rank = rank,
-                               .world = world,
-                               .host = "pod-" + std::to_string(rank),
-                               .store = &store,
-                               .timeout = 60s,
-                               .address = "127.0.0.1"});
-    auto found = conformance::check_all(*comm, {.rank_order = false, .device = device});
-    comm->close(std::chrono::steady_clock::now() + 30s);
-    return found;
-  }));
+  const auto problems =
+      joined(test::run_connected(world, {.device = {DeviceKind::Cuda}}, [](Communicator& comm, Device device) {
+        return conformance::check_all(comm, {.rank_order = false, .device = device});
+      }));
   CHECK(problems == std::vector<std::string>{});
 }
 

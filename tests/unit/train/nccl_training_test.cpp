@@ -3,16 +3,13 @@
 
 #include <catch2/catch.hpp>
 
-#include "comm/settings.h"
-#include "rendezvous/memory_store.h"
 #include "small_run.h"
-#include "support/ranks.h"
+#include "support/connected_ranks.h"
 #include "tiny_model.h"
 
 namespace trainyard::train {
 namespace {
 
-using namespace std::chrono_literals;
 using config::Strategy;
 
 constexpr BatchShape kBatch{.rows = 1, .tokens = 5};
@@ -21,20 +18,10 @@ constexpr int64_t kSteps = 2;
 /// What rank 0 saw.
 test::Ran run_over_nccl(const config::Config& config, int world) {
   host_cuda::set_devices(world);
-  rendezvous::MemoryStore store;
-  const auto ran = test::run_threads(world, [&](int rank) {
-    const Device device{DeviceKind::Cuda, rank};
-    const auto comm = comm::connect({.device = device,
-                                     .rank = rank,
-                                     .world = world,
-                                     .host = "pod-" + std::to_string(rank),
-                                     .store = &store,
-                                     .timeout = 60s,
-                                     .address = "127.0.0.1"});
-    test::Ran seen = test::run_rank(*comm, config, test::tiny_model(), kBatch, kSteps, device);
-    comm->close(std::chrono::steady_clock::now() + 30s);
-    return seen;
-  });
+  const auto ran =
+      test::run_connected(world, {.device = {DeviceKind::Cuda}}, [&](comm::Communicator& comm, Device device) {
+        return test::run_rank(comm, config, test::tiny_model(), kBatch, kSteps, device);
+      });
   host_cuda::set_devices(1);
   return ran.front();
 }
