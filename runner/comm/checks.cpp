@@ -44,6 +44,18 @@ void check_part_and_whole(const char* collective, const Tensor& part, const Tens
                                             described(whole), rank));
 }
 
+size_t check_parts_and_wholes(const char* collective, std::span<const Tensor> parts, std::span<const Tensor> wholes,
+                              const Seat& seat) {
+  if (parts.empty() || parts.size() != wholes.size())
+    throw std::invalid_argument(fmt::format("{}: {} parts of {} tensors", collective, parts.size(), wholes.size()));
+  size_t bytes = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    check_part_and_whole(collective, parts[i], wholes[i], seat);
+    bytes += wholes[i].bytes();
+  }
+  return bytes;
+}
+
 void check_exchange(const Tensor& input, const Tensor& output, const Seat& seat) {
   check_usable("all_to_all", input, seat.device);
   check_usable("all_to_all", output, seat.device);

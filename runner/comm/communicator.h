@@ -3,7 +3,9 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 
 #include "comm/flight_record.h"
 #include "tensor/tensor.h"
@@ -71,10 +73,20 @@ class Communicator {
 
   /// output [world * rows, ...] gets input [rows, ...] of every rank, in rank order. `input` may be this rank's slice
   /// of `output`.
-  [[nodiscard]] virtual Work all_gather(const Tensor& input, Tensor& output, std::string label = {}) = 0;
+  [[nodiscard]] Work all_gather(const Tensor& input, Tensor& output, std::string label = {}) {
+    return all_gather_coalesced({&input, 1}, {&output, 1}, std::move(label));
+  }
   /// output [rows, ...] gets the sum over ranks of the rank()-th slice of input [world * rows, ...]. `output` may be
   /// this rank's slice of `input`.
-  [[nodiscard]] virtual Work reduce_scatter(const Tensor& input, Tensor& output, std::string label = {}) = 0;
+  [[nodiscard]] Work reduce_scatter(const Tensor& input, Tensor& output, std::string label = {}) {
+    return reduce_scatter_coalesced({&input, 1}, {&output, 1}, std::move(label));
+  }
+  /// Several, outputs[i] of inputs[i], as one collective: one in the records, and NCCL has one launch for them. Where
+  /// each belongs in a place of its own, nothing has to be copied before or after.
+  [[nodiscard]] virtual Work all_gather_coalesced(std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                                                  std::string label = {}) = 0;
+  [[nodiscard]] virtual Work reduce_scatter_coalesced(std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                                                      std::string label = {}) = 0;
   /// Every element of `values` becomes its sum (max, min) over the ranks, the same bits on each.
   [[nodiscard]] virtual Work all_reduce(Tensor& values, ReduceOp op = ReduceOp::Sum, std::string label = {}) = 0;
   [[nodiscard]] virtual Work broadcast(Tensor& values, int root, std::string label = {}) = 0;

@@ -25,13 +25,15 @@ class DryCommunicator final : public Communicator {
   [[nodiscard]] int rank() const override { return 0; }
   [[nodiscard]] int world() const override { return world_; }
 
-  [[nodiscard]] Work all_gather(const Tensor& input, Tensor& output, std::string label) override {
-    check_part_and_whole("all_gather", input, output, {rank(), world_, input.device()});
-    return issue("all_gather", output.bytes(), std::move(label));
+  [[nodiscard]] Work all_gather_coalesced(std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                                          std::string label) override {
+    const size_t bytes = check_parts_and_wholes("all_gather", inputs, outputs, seat_for(inputs));
+    return issue("all_gather", bytes, std::move(label));
   }
-  [[nodiscard]] Work reduce_scatter(const Tensor& input, Tensor& output, std::string label) override {
-    check_part_and_whole("reduce_scatter", output, input, {rank(), world_, input.device()});
-    return issue("reduce_scatter", input.bytes(), std::move(label));
+  [[nodiscard]] Work reduce_scatter_coalesced(std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                                              std::string label) override {
+    const size_t bytes = check_parts_and_wholes("reduce_scatter", outputs, inputs, seat_for(inputs));
+    return issue("reduce_scatter", bytes, std::move(label));
   }
   [[nodiscard]] Work all_reduce(Tensor& values, ReduceOp, std::string label) override {
     check_usable("all_reduce", values, values.device());
@@ -58,6 +60,9 @@ class DryCommunicator final : public Communicator {
   [[nodiscard]] std::shared_ptr<const FlightRecord> flight_record() const override { return nullptr; }
 
  private:
+  [[nodiscard]] Seat seat_for(std::span<const Tensor> tensors) const {
+    return {rank(), world_, tensors.empty() ? Device{} : tensors.front().device()};
+  }
   Work issue(const char* name, size_t bytes, std::string label) {
     const int64_t number = network_.issue(
         {.name = name, .label = std::move(label), .dimension = dimension_, .world = world_, .bytes = bytes});

@@ -37,8 +37,8 @@ QueuedCommunicator::~QueuedCommunicator() {
   if (!closed_) backend_->abort();
 }
 
-Seat QueuedCommunicator::seat_for(const Tensor& tensor) const {
-  return {.rank = rank_, .world = world_, .device = tensor.device()};
+Seat QueuedCommunicator::seat_for(std::span<const Tensor> tensors) const {
+  return {.rank = rank_, .world = world_, .device = tensors.empty() ? Device{} : tensors.front().device()};
 }
 
 Call QueuedCommunicator::call(const char* name, std::string label) const {
@@ -63,27 +63,28 @@ Work QueuedCommunicator::issue(const char* name, std::string label, size_t bytes
   return Work();
 }
 
-Work QueuedCommunicator::all_gather(const Tensor& input, Tensor& output, std::string label) {
-  check_part_and_whole("all_gather", input, output, seat_for(input));
-  return exchange("all_gather", std::move(label), output.bytes(), input, output,
-                  [this](const Call& call, std::span<const std::byte> from, std::span<std::byte> to) {
+Work QueuedCommunicator::all_gather_coalesced(std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                                              std::string label) {
+  const size_t bytes = check_parts_and_wholes("all_gather", inputs, outputs, seat_for(inputs));
+  return exchange("all_gather", std::move(label), bytes, inputs, outputs,
+                  [this](const Call& call, DType, std::span<const std::byte> from, std::span<std::byte> to) {
                     backend_->all_gather(call, from, to);
                   });
 }
 
-Work QueuedCommunicator::reduce_scatter(const Tensor& input, Tensor& output, std::string label) {
-  check_part_and_whole("reduce_scatter", output, input, seat_for(input));
-  return exchange(
-      "reduce_scatter", std::move(label), input.bytes(), input, output,
-      [this, dtype = input.dtype()](const Call& call, std::span<const std::byte> from, std::span<std::byte> to) {
-        backend_->reduce_scatter(call, dtype, from, to);
-      });
+Work QueuedCommunicator::reduce_scatter_coalesced(std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                                                  std::string label) {
+  const size_t bytes = check_parts_and_wholes("reduce_scatter", outputs, inputs, seat_for(inputs));
+  return exchange("reduce_scatter", std::move(label), bytes, inputs, outputs,
+                  [this](const Call& call, DType dtype, std::span<const std::byte> from, std::span<std::byte> to) {
+                    backend_->reduce_scatter(call, dtype, from, to);
+                  });
 }
 
 Work QueuedCommunicator::all_to_all(const Tensor& input, Tensor& output, std::string label) {
-  check_exchange(input, output, seat_for(input));
-  return exchange("all_to_all", std::move(label), input.bytes(), input, output,
-                  [this](const Call& call, std::span<const std::byte> from, std::span<std::byte> to) {
+  check_exchange(input, output, seat_for({&input, 1}));
+  return exchange("all_to_all", std::move(label), input.bytes(), {&input, 1}, {&output, 1},
+                  [this](const Call& call, DType, std::span<const std::byte> from, std::span<std::byte> to) {
                     backend_->all_to_all(call, from, to);
                   });
 }
@@ -97,19 +98,31 @@ Work QueuedCommunicator::all_reduce(Tensor& values, ReduceOp op, std::string lab
 }
 
 Work QueuedCommunicator::broadcast(Tensor& values, int root, std::string label) {
-  check_usable("broadcast", values, seat_for(values).device);
+  check_usable("broadcast", values, values.device());
   check_root(root, world_);
   return change("broadcast", std::move(label), values,
                 [this, root](const Call& call, std::span<std::byte> bytes) { backend_->broadcast(call, bytes, root); });
 }
 
-Work QueuedCommunicator::exchange(const char* name, std::string label, size_t bytes, const Tensor& input,
-                                  Tensor& output, Exchange run) {
-  if (world_ == 1) return issue(name, std::move(label), bytes, [&input, &output](const Call&) { keep(input, output); });
-  const auto from = std::make_shared<HostView>(input, Use::Read), to = std::make_shared<HostView>(output, Use::Written);
-  return issue(name, std::move(label), bytes, [from, to, run = std::move(run)](const Call& call) {
-    run(call, from->bytes(), to->bytes());
-    to->give_back();
+Work QueuedCommunicator::exchange(const char* name, std::string label, size_t bytes, std::span<const Tensor> inputs,
+                                  std::span<Tensor> outputs, Exchange run) {
+  if (world_ == 1)
+    return issue(name, std::move(label), bytes, [inputs, outputs](const Call&) {
+      for (size_t i = 0; i < inputs.size(); ++i) keep(inputs[i], outputs[i]);
+    });
+  struct Pair {
+    DType dtype;
+    HostView from, to;
+  };
+  std::vector<Pair> pairs;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    pairs.push_back({inputs[i].dtype(), HostView(inputs[i], Use::Read), HostView(outputs[i], Use::Written)});
+  const auto shared = std::make_shared<std::vector<Pair>>(std::move(pairs));  // jobs are copied, views are not
+  return issue(name, std::move(label), bytes, [shared, run = std::move(run)](const Call& call) {
+    for (auto& [dtype, from, to] : *shared) {
+      run(call, dtype, from.bytes(), to.bytes());
+      to.give_back();
+    }
   });
 }
 

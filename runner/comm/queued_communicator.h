@@ -24,8 +24,10 @@ class QueuedCommunicator final : public Communicator {
 
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int world() const override { return world_; }
-  [[nodiscard]] Work all_gather(const Tensor& input, Tensor& output, std::string label) override;
-  [[nodiscard]] Work reduce_scatter(const Tensor& input, Tensor& output, std::string label) override;
+  [[nodiscard]] Work all_gather_coalesced(std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                                          std::string label) override;
+  [[nodiscard]] Work reduce_scatter_coalesced(std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                                              std::string label) override;
   [[nodiscard]] Work all_reduce(Tensor& values, ReduceOp op, std::string label) override;
   [[nodiscard]] Work broadcast(Tensor& values, int root, std::string label) override;
   [[nodiscard]] Work all_to_all(const Tensor& input, Tensor& output, std::string label) override;
@@ -41,12 +43,14 @@ class QueuedCommunicator final : public Communicator {
 
  private:
   using Run = std::function<void(const Call&)>;
-  [[nodiscard]] Seat seat_for(const Tensor& tensor) const;
-  using Exchange = std::function<void(const Call&, std::span<const std::byte> from, std::span<std::byte> to)>;
+  /// On the device of the first.
+  [[nodiscard]] Seat seat_for(std::span<const Tensor> tensors) const;
+  using Exchange = std::function<void(const Call&, DType, std::span<const std::byte> from, std::span<std::byte> to)>;
   using Change = std::function<void(const Call&, std::span<std::byte> values)>;
   Work issue(const char* name, std::string label, size_t bytes, Run run);
-  /// Those of an input and an output, and those of one tensor, in host memory wherever the tensors lie.
-  Work exchange(const char* name, std::string label, size_t bytes, const Tensor& input, Tensor& output, Exchange run);
+  /// Those of inputs and their outputs, and those of one tensor, in host memory wherever the tensors lie.
+  Work exchange(const char* name, std::string label, size_t bytes, std::span<const Tensor> inputs,
+                std::span<Tensor> outputs, Exchange run);
   Work change(const char* name, std::string label, Tensor& values, Change run);
   [[nodiscard]] Call call(const char* name, std::string label) const;
   [[nodiscard]] std::vector<int> members_of(int color, const std::string& name);

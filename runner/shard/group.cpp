@@ -1,6 +1,7 @@
 #include "shard/group.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ops/add.h"
 #include "ops/cast.h"
@@ -31,6 +32,25 @@ std::vector<autograd::Parameter*> trained(std::span<autograd::Parameter* const> 
   return some;
 }
 
+/// Every parameter's rows divide by the ranks: nothing is padded.
+bool is_even(const Layout& layout) {
+  return std::ranges::all_of(layout.pieces, [&](const Piece& piece) { return piece.rows % layout.world == 0; });
+}
+
+/// Of each piece its view of a padded shard, and of the unsharded parameters.
+std::vector<Tensor> parts_of(const Layout& layout, const Tensor& shard) {
+  std::vector<Tensor> parts;
+  for (const Piece& piece : layout.pieces)
+    parts.push_back(shard.rows(piece.shard_offset, piece.chunk_rows * piece.row_elements));
+  return parts;
+}
+std::vector<Tensor> wholes_of(const Layout& layout, const Tensor& whole) {
+  std::vector<Tensor> wholes;
+  for (const Piece& piece : layout.pieces)
+    wholes.push_back(whole.rows(piece.whole_offset, piece.rows * piece.row_elements));
+  return wholes;
+}
+
 Layout part_layout(std::span<autograd::Parameter* const> parameters, const comm::Communicator* regatherers) {
   return regatherers ? Layout(parameters, regatherers->world(), regatherers->rank()) : Layout({}, 1, 0);
 }
@@ -54,6 +74,8 @@ Group::Group(std::string label, std::span<autograd::Parameter* const> parameters
       // Replicas that reduce every micro-batch add each sum to those before it, so the two must be apart.
       gradient_in_place_(sharders_.world() == 1 && precision_.reduce_dtype == DType::Float32 && !offloads_ &&
                          (replicas_.world() == 1 || !policy.sync_every_micro_batch)),
+      // On the CPU one message for all is faster than the copies cost.
+      coalesces_(device_.kind != DeviceKind::Cpu && sharders_.world() > 1 && is_even(layout_)),
       shard_(zeroed(empty(layout_.shard_elements, DType::Float32, MemoryKind::Parameters, device_, offloads_))),
       shard_gradient_(
           released(empty(gradient_layout_.shard_elements, DType::Float32, MemoryKind::Gradients, device_, offloads_))),
@@ -110,15 +132,22 @@ void Group::begin_unshard() {
   }
   comm::Communicator& peers = part_.defined() ? *regatherers_ : sharders_;
   const Tensor input = gather_input();
+  if (coalesces_ && !part_.defined()) return gather_in_place(input);
   gathered_ = Tensor::empty({peers.world() * input.count()}, precision_.param_dtype, device_);
   gathering_ = peers.all_gather(input, gathered_, label_);
+}
+
+void Group::gather_in_place(const Tensor& input) {
+  whole_.storage()->materialize();
+  std::vector<Tensor> wholes = wholes_of(layout_, whole_);
+  gathering_ = sharders_.all_gather_coalesced(parts_of(layout_, input), wholes, label_);
 }
 
 void Group::finish_unshard() {
   begin_unshard();
   if (state_ == State::Unsharded) return;
+  std::exchange(gathering_, {}).wait();
   if (gathered_.defined()) {
-    gathering_.wait();
     whole_.storage()->materialize();
     copy_out(part_.defined() ? part_layout_ : layout_, gathered_, whole_);
     gathered_ = {};
@@ -157,13 +186,23 @@ void Group::begin_reduction() {
   }
   const MemoryKindScope scope(MemoryKind::Gathered);
   reduction_ = Reduction::Scattering;
+  reduced_ = Tensor::empty({gradient_layout_.shard_elements}, precision_.reduce_dtype, device_);
+  if (coalesces_) return scatter_in_place();
   reduce_input_ =
       Tensor::empty({sharders_.world() * gradient_layout_.shard_elements}, precision_.reduce_dtype, device_);
   copy_in(gradient_layout_, whole_gradient_, reduce_input_);
+  release_whole_gradient();
+  reducing_ = {sharders_.reduce_scatter(reduce_input_, reduced_, label_)};
+}
+
+void Group::scatter_in_place() {
+  std::vector<Tensor> parts = parts_of(gradient_layout_, reduced_);
+  reducing_ = {sharders_.reduce_scatter_coalesced(wholes_of(gradient_layout_, whole_gradient_), parts, label_)};
+}
+
+void Group::release_whole_gradient() {
   whole_gradient_.storage()->release();
   whole_gradient_ready_ = false;
-  reduced_ = Tensor::empty({gradient_layout_.shard_elements}, precision_.reduce_dtype, device_);
-  reducing_ = {sharders_.reduce_scatter(reduce_input_, reduced_, label_)};
 }
 
 void Group::begin_sum() {
@@ -181,6 +220,7 @@ bool Group::advance_reduction() {
   reducing_.clear();
   if (reduction_ == Reduction::Scattering) {
     reduce_input_ = {};
+    if (coalesces_) release_whole_gradient();
     begin_sum();
     if (!reducing_.empty()) return false;
   }
@@ -199,10 +239,7 @@ void Group::accumulate(const Tensor& reduced) {
     } else {
       ops::cast(here, shard_gradient_);
     }
-    if (sharders_.world() == 1) {
-      whole_gradient_.storage()->release();
-      whole_gradient_ready_ = false;
-    }
+    if (sharders_.world() == 1) release_whole_gradient();
   }
   has_gradient_ = true;
 }

@@ -73,6 +73,9 @@ class Group {
   enum class Reduction { None, Scattering, Summing };
 
   void place_parameters();
+  void gather_in_place(const Tensor& input);
+  void scatter_in_place();
+  void release_whole_gradient();
   void prepare_gradient();
   [[nodiscard]] Tensor shard_on_device() const;
   [[nodiscard]] Tensor gather_input() const;
@@ -91,6 +94,7 @@ class Group {
   bool offloads_;           // the shard and its gradient are on the host, and everything else is not
   bool in_place_;           // unsharded parameters are the shard
   bool gradient_in_place_;  // unsharded gradients are the reduced ones
+  bool coalesces_;          // each parameter goes to and comes from its place, without buffers in between
 
   Tensor shard_, shard_gradient_;
   Tensor whole_, whole_gradient_;  // flat, [whole_elements]; the parameters' values and gradients are views of them

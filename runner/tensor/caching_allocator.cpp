@@ -87,21 +87,28 @@ void CachingAllocator::free(void* address) noexcept {
   const auto found = blocks_.find(static_cast<std::byte*>(address));
   Block& block = found->second;
   statistics_.in_use -= block.bytes;
-  if (block.also_on.empty()) return make_free(found);
+  std::set<StreamId> streams;
+  for (const auto& use : std::exchange(block.uses, {}))
+    if (!use->is_over()) streams.insert(use->stream());
+  if (streams.empty()) return make_free(found);
   Pending pending{found->first, {}};
   try {
-    for (const StreamId stream : std::exchange(block.also_on, {})) pending.fences.push_back(source_.fence(stream));
+    for (const StreamId stream : streams) pending.fences.push_back(source_.fence(stream));
   } catch (...) {
     return;  // the device has failed, which the next call tells; the block is left as it is and not used again
   }
   pending_.push_back(std::move(pending));
 }
 
-void CachingAllocator::used_on(void* address, StreamId stream) {
+std::shared_ptr<StreamUse> CachingAllocator::used_on(void* address, StreamId stream) {
   const std::lock_guard lock(mutex_);
   Block& block = blocks_.find(static_cast<std::byte*>(address))->second;
-  if (stream != block.stream && std::ranges::find(block.also_on, stream) == block.also_on.end())
-    block.also_on.push_back(stream);
+  if (stream == block.stream) return nullptr;
+  // Of those that nobody can end any more one is enough: a block that is never freed is used without end.
+  std::erase_if(block.uses, [stream](const std::shared_ptr<StreamUse>& use) {
+    return use->is_over() || (use->stream() == stream && use.use_count() == 1);
+  });
+  return block.uses.emplace_back(std::make_shared<StreamUse>(stream, block.stream));
 }
 
 void CachingAllocator::make_free(Blocks::iterator block) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -31,12 +32,29 @@ class MemorySource {
   virtual std::unique_ptr<Fence> fence(StreamId stream) = 0;
 };
 
+/// Work of another stream in a block.
+class StreamUse {
+ public:
+  StreamUse(StreamId stream, StreamId owner) : stream_(stream), owner_(owner) {}
+  /// `stream` has been gated behind that work: a block of its own serves its next request as if nobody else had used
+  /// it, however far the host is ahead of the device.
+  void is_behind(StreamId stream) {
+    if (stream == owner_) is_over_ = true;
+  }
+  [[nodiscard]] StreamId stream() const { return stream_; }
+  [[nodiscard]] bool is_over() const { return is_over_; }
+
+ private:
+  const StreamId stream_, owner_;
+  std::atomic<bool> is_over_ = false;
+};
+
 /// Memory that is expensive to get, kept for reuse: segments of a source, split into blocks. A freed block is joined
 /// with its free neighbours at once.
 ///   A block belongs to the stream for which it was allocated (kNoStream: to the host): freed, it serves that stream's
-///   next request without
-/// waiting, since what still runs in it there comes before. Other streams that it was used_on() must first have
-/// passed the moment at which it was freed, as asked when memory is next needed.
+/// next request without waiting, since what still runs in it there comes before. Other streams that it was used_on(),
+/// and whose use is not over, must first have passed the moment at which it was freed, as asked when memory is next
+/// needed.
 ///   What a request takes: a multiple of 512 bytes; up to 1 MiB from segments of 2 MiB, below 10 MiB from segments of
 /// 20 MiB, so that the many sizes of a step share them; else a segment of its own, rounded to 2 MiB, which smaller
 /// requests may split later. The smallest block that fits is taken (best fit). Any thread may call any function.
@@ -53,8 +71,9 @@ class CachingAllocator {
   void* allocate(size_t bytes, StreamId stream);
   /// `block` came from allocate() and was not freed since.
   void free(void* block) noexcept;
-  /// The block is used by work that `stream` was given, which need not be done when the block is freed.
-  void used_on(void* block, StreamId stream);
+  /// The block is used by work that `stream` was given, which need not be done when the block is freed. Null where
+  /// nothing has to be known of it: of the stream that the block belongs to.
+  std::shared_ptr<StreamUse> used_on(void* block, StreamId stream);
   /// Gives segments in which nothing is in use back to the source.
   void trim() noexcept;
 
@@ -74,7 +93,7 @@ class CachingAllocator {
     const void* segment;  ///< its first byte
     StreamId stream;
     bool in_use = false;
-    std::vector<StreamId> also_on;  ///< streams of used_on()
+    std::vector<std::shared_ptr<StreamUse>> uses{};  ///< by other streams; none twice that nobody else knows of
   };
   using Blocks = std::map<std::byte*, Block>;
 

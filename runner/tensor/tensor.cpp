@@ -78,8 +78,8 @@ void Storage::set_kind(MemoryKind kind) {
   kind_ = kind;
 }
 
-void Storage::used_on(StreamId stream) {
-  if (memory_ && data_) memory_->allocator().used_on(data_, stream);
+std::shared_ptr<StreamUse> Storage::used_on(StreamId stream) {
+  return memory_ && data_ ? memory_->allocator().used_on(data_, stream) : nullptr;
 }
 
 Tensor Tensor::empty(Shape shape, DType dtype, Device device) {

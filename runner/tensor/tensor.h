@@ -22,6 +22,7 @@ int64_t count_of(const Shape& shape);
 std::string to_string(const Shape& shape);
 
 class DeviceMemory;
+class StreamUse;
 
 /// Pinned: copies between it and a device run on without a stop in between. The same where there is no device.
 enum class HostMemory : uint8_t { Pageable, Pinned };
@@ -53,8 +54,9 @@ class Storage {
   /// What the ledger counts it as: that of the scope in which it was made, until changed here.
   [[nodiscard]] MemoryKind kind() const { return kind_; }
   void set_kind(MemoryKind kind);
-  /// What `stream` has been given up to the release may still use it: nobody gets the memory before that is done.
-  void used_on(StreamId stream);
+  /// What `stream` has been given up to the release may still use it: nobody gets the memory before that is done, or
+  /// the use is over. Null where there is nothing to end.
+  std::shared_ptr<StreamUse> used_on(StreamId stream);
 
  private:
   size_t bytes_;

@@ -3,12 +3,21 @@
 #include <fmt/format.h>
 
 #include <thread>
+#include <vector>
 
 #include "base/error.h"
 
 namespace trainyard::test {
 
 using comm::Work;
+
+namespace {
+
+std::vector<Tensor> copied(std::span<const Tensor> tensors) {
+  return {tensors.begin(), tensors.end()};
+}
+
+}  // namespace
 
 FaultyCommunicator::FaultyCommunicator(std::unique_ptr<comm::Communicator> inner, Fault fault)
     : inner_(std::move(inner)),
@@ -33,12 +42,18 @@ Work FaultyCommunicator::later(std::function<Work()> collective) {
   });
 }
 
-Work FaultyCommunicator::all_gather(const Tensor& input, Tensor& output, std::string label) {
-  return later([=, this]() mutable { return present().all_gather(input, output, label); });
+Work FaultyCommunicator::all_gather_coalesced(std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                                              std::string label) {
+  return later([=, this, from = copied(inputs), to = copied(outputs)]() mutable {
+    return present().all_gather_coalesced(from, to, label);
+  });
 }
 
-Work FaultyCommunicator::reduce_scatter(const Tensor& input, Tensor& output, std::string label) {
-  return later([=, this]() mutable { return present().reduce_scatter(input, output, label); });
+Work FaultyCommunicator::reduce_scatter_coalesced(std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                                                  std::string label) {
+  return later([=, this, from = copied(inputs), to = copied(outputs)]() mutable {
+    return present().reduce_scatter_coalesced(from, to, label);
+  });
 }
 
 Work FaultyCommunicator::all_reduce(Tensor& values, comm::ReduceOp op, std::string label) {

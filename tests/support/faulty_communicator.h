@@ -24,8 +24,10 @@ class FaultyCommunicator final : public comm::Communicator {
 
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int world() const override { return world_; }
-  [[nodiscard]] comm::Work all_gather(const Tensor& input, Tensor& output, std::string label) override;
-  [[nodiscard]] comm::Work reduce_scatter(const Tensor& input, Tensor& output, std::string label) override;
+  [[nodiscard]] comm::Work all_gather_coalesced(std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                                                std::string label) override;
+  [[nodiscard]] comm::Work reduce_scatter_coalesced(std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                                                    std::string label) override;
   [[nodiscard]] comm::Work all_reduce(Tensor& values, comm::ReduceOp op, std::string label) override;
   [[nodiscard]] comm::Work broadcast(Tensor& values, int root, std::string label) override;
   [[nodiscard]] comm::Work all_to_all(const Tensor& input, Tensor& output, std::string label) override;

@@ -6,9 +6,11 @@
 #include <array>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "comm/checks.h"
+#include "tensor/caching_allocator.h"
 
 namespace trainyard::comm {
 namespace {
@@ -49,19 +51,25 @@ size_t count_of(const Tensor& tensor) {
   return static_cast<size_t>(tensor.count());
 }
 
+/// Where a tensor's memory is used: on the communicator's stream until who waits for the collective is behind it.
+using Uses = std::vector<std::shared_ptr<StreamUse>>;
+
 class NcclWork final : public Work::State {
  public:
-  NcclWork(std::shared_ptr<NcclWatch> watch, std::shared_ptr<NcclFlight> flight)
-      : watch_(std::move(watch)), flight_(std::move(flight)) {}
+  NcclWork(std::shared_ptr<NcclWatch> watch, std::shared_ptr<NcclFlight> flight, Device device, Uses uses)
+      : watch_(std::move(watch)), flight_(std::move(flight)), device_(device), uses_(std::move(uses)) {}
   void wait() override {
     watch_->throw_if_lost(*flight_);
     flight_->end->gate();
+    for (const auto& use : uses_) use->is_behind(current_stream(device_));
   }
   void wait_on_host() override { watch_->await(*flight_); }
 
  private:
   const std::shared_ptr<NcclWatch> watch_;
   const std::shared_ptr<NcclFlight> flight_;
+  const Device device_;
+  const Uses uses_;
 };
 
 /// Collectives of a device's tensors go to NCCL, on a stream of the communicator's own; those of the host's to `host`.
@@ -86,46 +94,54 @@ class NcclCommunicator final : public Communicator {
   }
   std::shared_ptr<const FlightRecord> flight_record() const override { return host_->flight_record(); }
 
-  Work all_gather(const Tensor& input, Tensor& output, std::string label) override {
-    if (is_on_host(input)) return host_->all_gather(input, output, std::move(label));
-    check_part_and_whole("all_gather", input, output, seat());
-    return issue("all_gather", std::move(label), {output, input}, [&](ncclComm_t comm, cudaStream_t stream) {
-      return nccl().all_gather(input.raw(), output.raw(), count_of(input), nccl_type_of(input.dtype()), comm, stream);
+  Work all_gather_coalesced(std::span<const Tensor> inputs, std::span<Tensor> outputs, std::string label) override {
+    if (are_on_host(inputs)) return host_->all_gather_coalesced(inputs, outputs, std::move(label));
+    const size_t bytes = check_parts_and_wholes("all_gather", inputs, outputs, seat());
+    return issue("all_gather", std::move(label), bytes, {inputs, outputs}, [&](ncclComm_t comm, cudaStream_t stream) {
+      return as_one(inputs.size(), [&](size_t i) {
+        return nccl().all_gather(inputs[i].raw(), outputs[i].raw(), count_of(inputs[i]),
+                                 nccl_type_of(inputs[i].dtype()), comm, stream);
+      });
     });
   }
 
-  Work reduce_scatter(const Tensor& input, Tensor& output, std::string label) override {
-    if (is_on_host(input)) return host_->reduce_scatter(input, output, std::move(label));
-    check_part_and_whole("reduce_scatter", output, input, seat());
-    return issue("reduce_scatter", std::move(label), {input, output}, [&](ncclComm_t comm, cudaStream_t stream) {
-      return nccl().reduce_scatter(input.raw(), output.raw(), count_of(output), nccl_type_of(input.dtype()), ncclSum,
-                                   comm, stream);
-    });
+  Work reduce_scatter_coalesced(std::span<const Tensor> inputs, std::span<Tensor> outputs, std::string label) override {
+    if (are_on_host(inputs)) return host_->reduce_scatter_coalesced(inputs, outputs, std::move(label));
+    const size_t bytes = check_parts_and_wholes("reduce_scatter", outputs, inputs, seat());
+    return issue("reduce_scatter", std::move(label), bytes, {inputs, outputs},
+                 [&](ncclComm_t comm, cudaStream_t stream) {
+                   return as_one(inputs.size(), [&](size_t i) {
+                     return nccl().reduce_scatter(inputs[i].raw(), outputs[i].raw(), count_of(outputs[i]),
+                                                  nccl_type_of(inputs[i].dtype()), ncclSum, comm, stream);
+                   });
+                 });
   }
 
   Work all_reduce(Tensor& values, ReduceOp op, std::string label) override {
-    if (is_on_host(values)) return host_->all_reduce(values, op, std::move(label));
+    if (are_on_host({&values, 1})) return host_->all_reduce(values, op, std::move(label));
     check_usable("all_reduce", values, device_);
-    return issue("all_reduce", std::move(label), {values}, [&](ncclComm_t comm, cudaStream_t stream) {
-      return nccl().all_reduce(values.raw(), values.raw(), count_of(values), nccl_type_of(values.dtype()),
-                               nccl_op_of(op), comm, stream);
-    });
+    return issue("all_reduce", std::move(label), values.bytes(), {{&values, 1}},
+                 [&](ncclComm_t comm, cudaStream_t stream) {
+                   return nccl().all_reduce(values.raw(), values.raw(), count_of(values), nccl_type_of(values.dtype()),
+                                            nccl_op_of(op), comm, stream);
+                 });
   }
 
   Work broadcast(Tensor& values, int root, std::string label) override {
-    if (is_on_host(values)) return host_->broadcast(values, root, std::move(label));
+    if (are_on_host({&values, 1})) return host_->broadcast(values, root, std::move(label));
     check_usable("broadcast", values, device_);
     check_root(root, world());
-    return issue("broadcast", std::move(label), {values}, [&](ncclComm_t comm, cudaStream_t stream) {
-      return nccl().broadcast(values.raw(), values.raw(), count_of(values), nccl_type_of(values.dtype()), root, comm,
-                              stream);
-    });
+    return issue("broadcast", std::move(label), values.bytes(), {{&values, 1}},
+                 [&](ncclComm_t comm, cudaStream_t stream) {
+                   return nccl().broadcast(values.raw(), values.raw(), count_of(values), nccl_type_of(values.dtype()),
+                                           root, comm, stream);
+                 });
   }
 
   Work all_to_all(const Tensor& input, Tensor& output, std::string label) override {
-    if (is_on_host(input)) return host_->all_to_all(input, output, std::move(label));
+    if (are_on_host({&input, 1})) return host_->all_to_all(input, output, std::move(label));
     check_exchange(input, output, seat());
-    return issue("all_to_all", std::move(label), {input, output},
+    return issue("all_to_all", std::move(label), input.bytes(), {{&input, 1}, {&output, 1}},
                  [&](ncclComm_t comm, cudaStream_t stream) { return exchange(input, output, comm, stream); });
   }
 
@@ -160,40 +176,53 @@ class NcclCommunicator final : public Communicator {
 
  private:
   /// Undefined ones among them: it refuses those.
-  static bool is_on_host(const Tensor& tensor) { return tensor.device().kind == DeviceKind::Cpu; }
+  static bool are_on_host(std::span<const Tensor> tensors) {
+    return tensors.empty() || tensors.front().device().kind == DeviceKind::Cpu;
+  }
   [[nodiscard]] Seat seat() const { return {.rank = rank(), .world = world(), .device = device_}; }
 
-  /// The largest of `tensors` first: its bytes are those of the record.
+  /// `tensors`: all that it uses.
   template <typename Launch>
-  Work issue(const char* name, std::string label, std::initializer_list<Tensor> tensors, Launch&& launch) {
+  Work issue(const char* name, std::string label, size_t bytes, std::initializer_list<std::span<const Tensor>> tensors,
+             Launch&& launch) {
     if (closed_) throw std::logic_error(fmt::format("{} on a closed communicator", name));
-    const auto flight = watch_->begin(group_, name, std::move(label), tensors.begin()->bytes());
+    const auto flight = watch_->begin(group_, name, std::move(label), bytes);
     const Event ready(device_);  // what the caller's stream has been given
     const StreamScope scope(stream_);
     ready.gate();
     Event start(device_);
-    for (const Tensor& tensor : tensors) tensor.storage()->used_on(stream_.id());
+    Uses uses;
+    for (const std::span<const Tensor> some : tensors)
+      for (const Tensor& tensor : some)
+        if (auto use = tensor.storage()->used_on(stream_.id())) uses.push_back(std::move(use));
     watch_->settle(*flight, *group_, group_->call([&](ncclComm_t comm) {
       return launch(comm, static_cast<cudaStream_t>(stream_.id().handle));
     }));
     watch_->launched(*flight, std::move(start), Event(device_));
-    return Work(std::make_shared<NcclWork>(watch_, flight));
+    return Work(std::make_shared<NcclWork>(watch_, flight, device_, std::move(uses)));
   }
 
-  /// Of each pair of ranks both a send and a receive, as one operation.
+  /// Calls call(0), … call(count - 1) as one operation.
+  template <typename Call>
+  static ncclResult_t as_one(size_t count, const Call& call) {
+    if (count == 1) return call(0);
+    ncclResult_t result = nccl().group_start();
+    for (size_t i = 0; i < count && is_under_way(result); ++i) result = call(i);
+    const ncclResult_t ended = nccl().group_end();  // whatever came before it, else later calls were part of the group
+    return is_under_way(result) ? ended : result;
+  }
+
+  /// Of each pair of ranks both a send and a receive.
   ncclResult_t exchange(const Tensor& input, Tensor& output, ncclComm_t comm, cudaStream_t stream) const {
-    const NcclLibrary& library = nccl();
     const ncclDataType_t type = nccl_type_of(input.dtype());
     const int64_t rows = input.size(0) / world();
-    ncclResult_t result = library.group_start();
-    for (int peer = 0; peer < world() && is_under_way(result); ++peer) {
+    return as_one(static_cast<size_t>(2 * world()), [&](size_t i) {
+      const int peer = static_cast<int>(i / 2);
       const Tensor sent = input.rows(peer * rows, rows);
       Tensor received = output.rows(peer * rows, rows);
-      result = library.send(sent.raw(), count_of(sent), type, peer, comm, stream);
-      if (is_under_way(result)) result = library.recv(received.raw(), count_of(received), type, peer, comm, stream);
-    }
-    const ncclResult_t ended = library.group_end();  // whatever came before it, else later calls were part of the group
-    return is_under_way(result) ? ended : result;
+      return i % 2 == 0 ? nccl().send(sent.raw(), count_of(sent), type, peer, comm, stream)
+                        : nccl().recv(received.raw(), count_of(received), type, peer, comm, stream);
+    });
   }
 
   /// The ranks of this communicator that are in `part`.

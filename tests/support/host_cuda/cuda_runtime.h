@@ -120,6 +120,8 @@ void fail_next(const char* call, cudaError_t error);
 /// Events of `stream` recorded from now on have not passed until release(), or until somebody waits for them.
 void hold(cudaStream_t stream);
 void release(cudaStream_t stream);
+/// The same of every stream, until it is called with false.
+void hold_all(bool hold);
 
 /// Work of `stream` that is done by somebody else, later: what comes after it there, or waits for an event after it,
 /// waits on the host until end_work().

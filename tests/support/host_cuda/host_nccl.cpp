@@ -58,7 +58,7 @@ int g_last_id = 0;
 thread_local int t_version = 22809, t_depth = 0;
 thread_local std::map<std::string, ncclResult_t> t_failures;
 thread_local Part t_exchange{.kind = Kind::Exchange};
-thread_local ncclComm* t_exchange_of = nullptr;
+thread_local ncclComm *t_exchange_of = nullptr, *t_grouped = nullptr;
 
 }  // namespace
 
@@ -226,6 +226,7 @@ ncclResult_t state_of(const ncclComm& comm) {
 /// Brings a rank's part. The last one to come does the work of all, as nothing but its stream waits for an operation.
 ncclResult_t post(ncclComm* comm, Part part) {
   const std::lock_guard lock(g_mutex);
+  if (t_depth > 0) t_grouped = comm;
   if (comm->error != ncclSuccess) return comm->error;
   Group& group = *comm->group;
   const uint64_t number = comm->posted++;
@@ -369,10 +370,14 @@ ncclResult_t ncclGroupStart() {
   return ncclSuccess;
 }
 ncclResult_t ncclGroupEnd() {
-  if (--t_depth > 0 || !t_exchange_of) return ncclSuccess;
-  Part mine{.kind = Kind::Exchange};
-  std::swap(mine, t_exchange);
-  return post(std::exchange(t_exchange_of, nullptr), std::move(mine));
+  if (--t_depth > 0) return ncclSuccess;
+  if (t_exchange_of) {
+    Part mine{.kind = Kind::Exchange};
+    std::swap(mine, t_exchange);
+    return post(std::exchange(t_exchange_of, nullptr), std::move(mine));
+  }
+  const std::lock_guard lock(g_mutex);
+  return t_grouped ? state_of(*std::exchange(t_grouped, nullptr)) : ncclSuccess;
 }
 
 namespace host_nccl {

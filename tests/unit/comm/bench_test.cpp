@@ -14,11 +14,13 @@ class Lying final : public Communicator {
   explicit Lying(Communicator& inner) : inner_(inner) {}
   [[nodiscard]] int rank() const override { return inner_.rank(); }
   [[nodiscard]] int world() const override { return inner_.world(); }
-  [[nodiscard]] Work all_gather(const Tensor& input, Tensor& output, std::string label) override {
-    return inner_.all_gather(input, output, std::move(label));
+  [[nodiscard]] Work all_gather_coalesced(std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                                          std::string label) override {
+    return inner_.all_gather_coalesced(inputs, outputs, std::move(label));
   }
-  [[nodiscard]] Work reduce_scatter(const Tensor& input, Tensor& output, std::string label) override {
-    return inner_.reduce_scatter(input, output, std::move(label));
+  [[nodiscard]] Work reduce_scatter_coalesced(std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                                              std::string label) override {
+    return inner_.reduce_scatter_coalesced(inputs, outputs, std::move(label));
   }
   [[nodiscard]] Work all_reduce(Tensor& values, ReduceOp op, std::string label) override {
     inner_.all_reduce(values, op, std::move(label)).wait();

@@ -103,6 +103,31 @@ class Checker {
                     [&](int64_t k) { return value_of<float>(static_cast<int>(k / (rows * 2)), k % (rows * 2) + i); });
   }
 
+  /// Of several sizes and dtypes, an empty one among them, as one.
+  void coalesced() {
+    const int world = comm_.world();
+    const std::vector<Tensor> parts{filled<float>(7, comm_.rank(), 0), filled<int32_t>(0, comm_.rank(), 0),
+                                    filled<int32_t>(64, comm_.rank(), 3)};
+    std::vector<Tensor> wholes;
+    for (const Tensor& part : parts) wholes.push_back(Tensor::zeros({part.size(0) * world, 2}, part.dtype(), device()));
+    comm_.all_gather_coalesced(parts, wholes, "gathered").wait();
+    expect<float>("all_gather_coalesced", wholes[0],
+                  [](int64_t i) { return value_of<float>(static_cast<int>(i / 14), i % 14); });
+    expect<int32_t>("all_gather_coalesced", wholes[2],
+                    [](int64_t i) { return value_of<int32_t>(static_cast<int>(i / 128), 3 + i % 128); });
+
+    const std::vector<Tensor> inputs{filled<float>(7 * world, comm_.rank(), 0),
+                                     filled<int64_t>(64 * world, comm_.rank(), 0)};
+    std::vector<Tensor> sums{Tensor::zeros({7, 2}, DType::Float32, device()),
+                             Tensor::zeros({64, 2}, DType::Int64, device())};
+    comm_.reduce_scatter_coalesced(inputs, sums, "reduced").wait();
+    expect<float>(
+        "reduce_scatter_coalesced", sums[0],
+        [&](int64_t i) { return reduced<float>(ReduceOp::Sum, world, 14 * comm_.rank() + i); }, promises_.rank_order);
+    expect<int64_t>("reduce_scatter_coalesced", sums[1],
+                    [&](int64_t i) { return reduced<int64_t>(ReduceOp::Sum, world, 128 * comm_.rank() + i); });
+  }
+
   void split_in_two() {
     const auto half = comm_.split(comm_.rank() % 2, "parity");
     const int members = (comm_.world() + 1 - comm_.rank() % 2) / 2;
@@ -127,6 +152,8 @@ class Checker {
     refuses("reduce_scatter of other rows", [&] { return comm_.reduce_scatter(b, a); });
     refuses("broadcast from nowhere", [&] { return comm_.broadcast(a, comm_.world()); });
     refuses("all_to_all of two shapes", [&] { return comm_.all_to_all(a, b); });
+    refuses("all_gather of two parts of one", [&] { return comm_.all_gather_coalesced(std::vector{a, a}, {&b, 1}); });
+    refuses("all_gather of no parts", [&] { return comm_.all_gather_coalesced({}, {}); });
     refuses("all_gather of nothing", [&] { return comm_.all_gather(Tensor(), b); });
     if (device() != Device{}) refuses("all_gather of two devices", [&] { return comm_.all_gather(host, b); });
     comm_.barrier();
@@ -253,6 +280,7 @@ std::vector<std::string> check_all(Communicator& comm, Promises promises) {
   checker.check_dtype<int64_t>();
   checker.many_rows();
   checker.several_under_way();
+  checker.coalesced();
   checker.split_in_two();
   checker.wrong_shapes_are_told_before_anything_is_sent();
   checker.records_are_complete();

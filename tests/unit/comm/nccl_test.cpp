@@ -17,6 +17,7 @@
 #include "rendezvous/memory_store.h"
 #include "support/ranks.h"
 #include "support/support.h"
+#include "tensor/device_memory.h"
 
 namespace trainyard::comm {
 namespace {
@@ -128,6 +129,32 @@ TEST_CASE("nccl: comm-bench measures the device's collectives, and finds every e
   CHECK(wrong == std::vector<int64_t>{0, 0, 0});
   CHECK(std::ranges::count_if(lines, [](const std::string& line) { return line.starts_with("  "); }) == 9);
   CHECK(lines.back() == "NCCL 2.28.9 from cuda:0 (host); of host memory shared memory to ranks 1, 2");
+}
+
+TEST_CASE("nccl: a host far ahead of its device takes no more memory than one that waits", "[comm]") {
+  Job job(2);
+  const auto grown = job.run([&](int rank) {
+    const auto comm = connect(job.settings(rank));
+    const Device device = Job::device(rank);
+    const auto gather = [&] {
+      const Tensor part = Tensor::zeros({int64_t{1} << 20}, DType::Float32, device);
+      Tensor whole = Tensor::empty({2 * part.count()}, DType::Float32, device);
+      comm->all_gather(part, whole, "layer").wait();
+    };
+    const auto reserved = [&] { return memory_of(device).allocator().statistics().reserved; };
+    gather();
+    comm->barrier();
+    host_cuda::hold_all(true);  // of what follows, nothing is seen to end
+    comm->barrier();
+    const size_t before = reserved();
+    for (int layer = 0; layer < 20; ++layer) gather();
+    const size_t after = reserved();
+    comm->barrier();
+    host_cuda::hold_all(false);
+    comm->close(std::chrono::steady_clock::now() + 30s);
+    return after - before;
+  });
+  CHECK(grown == std::vector<size_t>{0, 0});
 }
 
 TEST_CASE("nccl: who does not come to connect is named after the time-out", "[comm]") {

@@ -137,6 +137,31 @@ TEST_CASE("CachingAllocator: a block stays with its stream, and with others unti
   CHECK(source.waits == 0);
 }
 
+TEST_CASE("CachingAllocator: a use that its own stream is behind holds nothing back", "[tensor]") {
+  FakeSource source(1024 * kMiB);
+  CachingAllocator allocator(source);
+  const auto block = [&] { return allocator.allocate(2 * kMiB, stream(1)); };
+  void* const first = block();
+  CHECK(allocator.used_on(first, stream(1)) == nullptr);
+  // For ever, as of a parameter that is gathered every step.
+  for (int step = 0; step < 100; ++step) allocator.used_on(first, stream(2))->is_behind(stream(1));
+  allocator.free(first);
+  CHECK(block() == first);
+
+  allocator.used_on(first, stream(2))->is_behind(stream(3));  // a bystander's waiting says nothing
+  allocator.free(first);
+  void* const second = block();
+  CHECK(second != first);
+
+  const auto ended = allocator.used_on(second, stream(2));
+  const auto forgotten = allocator.used_on(second, stream(2));
+  ended->is_behind(stream(1));  // one of two
+  allocator.free(second);
+  CHECK(block() != second);
+  source.pass(stream(2));
+  CHECK(source.waits == 0);
+}
+
 TEST_CASE("CachingAllocator: before it gives up it waits for streams and gives back what nobody uses", "[tensor]") {
   FakeSource source(100 * kMiB);
   CachingAllocator allocator(source);
