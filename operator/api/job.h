@@ -89,8 +89,9 @@ struct RestartCause {
 
 /// What a gang's restarts must know across operators and pods that are gone (docs/operator.md, "Restarts").
 struct Restarts {
-  int count = 0;           ///< that spent the budget (backoffLimit)
-  int disruptions = 0;     ///< that did not
+  int count = 0;        ///< after failures
+  int forgiven = 0;     ///< of these, up to the last one after a newer checkpoint: they spend no backoffLimit any more
+  int disruptions = 0;  ///< that did not
   int64_t generation = 1;  ///< of the gang; every restart is a new one
   std::optional<RestartCause> last_cause;
   int streak = 0;  ///< failures since the last time that training got on: the exponent of the back-off

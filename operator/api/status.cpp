@@ -113,6 +113,7 @@ Json cause_json(const RestartCause& cause) {
 
 Restarts parse_restarts(const Json& object) {
   return {.count = number_of<int>(object, "count"),
+          .forgiven = number_of<int>(object, "forgiven"),
           .disruptions = number_of<int>(object, "disruptions"),
           .generation = number_of<int64_t>(object, "generation", 1),
           .last_cause = parse_cause(at(object, "lastCause")),
@@ -128,6 +129,7 @@ Restarts parse_restarts(const Json& object) {
 Json restarts_json(const Restarts& restarts) {
   Json object = Json::object();
   if (restarts.last_cause) object["lastCause"] = cause_json(*restarts.last_cause);
+  put_unless(object, "forgiven", restarts.forgiven, 0);
   put_unless(object, "streak", restarts.streak, 0);
   put(object, "notBefore", restarts.not_before);
   put_unless(object, "checkpointStep", restarts.checkpoint_step, -1);

@@ -27,9 +27,20 @@ bool restarts_too_often(const Draft& draft) {
 
 }  // namespace
 
+int64_t newest_checkpoint(const Draft& draft) {
+  const auto& progress = draft.status.progress;
+  return progress ? progress->checkpoint_step : -1;
+}
+
+bool has_newer_checkpoint(const Draft& draft) {
+  return newest_checkpoint(draft) > draft.status.restarts.checkpoint_step;
+}
+
 bool is_budget_spent(const Draft& draft) {
   const auto limit = draft.policy().backoff_limit;
-  return limit && draft.status.restarts.count >= *limit;
+  const api::Restarts& restarts = draft.status.restarts;
+  const int spent = has_newer_checkpoint(draft) ? 0 : restarts.count - restarts.forgiven;
+  return limit && spent >= *limit;
 }
 
 void fail_by_back_off_limit(Draft& draft) {

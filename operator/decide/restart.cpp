@@ -29,14 +29,9 @@ std::chrono::milliseconds back_off(int nth, std::chrono::milliseconds first) {
   return std::min<std::chrono::milliseconds>(first * (int64_t{1} << std::min(nth - 2, 20)), 5min);
 }
 
-int64_t newest_checkpoint(const Draft& draft) {
-  const auto& progress = draft.status.progress;
-  return progress ? progress->checkpoint_step : -1;
-}
-
 /// Training got on since the last restart: a newer checkpoint is there, or it ran for long.
 bool has_got_on(const Draft& draft) {
-  if (newest_checkpoint(draft) > draft.status.restarts.checkpoint_step) return true;
+  if (has_newer_checkpoint(draft)) return true;
   const api::Condition* const running = find_condition(draft.status, condition::kRunning);
   return running && running->status && draft.now - running->transitioned >= kGotOn;
 }
@@ -75,6 +70,7 @@ void begin_generation(Draft& draft) {
 void spend_budget(Draft& draft, std::chrono::milliseconds first_wait) {
   api::Restarts& restarts = draft.status.restarts;
   if (has_got_on(draft)) restarts.streak = 0;
+  if (has_newer_checkpoint(draft)) restarts.forgiven = restarts.count;
   ++restarts.count;
   ++restarts.streak;
   const auto wait = back_off(restarts.streak, first_wait);

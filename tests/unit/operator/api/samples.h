@@ -30,6 +30,7 @@ inline JobStatus full_status() {
   status.completion_time = moment("2026-11-21T10:00:04Z");
   status.last_reconcile_time = moment("2026-11-21T10:00:05Z");
   status.restarts = {.count = 2,
+                     .forgiven = 1,
                      .disruptions = 1,
                      .generation = 4,
                      .last_cause = RestartCause{"llama-worker-1", "node-7", 137, "OOMKilled", "out of memory",

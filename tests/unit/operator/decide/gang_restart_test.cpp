@@ -247,6 +247,31 @@ TEST_CASE("restartPolicy and backoffLimit say whether a failure is repeated", "[
   CHECK(world.job.status.restarts.last_cause->exit_code == row.exit_code);
 }
 
+TEST_CASE("backoffLimit counts failures since there last was a newer checkpoint", "[decide]") {
+  World world = running_gang({{"runPolicy", {{"backoffLimit", 2}}}});
+  int64_t saved = 0;
+  const auto fail_once = [&](bool after_a_checkpoint) {
+    world.run_all();
+    world.settle();
+    if (after_a_checkpoint) {
+      world.progress = api::Progress{};
+      world.progress->checkpoint_step = saved += 50;
+      world.progress->updated = world.now;
+    }
+    world.end("job-worker-0", 1);
+    world.settle();
+    world.finish_all_ending();
+    world.now += 10min;
+    world.settle();
+    return world.has("Failed");
+  };
+  for (int week = 0; week < 5; ++week) CHECK_FALSE(fail_once(true));
+  CHECK_FALSE(fail_once(false));  // the second since the last one
+  CHECK(world.job.status.restarts.count == 6);
+  CHECK(fail_once(false));  // though it ran for ten minutes each time, as a job does that tells nothing of checkpoints
+  CHECK(world.job.status.restarts.count == 6);
+}
+
 TEST_CASE("a pod that is deleted before the gang has formed is made anew, and nothing is restarted", "[decide]") {
   World world(spec_of(2));
   world.settle();
