@@ -125,12 +125,22 @@ void elementwise(const OpBench& bench, const ModelShape& m) {
 void optimizer(const OpBench& bench) {
   const int64_t millions = bench.device().kind == DeviceKind::Cpu ? 4 : 64, count = millions << 20;
   const auto elements = static_cast<double>(count);
-  Tensor param = bench.filled({count}, DType::Float32), grad = bench.filled({count}, DType::Float32),
-         first = bench.filled({count}, DType::Float32), second = Tensor::zeros({count}, DType::Float32, bench.device());
+  // Of which a block has some ten.
+  std::vector<ops::AdamWTensor> tensors;
+  std::vector<Tensor> gradients;
+  for (int64_t i = 0; i < 16; ++i) {
+    const Shape shape{count / 16};
+    gradients.push_back(bench.filled(shape, DType::Float32));
+    tensors.push_back({.param = bench.filled(shape, DType::Float32),
+                       .grad = gradients.back(),
+                       .m = bench.filled(shape, DType::Float32),
+                       .v = Tensor::zeros(shape, DType::Float32, bench.device()),
+                       .weight_decay = 0.1});
+  }
   fmt::print("{} Mi parameters\n", millions);
-  bench.stream("adamw", 28 * elements,
-               [&] { ops::adamw_step(param, grad, first, second, {.lr = 1e-3, .weight_decay = 0.1}); });
-  bench.stream("sum of squares", 4 * elements, [&] { static_cast<void>(ops::sum_of_squares(grad)); });
+  bench.stream("adamw", 28 * elements, [&] { ops::adamw_step(tensors, {.lr = 1e-3}); });
+  bench.stream("sums of squares", 4 * elements, [&] { static_cast<void>(ops::sums_of_squares(gradients)); });
+  Tensor param = bench.filled({count}, DType::Float32);
   Tensor half = Tensor::empty({count}, DType::BFloat16, bench.device());
   bench.stream("cast float32 to bfloat16", 6 * elements, [&] { ops::cast(param, half); });
   bench.stream("cast bfloat16 to float32", 6 * elements, [&] { ops::cast(half, param); });

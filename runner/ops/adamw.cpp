@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <stdexcept>
+#include <vector>
 
 #include "metrics/trace.h"
 #include "ops/check.h"
@@ -11,15 +12,26 @@
 
 namespace trainyard::ops {
 
-void adamw_step(Tensor& param, const Tensor& grad, Tensor& m, Tensor& v, const AdamWStep& step) {
+void adamw_step(std::span<AdamWTensor> tensors, const AdamWStep& step) {
   const metrics::TraceSpan span("adamw_step", "op");
-  if (step.step < 1) throw std::invalid_argument(fmt::format("adamw_step: step {}; the first is 1", step.step));
-  require("adamw_step", "param", param, param.shape(), DType::Float32);
-  require("adamw_step", "grad", grad, param.shape(), DType::Float32);
-  require("adamw_step", "m", m, param.shape(), DType::Float32);
-  require("adamw_step", "v", v, param.shape(), DType::Float32);
-  tell_cost({&param, &grad, &m, &v, &param, &m, &v});
-  kernel("adamw_step", &Kernels::adamw_step, {&param, &grad, &m, &v})(param, grad, m, v, step);
+  std::vector<const Tensor*> all, touched;
+  for (const AdamWTensor& each : tensors) {
+    if (each.step < 1) throw std::invalid_argument(fmt::format("adamw_step: step {}; the first is 1", each.step));
+    require("adamw_step", "param", each.param, each.param.shape(), DType::Float32);
+    require("adamw_step", "grad", each.grad, each.param.shape(), DType::Float32);
+    require("adamw_step", "m", each.m, each.param.shape(), DType::Float32);
+    require("adamw_step", "v", each.v, each.param.shape(), DType::Float32);
+    all.insert(all.end(), {&each.param, &each.grad, &each.m, &each.v});
+  }
+  if (all.empty()) return;
+  touched = all;
+  for (const AdamWTensor& each : tensors) touched.insert(touched.end(), {&each.param, &each.m, &each.v});  // written
+  tell_cost(touched);
+  if (step.grad_scale.defined()) {
+    require("adamw_step", "grad_scale", step.grad_scale, {1}, DType::Float32);
+    all.push_back(&step.grad_scale);
+  }
+  kernel("adamw_step", &Kernels::adamw_step, all)(tensors, step);
 }
 
 }  // namespace trainyard::ops

@@ -1,23 +1,32 @@
 #pragma once
 
+#include <span>
+
 #include "tensor/tensor.h"
 
 namespace trainyard::ops {
+
+/// One tensor of an update and its moments: all float32, of one count and on one device.
+struct AdamWTensor {
+  Tensor param, grad, m, v;
+  double weight_decay = 0;
+  int64_t step = 1;  ///< t, from 1: the bias corrections 1 − beta^t are taken in double
+};
 
 struct AdamWStep {
   double lr = 0;
   double beta1 = 0.9;
   double beta2 = 0.95;
   double eps = 1e-8;
-  double weight_decay = 0;
-  int64_t step = 1;      ///< t, from 1: the bias corrections 1 − beta^t are taken in double
-  float grad_scale = 1;  ///< multiplies the gradient first: the clip factor
+  /// Float32 [1] where the tensors are: multiplies the gradients first, as the clip factor does; NaN: nothing is
+  /// changed. Undefined: 1.
+  Tensor grad_scale = {};
 };
 
-/// AdamW (Loshchilov and Hutter 2019) in one pass, in PyTorch's order: with g = grad · grad_scale
+/// AdamW (Loshchilov and Hutter 2019) of all tensors in one pass, in PyTorch's order: with g = grad · grad_scale
 ///   param ← param · (1 − lr · weight_decay);  m ← beta1 · m + (1 − beta1) · g;  v ← beta2 · v + (1 − beta2) · g²;
 ///   param ← param − lr · (m / (1 − beta1^t)) / (√(v / (1 − beta2^t)) + eps)
-/// param, grad, m, v: float32, of one count. Throws std::invalid_argument otherwise, or for a step below 1.
-void adamw_step(Tensor& param, const Tensor& grad, Tensor& m, Tensor& v, const AdamWStep& step);
+/// Waits for nothing. Throws std::invalid_argument where shapes or dtypes do not fit, or for a step below 1.
+void adamw_step(std::span<AdamWTensor> tensors, const AdamWStep& step);
 
 }  // namespace trainyard::ops

@@ -21,6 +21,8 @@ class Loss {
   /// `sums` float64 [3] on a device: the members in their order.
   explicit Loss(Tensor sums) : device_(std::move(sums)) {}
   [[nodiscard]] LossSums read() const;
+  /// Float64 [3], the members in their order, on the device where they were computed: nothing is waited for.
+  [[nodiscard]] Tensor sums() const;
 
  private:
   LossSums host_;

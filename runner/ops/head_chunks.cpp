@@ -1,6 +1,7 @@
 #include "ops/head_chunks.h"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "ops/cost.h"
@@ -82,7 +83,7 @@ Tensor valid_tokens(const Tensor& targets) {
 
 void for_head_chunks(const Tensor& h, const Tensor& w, const Tensor& valid, LossGradients* gradients,
                      const ChunkSoftmax& softmax) {
-  const Kernels& kernels = kernels_for("linear_cross_entropy", {&h, &w});
+  const Kernels& kernels = kernels_for("linear_cross_entropy", std::array{&h, &w});
   if (gradients && valid.count() < h.size(0)) kernels.set_zero(gradients->dh);
   const ChunkLimits limits = limits_for(h);
   const HeadChunks head{kernels, h, w, gradients, softmax, limits.dtype};

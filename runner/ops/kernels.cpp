@@ -22,6 +22,7 @@ constexpr Kernels kCpuKernels{
     .cast = cpu::cast,
     .channels_first = cpu::channels_first,
     .channels_last = cpu::channels_last,
+    .clip_factor = cpu::clip_factor,
     .cross_entropy = cpu::cross_entropy,
     .dropout = cpu::dropout,
     .embedding = cpu::embedding,
@@ -42,7 +43,7 @@ constexpr Kernels kCpuKernels{
     .scale = cpu::scale,
     .set_zero = cpu::set_zero,
     .sum = cpu::sum,
-    .sum_of_squares = cpu::sum_of_squares,
+    .sums_of_squares = cpu::sums_of_squares,
     .swiglu = cpu::swiglu,
     .swiglu_backward = cpu::swiglu_backward,
     .unfold = cpu::unfold,
@@ -51,7 +52,7 @@ constexpr Kernels kCpuKernels{
 
 }  // namespace
 
-const Kernels& kernels_for(std::string_view op, std::initializer_list<const Tensor*> tensors) {
+const Kernels& kernels_for(std::string_view op, std::span<const Tensor* const> tensors) {
   const Tensor* first = nullptr;
   for (const Tensor* const tensor : tensors) {
     if (!tensor->defined()) continue;

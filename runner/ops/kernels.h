@@ -1,6 +1,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <span>
 #include <string_view>
 
 #include "ops/cpu/kernels.h"
@@ -23,6 +24,7 @@ struct Kernels {
   decltype(&cpu::cast) cast;
   decltype(&cpu::channels_first) channels_first;
   decltype(&cpu::channels_last) channels_last;
+  decltype(&cpu::clip_factor) clip_factor;
   decltype(&cpu::cross_entropy) cross_entropy;
   decltype(&cpu::dropout) dropout;
   decltype(&cpu::embedding) embedding;
@@ -43,7 +45,7 @@ struct Kernels {
   decltype(&cpu::scale) scale;
   decltype(&cpu::set_zero) set_zero;
   decltype(&cpu::sum) sum;
-  decltype(&cpu::sum_of_squares) sum_of_squares;
+  decltype(&cpu::sums_of_squares) sums_of_squares;
   decltype(&cpu::swiglu) swiglu;
   decltype(&cpu::swiglu_backward) swiglu_backward;
   decltype(&cpu::unfold) unfold;
@@ -55,13 +57,17 @@ const Kernels* cuda_kernels();
 
 /// Those of the device on which all of `tensors` lie; undefined ones do not count. In a dry run the CPU's, which then
 /// compute nothing. Throws std::invalid_argument, naming both, where two lie on different devices.
-const Kernels& kernels_for(std::string_view op, std::initializer_list<const Tensor*> tensors);
+const Kernels& kernels_for(std::string_view op, std::span<const Tensor* const> tensors);
 
 /// The one line that chooses a device:
 ///   kernel("add", &Kernels::add, {&a, &b, &out})(a, b, out);
 template <typename Function>
-Function* kernel(std::string_view op, Function* Kernels::*member, std::initializer_list<const Tensor*> tensors) {
+Function* kernel(std::string_view op, Function* Kernels::*member, std::span<const Tensor* const> tensors) {
   return kernels_for(op, tensors).*member;
+}
+template <typename Function>
+Function* kernel(std::string_view op, Function* Kernels::*member, std::initializer_list<const Tensor*> tensors) {
+  return kernel(op, member, std::span(tensors.begin(), tensors.size()));
 }
 
 }  // namespace trainyard::ops

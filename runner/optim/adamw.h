@@ -13,8 +13,9 @@ class AdamW {
  public:
   AdamW(const shard::Engine& engine, const config::Optimizer& settings);
 
-  /// One update of every shard from its gradient times `gradient_scale`.
-  void step(double lr, float gradient_scale);
+  /// One update of every shard from its gradient times `gradient_scale`, which is as ops::AdamWStep's: NaN changes
+  /// nothing.
+  void step(double lr, const Tensor& gradient_scale);
 
   /// First and second moments of one parameter's rows: float32, the shard's shape.
   struct Moments {

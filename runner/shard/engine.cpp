@@ -6,7 +6,6 @@
 #include <unordered_set>
 
 #include "autograd/functions.h"
-#include "ops/norm.h"
 
 namespace trainyard::shard {
 
@@ -199,13 +198,11 @@ void Engine::release_gradients() {
   for (const auto& group : groups_) group->release_gradient();
 }
 
-double Engine::gradient_sum_of_squares() const {
-  std::vector<Tensor> squares;
-  for (const auto& group : groups_)
-    if (group->trains()) squares.push_back(ops::sum_of_squares(group->shard_gradient()));
-  double sum = 0;
-  for (const Tensor& each : squares) sum += on_device(each, {}).values<double>()[0];
-  return sum;
+ops::SquareSums Engine::gradient_squares() const {
+  std::vector<Tensor> gradients;
+  for (const ParameterShard& shard : shards_)
+    if (shard.gradient.defined()) gradients.push_back(shard.gradient);
+  return ops::sums_of_squares(gradients);
 }
 
 void Engine::use(Group& group) {

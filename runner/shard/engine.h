@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nn/module.h"
+#include "ops/norm.h"
 #include "shard/group.h"
 
 namespace trainyard::shard {
@@ -74,9 +75,9 @@ class Engine {
   [[nodiscard]] const std::vector<std::unique_ptr<Group>>& groups() const { return groups_; }
   /// Of the whole model, which takes what is left; null where nothing was.
   [[nodiscard]] const Group* root() const { return root_; }
-  /// Σ over this rank's rows of gradient²; summed over the shard dimension it is the square of the global norm. Waits
-  /// for the device, once.
-  [[nodiscard]] double gradient_sum_of_squares() const;
+  /// Σ gradient² over this rank's rows: of each of shards() that is not frozen, and of all; that summed over the shard
+  /// dimension is the square of the global norm. Where the gradients lie; nothing is waited for.
+  [[nodiscard]] ops::SquareSums gradient_squares() const;
 
   [[nodiscard]] const Mesh& mesh() const { return mesh_; }
   [[nodiscard]] const Policy& policy() const { return policy_; }

@@ -8,36 +8,48 @@
 
 namespace trainyard::train {
 
-Answers::Answers(comm::Communicator& world, std::span<const double> own, const char* label) : count_(own.size()) {
-  const auto count = static_cast<int64_t>(own.size());
-  const Tensor mine = Tensor::from<double>(own, {count});
-  Tensor all = Tensor::empty({world.world() * count}, DType::Float64);
-  world.all_gather(mine, all, label).wait();
-  const auto values = all.values<double>();
-  values_.assign(values.begin(), values.end());
+Answers::Answers(comm::Communicator& world, const Tensor& own, const char* label)
+    : count_(static_cast<size_t>(own.count())), all_(own.reshape({1, own.count()})) {
+  if (world.world() > 1) {
+    all_ = Tensor::empty({world.world() * own.count()}, DType::Float64, own.device());
+    gathering_ = world.all_gather(own, all_, label);
+    gathering_.wait();
+    all_ = all_.reshape({world.world(), own.count()});
+  }
+  on_host_ = all_;
+  if (own.device().kind == DeviceKind::Cpu) return;
+  on_host_ = Tensor::pinned(all_.shape(), DType::Float64);
+  copy_async(all_, on_host_);
+  if (!dry_run()) copied_.emplace(own.device());
+}
+
+std::span<const double> Answers::read() const {
+  if (copied_) {
+    copied_->wait();
+    gathering_.wait_on_host();  // if a rank was lost, what was copied is not what it said
+    copied_.reset();
+  }
+  return on_host_.values<double>();
 }
 
 double Answers::sum(size_t index) const {
   double sum = 0;
-  for (size_t at = index; at < values_.size(); at += count_) sum += values_[at];
+  for (const double value : column(index)) sum += value;
   return sum;
 }
 
 double Answers::max(size_t index) const {
-  double largest = values_[index];
-  for (size_t at = index; at < values_.size(); at += count_) largest = std::max(largest, values_[at]);
-  return largest;
+  return std::ranges::max(column(index));
 }
 
 double Answers::min(size_t index) const {
-  double least = values_[index];
-  for (size_t at = index; at < values_.size(); at += count_) least = std::min(least, values_[at]);
-  return least;
+  return std::ranges::min(column(index));
 }
 
 std::vector<double> Answers::column(size_t index) const {
+  const std::span<const double> values = read();
   std::vector<double> column;
-  for (size_t at = index; at < values_.size(); at += count_) column.push_back(values_[at]);
+  for (size_t at = index; at < values.size(); at += count_) column.push_back(values[at]);
   return column;
 }
 

@@ -16,9 +16,19 @@ namespace trainyard::train {
 /// What every rank said: by rank, the few numbers it gave. Collective; the same on every rank.
 class Answers {
  public:
-  Answers(comm::Communicator& world, std::span<const double> own, const char* label);
+  Answers(comm::Communicator& world, std::span<const double> own, const char* label)
+      : Answers(world, Tensor::from<double>(own, {static_cast<int64_t>(own.size())}), label) {}
+  /// `own` float64 [numbers]. Where it lies on a device nothing waits for that before the first question.
+  Answers(comm::Communicator& world, const Tensor& own, const char* label);
 
-  [[nodiscard]] double at(int rank, size_t index) const { return values_[static_cast<size_t>(rank) * count_ + index]; }
+  /// Float64 [ranks, numbers], where `own` lies: for what is computed there.
+  [[nodiscard]] const Tensor& all() const { return all_; }
+
+  [[nodiscard]] int ranks() const { return static_cast<int>(all_.size(0)); }
+  [[nodiscard]] size_t count() const { return count_; }  ///< of each rank's numbers
+
+  // The questions. They throw what the collective threw, and DeviceError.
+  [[nodiscard]] double at(int rank, size_t index) const { return read()[static_cast<size_t>(rank) * count_ + index]; }
   /// In rank order, so the same bits on every rank.
   [[nodiscard]] double sum(size_t index) const;
   [[nodiscard]] double max(size_t index) const;
@@ -27,8 +37,12 @@ class Answers {
   [[nodiscard]] std::vector<double> column(size_t index) const;
 
  private:
+  [[nodiscard]] std::span<const double> read() const;
+
   size_t count_;
-  std::vector<double> values_;
+  comm::Work gathering_;
+  Tensor all_, on_host_;
+  mutable std::optional<Event> copied_;  ///< to the host; none: it is there
 };
 
 /// An InputError that the ranks agree on, on those that leave it to another rank to print it.

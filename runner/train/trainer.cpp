@@ -9,14 +9,20 @@
 
 #include "base/error.h"
 #include "metrics/trace.h"
-#include "optim/clip.h"
+#include "ops/norm.h"
 #include "tensor/device_memory.h"
 #include "tensor/dry_run.h"
 #include "tensor/memory.h"
-#include "train/exchange.h"
 #include "train/finite.h"
 
 namespace trainyard::train {
+
+namespace {
+
+/// Of the numbers that a rank gives for a step; the losses of its micro-batches come last.
+enum Column : size_t { kSquares, kMemory, kDataWait, kCompute, kCommunication, kOwnTime, kFirstLoss };
+
+}  // namespace
 
 Outcome Trainer::run(Progress& progress) {
   while (progress.step < plan_.total_steps) {
@@ -24,23 +30,28 @@ Outcome Trainer::run(Progress& progress) {
     std::vector<data::Batch> micro_batches;
     const std::string error = input_error_of([&] { micro_batches = next_micro_batches(); });
     const Agreed agreed = agree(micro_batches, error);
-    if (agreed.valid_tokens == 0 && !dry_run())  // whose ranks agree on nothing
+    if (agreed.valid_tokens == 0 && !dry_run()) {  // whose ranks agree on nothing
+      tell();
       throw_first(parts_.world,
                   fmt::format("step {}: every label is ignored, so there is nothing to learn from; look at the data",
                               progress.step + 1));
-    const Sums own = forward_backward(micro_batches, agreed.loss_weight);
-    StepResult result = total(own, progress.step + 1, agreed);
-    result.skipped = has_overflowed(result);
-    if (!result.skipped) require_finite(result);
+    }
+    const std::vector<ops::Loss> losses = forward_backward(micro_batches, agreed.loss_weight);
+    tell();  // the step before; the device has this one to do meanwhile
+    if (waits() && !dry_run()) synchronize(parts_.engine.policy().device);  // so that its time counts as this step's
+    Step step = total(losses, progress.step + 1, agreed);
+    if (waits()) read(step);
 
-    result.lr = plan_.schedule.at(progress.step);
-    update(result);
-    progress = {result.step, progress.tokens + agreed.valid_tokens};
-    if (callbacks_.validate) result.validated = callbacks_.validate(progress.step);
-    callbacks_.on_step(result);
+    step.result.lr = plan_.schedule.at(progress.step);
+    update(step);
+    progress = {step.result.step, progress.tokens + agreed.valid_tokens};
+    if (callbacks_.validate) step.result.validated = callbacks_.validate(progress.step);
+    untold_ = std::move(step);
 
     const bool is_last = progress.step == plan_.total_steps;
-    if (is_last || agreed.stop || callbacks_.is_checkpoint_due(progress.step)) save(progress);
+    const bool saves = is_last || agreed.stop || callbacks_.is_checkpoint_due(progress.step);
+    if (waits() || saves) tell();
+    if (saves) save(progress);
     if (agreed.stop && !is_last) return Outcome::Stopped;
   }
   return Outcome::Completed;
@@ -67,12 +78,15 @@ Trainer::Agreed Trainer::agree(const std::vector<data::Batch>& micro_batches, co
   const Answers answers(parts_.world,
                         std::array{valid, weight, callbacks_.asked_to_stop() ? 1.0 : 0.0, error.empty() ? 0.0 : 1.0},
                         "agree");
-  if (answers.max(3) > 0) throw_first(parts_.world, error);
+  if (answers.max(3) > 0) {
+    tell();
+    throw_first(parts_.world, error);
+  }
   // A dry run's ranks agree on nothing.
   return {static_cast<int64_t>(answers.sum(0)), dry_run() ? 1 : answers.sum(1), answers.max(2) > 0};
 }
 
-Trainer::Sums Trainer::forward_backward(const std::vector<data::Batch>& micro_batches, double loss_weight) {
+std::vector<ops::Loss> Trainer::forward_backward(const std::vector<data::Batch>& micro_batches, double loss_weight) {
   const auto scale = static_cast<float>(parts_.scaler.scale() / loss_weight);
   const MemoryKindScope activations(MemoryKind::Activations);
   std::vector<ops::Loss> losses;
@@ -88,46 +102,86 @@ Trainer::Sums Trainer::forward_backward(const std::vector<data::Batch>& micro_ba
   }
   const metrics::TraceSpan span("wait for reductions", "reduce");
   parts_.engine.finish_backward();
-  // Replicas of a shard hold the same gradient: only one of them counts.
-  Sums sums{.squares = parts_.engine.mesh().replicate().rank() == 0 ? parts_.engine.gradient_sum_of_squares() : 0};
-  for (const ops::Loss& loss : losses) sums.loss += loss.read().loss_sum;
+  return losses;
+}
+
+/// Where the gradients are, on which the norm decides.
+Device Trainer::totals_device() const {
+  return parts_.engine.shards().front().value.device();
+}
+
+/// Whether a step is read before the next one begins.
+bool Trainer::waits() const {
+  return totals_device().kind == DeviceKind::Cpu || parts_.scaler.is_on() || dry_run();
+}
+
+Trainer::Step Trainer::total(const std::vector<ops::Loss>& losses, int64_t step, const Agreed& agreed) {
+  const ops::SquareSums squares = parts_.engine.gradient_squares();
   const Stopwatch::Lap lap = watch_.lap();
   own_.compute = lap.own;
   own_.communication = lap.waited;
-  return sums;
+
+  std::vector<double> host(kFirstLoss + losses.size());
+  host[kMemory] = static_cast<double>(process_bytes(parts_.engine.policy().device));
+  host[kDataWait] = own_.data_wait;
+  host[kCompute] = own_.compute;
+  host[kCommunication] = own_.communication;
+  host[kOwnTime] = own_.data_wait + own_.compute + own_.optimizer;
+  const Tensor own = on_device(Tensor::from<double>(host, {static_cast<int64_t>(host.size())}), totals_device());
+  const auto put = [&](const Tensor& value, size_t column) {
+    Tensor place = own.rows(static_cast<int64_t>(column), 1);
+    copy(value, place);
+  };
+  // Replicas of a shard hold the same gradient: only one of them counts.
+  if (parts_.engine.mesh().replicate().rank() == 0) put(squares.total, kSquares);
+  for (size_t i = 0; i < losses.size(); ++i) put(losses[i].sums().rows(0, 1), kFirstLoss + i);
+  return {.result = {.step = step,
+                     .tokens = agreed.valid_tokens,
+                     .times = {.checkpoint = std::exchange(own_.checkpoint, 0)},
+                     .loss_scale = parts_.scaler.is_on() ? std::optional(parts_.scaler.scale()) : std::nullopt},
+          .loss_weight = agreed.loss_weight,
+          .loss_scale = parts_.scaler.scale(),
+          .gradient_squares = squares.of_each,
+          .totals = Answers(parts_.world, own, "totals")};
 }
 
-StepResult Trainer::total(const Sums& sums, int64_t step, const Agreed& agreed) {
-  const double own = own_.data_wait + own_.compute + own_.optimizer;
-  const Answers answers(
-      parts_.world,
-      std::array{sums.loss, sums.squares, static_cast<double>(process_bytes(parts_.engine.policy().device)),
-                 own_.data_wait, own_.compute, own_.communication, own},
-      "totals");
-  return {.step = step,
-          .loss = answers.sum(0) / agreed.loss_weight,
-          .grad_norm = std::sqrt(answers.sum(1)) / parts_.scaler.scale(),
-          .tokens = agreed.valid_tokens,
-          .memory_bytes = static_cast<uint64_t>(answers.max(2)),
-          .times = {.data_wait = answers.max(3),
-                    .compute = answers.max(4),
-                    .communication = answers.min(5),
-                    .checkpoint = std::exchange(own_.checkpoint, 0)},
-          .slow = slow_rank(answers.column(6)),
-          .loss_scale = parts_.scaler.is_on() ? std::optional(parts_.scaler.scale()) : std::nullopt};
+/// Waits for the step, and throws where it is not finite.
+void Trainer::read(Step& step) {
+  if (std::exchange(step.is_read, true)) return;
+  const Answers& totals = step.totals;
+  StepResult& result = step.result;
+  double loss = 0;
+  for (int rank = 0; rank < totals.ranks(); ++rank)
+    for (size_t column = kFirstLoss; column < totals.count(); ++column) loss += totals.at(rank, column);
+  result.loss = loss / step.loss_weight;
+  result.grad_norm = std::sqrt(totals.sum(kSquares)) / step.loss_scale;
+  result.memory_bytes = static_cast<uint64_t>(totals.max(kMemory));
+  result.times.data_wait = totals.max(kDataWait);
+  result.times.compute = totals.max(kCompute);
+  result.times.communication = totals.min(kCommunication);
+  result.slow = slow_rank(totals.column(kOwnTime));
+  result.skipped = has_overflowed(result);
+  if (!result.skipped) require_finite(step);
 }
 
-void Trainer::update(StepResult& result) {
+/// The last step, unless that was done.
+void Trainer::tell() {
+  if (!untold_) return;
+  Step step = *std::exchange(untold_, std::nullopt);
+  read(step);
+  callbacks_.on_step(step.result);
+}
+
+/// What is not finite changes nothing, also where nobody has looked yet.
+void Trainer::update(Step& step) {
   const metrics::TraceSpan span("optimizer", "optimizer");
   watch_.lap();
-  if (!result.skipped) {
-    const double clip = optim::clip_factor(result.grad_norm, plan_.clip_grad_norm);
-    parts_.optimizer.step(result.lr, static_cast<float>(clip / parts_.scaler.scale()));
-  }
-  parts_.scaler.update(result.skipped);
-  result.next_loss_scale = parts_.scaler.scale();
+  if (!step.result.skipped)
+    parts_.optimizer.step(step.result.lr, ops::clip_factor(step.totals.all(), plan_.clip_grad_norm, step.loss_scale));
+  parts_.scaler.update(step.result.skipped);
+  step.result.next_loss_scale = parts_.scaler.scale();
   parts_.engine.release_gradients();
-  result.times.optimizer = own_.optimizer = watch_.lap().own;
+  step.result.times.optimizer = own_.optimizer = watch_.lap().own;
 }
 
 void Trainer::save(const Progress& progress) {
@@ -142,10 +196,11 @@ bool Trainer::has_overflowed(const StepResult& result) const {
   return std::isfinite(result.loss) && !std::isfinite(result.grad_norm) && parts_.scaler.can_back_off();
 }
 
-void Trainer::require_finite(const StepResult& result) {
+void Trainer::require_finite(const Step& step) {
+  const StepResult& result = step.result;
   if (std::isfinite(result.loss) && std::isfinite(result.grad_norm)) return;
   const bool is_overflow = std::isfinite(result.loss) && parts_.scaler.is_constant();
-  throw_not_finite(parts_.world, parts_.engine, result.step, result.loss, result.grad_norm,
+  throw_not_finite(parts_.world, parts_.engine, {result.step, result.loss, result.grad_norm, step.gradient_squares},
                    is_overflow ? "a lower training.loss_scale, or auto, may help"
                                : "a lower optimizer.lr or a longer warm-up may help");
 }

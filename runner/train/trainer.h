@@ -12,6 +12,7 @@
 #include "optim/loss_scaler.h"
 #include "optim/schedule.h"
 #include "shard/engine.h"
+#include "train/exchange.h"
 #include "train/step_times.h"
 
 namespace trainyard::train {
@@ -62,7 +63,8 @@ struct Plan {
   uint64_t dropout_seed = 0;  ///< of the masks of models that drop values while they train
 };
 
-/// What the loop asks and tells on its way. All ranks get the same results, in the same order.
+/// What the loop asks and tells on its way. All ranks get the same results, in the same order: each before anything is
+/// saved that it went into.
 struct Callbacks {
   /// True once this rank was asked to end (SIGTERM). One rank's yes ends all of them after the same step.
   std::function<bool()> asked_to_stop;
@@ -78,6 +80,10 @@ enum class Outcome { Completed, Stopped };
 
 /// The training loop, the same for one rank and for many: gathering, prefetch, reduction and accumulation of gradients
 /// live in shard/, below the model.
+///
+/// On a device the host stays a step ahead: norm, clipping and whether the gradients are finite are the device's own
+/// affair, and a step is read and told when the next one is queued. Where losses are scaled the host has to know at
+/// once whether a step is skipped, and waits.
 class Trainer {
  public:
   Trainer(Parts parts, Plan plan, Callbacks callbacks) : parts_(parts), plan_(plan), callbacks_(std::move(callbacks)) {}
@@ -97,16 +103,23 @@ class Trainer {
   std::vector<data::Batch> next_micro_batches();
   /// `error`: what kept this rank from having them. Throws the first of all ranks.
   Agreed agree(const std::vector<data::Batch>& micro_batches, const std::string& error);
-  /// Of this rank.
-  struct Sums {
-    double loss = 0;
-    double squares = 0;  ///< of the gradient
+  /// A step on its way. Of the result is there at first what the host knows by itself; read() waits for the rest.
+  struct Step {
+    StepResult result;
+    double loss_weight = 0, loss_scale = 0;
+    Tensor gradient_squares;  ///< this rank's, of each tensor
+    Answers totals;           ///< of all ranks
+    bool is_read = false;
   };
-  Sums forward_backward(const std::vector<data::Batch>& micro_batches, double loss_weight);
-  StepResult total(const Sums& own, int64_t step, const Agreed& agreed);
+  std::vector<ops::Loss> forward_backward(const std::vector<data::Batch>& micro_batches, double loss_weight);
+  Step total(const std::vector<ops::Loss>& losses, int64_t step, const Agreed& agreed);
+  [[nodiscard]] Device totals_device() const;
+  [[nodiscard]] bool waits() const;
+  void read(Step& step);
+  void tell();
   [[nodiscard]] bool has_overflowed(const StepResult& result) const;
-  void require_finite(const StepResult& result);
-  void update(StepResult& result);
+  void require_finite(const Step& step);
+  void update(Step& step);
   void save(const Progress& progress);
 
   Parts parts_;
@@ -114,6 +127,7 @@ class Trainer {
   Callbacks callbacks_;
   Stopwatch watch_;
   StepTimes own_;  ///< this rank's, as the step goes on; of the update and of saving until they are replaced
+  std::optional<Step> untold_;  ///< the last, where nobody has waited for it yet
 };
 
 }  // namespace trainyard::train

@@ -201,7 +201,7 @@ Step step_of(comm::Communicator& world, const ParityCase& parity, const json& po
   tape.backward();
   sharded.engine->finish_backward();
   for (const shard::ParameterShard& shard : sharded.engine->shards())
-    step.squares[shard.parameter->name()] = ops::sum_of_squares(shard.gradient).values<double>()[0];
+    step.squares[shard.parameter->name()] = ops::sums_of_squares({&shard.gradient, 1}).total.values<double>()[0];
   return step;
 }
 

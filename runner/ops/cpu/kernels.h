@@ -8,6 +8,7 @@
 #include "ops/image.h"
 #include "ops/layer_norm.h"
 #include "ops/matmul.h"
+#include "ops/norm.h"
 #include "ops/rms_norm.h"
 #include "ops/rope.h"
 
@@ -18,7 +19,7 @@ void activation(Activation f, const Tensor& x, Tensor& y);
 void activation_backward(Activation f, const Tensor& dy, const Tensor& x, Tensor& dx);
 void add(const Tensor& a, const Tensor& b, Tensor& out);
 void add_to(Tensor& total, const Tensor& addend);
-void adamw_step(Tensor& param, const Tensor& grad, Tensor& m, Tensor& v, const AdamWStep& step);
+void adamw_step(std::span<AdamWTensor> tensors, const AdamWStep& step);
 bool all_finite(const Tensor& x);
 void attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionShape& shape,
                const AttentionOptions& options, Tensor& out, Tensor& lse);
@@ -33,6 +34,7 @@ void embedding(const Tensor& ids, const Tensor& table, Tensor& out);
 void embedding_backward(const Tensor& dout, const Tensor& ids, Tensor& dtable);
 void channels_first(const Tensor& x, const ImageShape& shape, Tensor& y);
 void channels_last(const Tensor& y, const ImageShape& shape, Tensor& x);
+Tensor clip_factor(const Tensor& squares, double limit, double loss_scale);
 void fill(Tensor& x, float value);
 void layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float eps, Tensor& y, RowMoments& moments);
 void layer_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const RowMoments& moments,
@@ -55,7 +57,7 @@ void rope(const Tensor& x, const Tensor& positions, const RopeTables& tables, Ro
 void scale(Tensor& x, float factor);
 void set_zero(Tensor& x);
 double sum(const Tensor& x);
-Tensor sum_of_squares(const Tensor& x);
+SquareSums sums_of_squares(std::span<const Tensor> tensors);
 void swiglu(const Tensor& gate, const Tensor& up, Tensor& y);
 void swiglu_backward(const Tensor& dy, const Tensor& gate, const Tensor& up, Tensor& dgate, Tensor& dup);
 void unfold(const Tensor& x, const ImageShape& shape, int64_t size, Tensor& patches);

@@ -1,5 +1,7 @@
+#include <cmath>
 #include <vector>
 
+#include "ops/clip_formula.h"
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/parallel.h"
 #include "ops/cpu/simd.h"
@@ -46,13 +48,25 @@ std::vector<Value> by_block(const Tensor& x, const OfBlock& of_block) {
 
 }  // namespace
 
-Tensor sum_of_squares(const Tensor& x) {
-  Tensor total = Tensor::zeros({1}, DType::Float64);
-  double& sum = total.data<double>()[0];
-  with_element(x.dtype(), [&]<typename T>(T*) {
-    for (const double part : by_block<T, double>(x, block_sum_of_squares<T>)) sum += part;
-  });
-  return total;
+SquareSums sums_of_squares(std::span<const Tensor> tensors) {
+  SquareSums sums{Tensor::zeros({static_cast<int64_t>(tensors.size())}, DType::Float64),
+                  Tensor::zeros({1}, DType::Float64)};
+  double* of_each = sums.of_each.data<double>();
+  for (const Tensor& x : tensors) {
+    double& sum = *of_each++;
+    with_element(x.dtype(), [&]<typename T>(T*) {
+      for (const double part : by_block<T, double>(x, block_sum_of_squares<T>)) sum += part;
+    });
+    sums.total.data<double>()[0] += sum;
+  }
+  return sums;
+}
+
+Tensor clip_factor(const Tensor& squares, double limit, double loss_scale) {
+  double sum = 0;
+  for (int64_t rank = 0; rank < squares.size(0); ++rank) sum += squares.data<double>()[rank * squares.size(1)];
+  const float factor = clip_factor_of(std::sqrt(sum) / loss_scale, limit, loss_scale);
+  return Tensor::from<float>(std::span(&factor, 1), {1});
 }
 
 bool all_finite(const Tensor& x) {

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "ops/add.h"
 #include "ops/cast.h"
@@ -15,6 +16,11 @@ using namespace test;
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInfinity = std::numeric_limits<float>::infinity();
+std::vector<double> doubles_of(const Tensor& float64) {
+  const Tensor here = on_device(float64, {});
+  return {here.values<double>().begin(), here.values<double>().end()};
+}
+
 const std::vector<int64_t> kCounts{0, 1, 7, 33, 1000, 40001};
 
 }  // namespace
@@ -84,20 +90,54 @@ TEST_CASE("cast: rounds as the 16-bit types do, back is exact, NaN and infinity 
   CHECK_THROWS_WITH(ops::cast(int_tensor({1}), same), Catch::Contains("from is int32"));
 }
 
-TEST_CASE("sum_of_squares: the double-precision sum, of the same bits for any number of threads", "[ops]") {
+TEST_CASE("sums_of_squares: those in double precision, of the same bits for any number of threads", "[ops]") {
   const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
-  const int64_t count = GENERATE(from_range(kCounts));
-  const Tensor x = random_tensor({count}, dtype, 7, device);
-  double expected = 0;
-  for (const double value : in_double(x)) expected += value * value;
-  const auto squares = [&x] { return on_device(ops::sum_of_squares(x), {}).values<double>()[0]; };
-  const double sum = squares();
-  CHECK(sum == Approx(expected).epsilon(1e-12));
-  for_thread_counts([&] { CHECK(squares() == sum); });
+  // Of each count one, and views that no vector load is aligned for.
+  std::vector<Tensor> tensors;
+  for (const int64_t count : kCounts) {
+    tensors.push_back(random_tensor({count}, dtype, 7, device));
+    tensors.push_back(random_tensor({count + 1}, dtype, 8, device).rows(1, count));
+  }
+  std::vector<double> expected;
+  for (const Tensor& x : tensors) {
+    expected.push_back(0);
+    for (const double value : in_double(x)) expected.back() += value * value;
+  }
+  const auto squares = [&tensors] {
+    const ops::SquareSums sums = ops::sums_of_squares(tensors);
+    std::vector<double> values = doubles_of(sums.of_each);
+    values.push_back(doubles_of(sums.total).front());
+    return values;
+  };
+  const std::vector<double> sums = squares();
+  expected.push_back(std::accumulate(expected.begin(), expected.end(), 0.0));
+  for (size_t i = 0; i < expected.size(); ++i) CHECK(sums[i] == Approx(expected[i]).epsilon(1e-12));
+  for_thread_counts([&] { CHECK(squares() == sums); });
+  CHECK_THROWS_WITH(ops::sums_of_squares({}), Catch::Contains("no tensors"));
+  tensors.push_back(Tensor::zeros({3}, DType::Int32, device));
+  CHECK_THROWS_WITH(ops::sums_of_squares(tensors), Catch::Contains("x is int32"));
 }
 
-TEST_CASE("all_finite, sum_of_squares: one NaN or infinity anywhere shows", "[ops]") {
+TEST_CASE("clip_factor: as PyTorch, never above one, and 0 is no limit", "[ops]") {
+  const Device device = GENERATE(from_range(devices()));
+  const auto factor = [&](std::vector<double> squares, int64_t ranks, double limit, double loss_scale = 1) {
+    const int64_t columns = static_cast<int64_t>(squares.size()) / ranks;
+    const Tensor given = on_device(Tensor::from<double>(squares, {ranks, columns}), device);
+    return on_device(ops::clip_factor(given, limit, loss_scale), {}).values<float>()[0];
+  };
+  CHECK(factor({4}, 1, 1) == Approx(0.5).epsilon(1e-6));
+  CHECK(factor({0.25}, 1, 1) == 1);
+  CHECK(factor({0}, 1, 1) == 1);
+  CHECK(factor({1e4}, 1, 0) == 1);
+  CHECK(factor({2, 99, 2, 98}, 2, 1) == Approx(0.5).epsilon(1e-6));  // a rank a row
+  CHECK(factor({4.0 * 64 * 64}, 1, 1, 64) == Approx(0.5 / 64).epsilon(1e-6));
+  CHECK(std::isnan(factor({kNan}, 1, 1)));
+  CHECK(std::isnan(factor({1, kInfinity}, 2, 0)));
+  CHECK_THROWS_WITH(ops::clip_factor(Tensor::zeros({2, 2}, DType::Float32, device), 1), Catch::Contains("squares is"));
+}
+
+TEST_CASE("all_finite, sums_of_squares: one NaN or infinity anywhere shows", "[ops]") {
   const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
   const float bad = std::vector<float>{kNan, kInfinity, -kInfinity}[GENERATE(0U, 1U, 2U)];
@@ -107,7 +147,7 @@ TEST_CASE("all_finite, sum_of_squares: one NaN or infinity anywhere shows", "[op
   floats.data<float>()[at] = bad;
   const Tensor x = on_device(converted(floats, dtype), device);
   CHECK_FALSE(ops::all_finite(x));
-  CHECK_FALSE(std::isfinite(on_device(ops::sum_of_squares(x), {}).values<double>()[0]));
+  CHECK_FALSE(std::isfinite(doubles_of(ops::sums_of_squares({&x, 1}).total)[0]));
   CHECK(ops::all_finite(x.rows(0, at)));
 }
 

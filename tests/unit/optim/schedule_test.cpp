@@ -4,8 +4,6 @@
 
 #include <cmath>
 
-#include "optim/clip.h"
-
 namespace trainyard::optim {
 
 TEST_CASE("Schedule: warm-up, stable phase and decay by formula", "[optim]") {
@@ -39,13 +37,6 @@ TEST_CASE("Schedule: without warm-up or room for decay", "[optim]") {
             9) == 1.0);
   CHECK(Schedule{.peak = 1, .warmup_steps = 10, .total_steps = 10, .decay = config::Decay::Linear, .min_ratio = 0.5}.at(
             10) == 0.5);
-}
-
-TEST_CASE("clip_factor: as PyTorch, never above one, and 0 is no limit", "[optim]") {
-  CHECK(clip_factor(2.0, 1.0) == Approx(0.5).epsilon(1e-6));
-  CHECK(clip_factor(0.5, 1.0) == 1.0F);
-  CHECK(clip_factor(0.0, 1.0) == 1.0F);
-  CHECK(clip_factor(100.0, 0.0) == 1.0F);
 }
 
 }  // namespace trainyard::optim

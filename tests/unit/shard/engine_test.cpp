@@ -85,7 +85,7 @@ Seen step_of(comm::Communicator& comm, MeshSize size, const Setting& setting) {
     }
     engine.finish_backward();
   }
-  seen.squares = engine.gradient_sum_of_squares();
+  seen.squares = engine.gradient_squares().total.values<double>()[0];
   for (const auto& group : engine.groups()) seen.group_bytes = std::max(seen.group_bytes, group->gather_bytes());
   for (const ParameterShard& shard : engine.shards()) {
     const auto values = shard.gradient.values<float>();

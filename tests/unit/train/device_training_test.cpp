@@ -1,8 +1,11 @@
 // Training on a device beside the same on the CPU: runs, checkpoints, and what reads a model.
 #include <catch2/catch.hpp>
 
+#include <fmt/format.h>
+
 #include <cmath>
 
+#include "base/error.h"
 #include "checkpoint/background_saver.h"
 #include "rendezvous/memory_store.h"
 #include "small_run.h"
@@ -104,6 +107,75 @@ TEST_CASE("device: gradients that overflow are seen there, and the step is skipp
   const test::Ran ran = run_on(config::DeviceChoice::Cuda, config, 1, 2);
   CHECK(ran.skipped == std::vector{true, true});
   CHECK(ran.loss_scales == std::vector{0x1p40, 0x1p39});
+}
+
+namespace {
+
+/// Rows of a formula; notes each batch.
+class NotedLoader final : public data::Loader {
+ public:
+  NotedLoader(test::FormulaLoader& loader, std::vector<std::string>& notes) : loader_(loader), notes_(notes) {}
+  data::Batch next() override {
+    notes_.push_back("data");
+    return loader_.next();
+  }
+  [[nodiscard]] nlohmann::json state() const override { return loader_.state(); }
+  void load_state(const nlohmann::json& state) override { loader_.load_state(state); }
+  [[nodiscard]] int64_t sequences_seen() const override { return loader_.sequences_seen(); }
+  [[nodiscard]] int64_t sequences_per_epoch() const override { return loader_.sequences_per_epoch(); }
+  [[nodiscard]] int64_t sequences_per_step() const override { return loader_.sequences_per_step(); }
+  [[nodiscard]] int64_t sequence_length() const override { return loader_.sequence_length(); }
+
+ private:
+  test::FormulaLoader& loader_;
+  std::vector<std::string>& notes_;
+};
+
+/// What one rank on `device` does in four steps, of which the second is saved, in its order; an error last.
+std::vector<std::string> course_of(Device device, double lr = 1e-3) {
+  std::vector<std::string> notes;
+  test::run_ranks(1, [&](comm::Communicator& comm) {
+    const ShardedModel sharded = shard_model(test::tiny_model(), comm, {{1, 1}, {.device = device}});
+    fill_random(*sharded.engine, 3);
+    optim::AdamW optimizer(*sharded.engine, {});
+    optim::LossScaler scaler;
+    test::FormulaLoader formula(kShortBatch, test::tiny_model().vocab_size, 1, 0, 1);
+    NotedLoader loader(formula, notes);
+    Progress progress;
+    try {
+      Trainer({comm, *sharded.model, *sharded.engine, optimizer, scaler, loader},
+              {.total_steps = 4, .schedule = {.peak = lr, .total_steps = 4}},
+              {.asked_to_stop = [] { return false; },
+               .on_step = [&](const StepResult& step) { notes.push_back(fmt::format("told {}", step.step)); },
+               .is_checkpoint_due = [](int64_t step) { return step == 2; },
+               .save = [&](const Progress& at) { notes.push_back(fmt::format("saved {}", at.step)); }})
+          .run(progress);
+    } catch (const NotFiniteError& error) {
+      notes.emplace_back(error.what());
+    }
+    return 0;
+  });
+  return notes;
+}
+
+}  // namespace
+
+TEST_CASE("device: a step is told when the next one is queued, and before it is saved", "[train]") {
+  if (cuda_devices() == 0) return skip("no CUDA device");
+  using Notes = std::vector<std::string>;
+  CHECK(course_of({}) ==
+        Notes{"data", "told 1", "data", "told 2", "saved 2", "data", "told 3", "data", "told 4", "saved 4"});
+  CHECK(course_of(kCuda) ==
+        Notes{"data", "data", "told 1", "told 2", "saved 2", "data", "data", "told 3", "told 4", "saved 4"});
+}
+
+TEST_CASE("device: a step that is not finite ends the run, is not saved, and is named as on the CPU", "[train]") {
+  if (cuda_devices() == 0) return skip("no CUDA device");
+  const std::vector<std::string> seen = course_of(kCuda, 1e38), expected = course_of({}, 1e38);
+  CHECK(seen.back() == expected.back());
+  CHECK_THAT(seen.back(), Catch::Contains("step 2: loss nan") && Catch::Contains("the first bad tensor is model."));
+  CHECK(std::ranges::count(seen, "told 1") == 1);
+  CHECK(std::ranges::count(seen, "saved 2") == 0);
 }
 
 namespace {

@@ -17,7 +17,7 @@ using Throw = std::function<void(comm::Communicator&, const shard::Engine&)>;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 void of_a_step(comm::Communicator& world, const shard::Engine& engine) {
-  throw_not_finite(world, engine, 12, kNan, 1, "advice");
+  throw_not_finite(world, engine, {12, kNan, 1, engine.gradient_squares().of_each}, "advice");
 }
 
 /// What every rank says when `spoil` has put something bad into one rank's shards.
