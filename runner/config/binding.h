@@ -66,6 +66,10 @@ struct Words<Precision> {
   static std::vector<Choice> list() { return {{"fp32", {"float32"}}, {"bf16", {"bfloat16"}}, {"fp16", {"float16"}}}; }
 };
 template <>
+struct Words<StatePrecision> {
+  static std::vector<Choice> list() { return {{"fp32", {"float32"}}, {"bf16", {"bfloat16"}}}; }
+};
+template <>
 struct Words<OutputPrecision> {
   static std::vector<Choice> list() {
     std::vector<Choice> words = Words<Precision>::list();

@@ -23,6 +23,8 @@ enum class DeviceChoice { Auto, Cpu, Cuda };
 enum class Precision { Float32, BFloat16, Float16 };
 enum class OutputPrecision { Float32, BFloat16, Float16, AsComputed };  ///< begins as Precision
 
+enum class StatePrecision { Float32, BFloat16 };
+
 struct Model {
   std::string preset;     ///< a named model (docs/models.md); one of preset, config, init_from
   std::string config;     ///< a Hugging Face config.json: that model with random weights
@@ -92,6 +94,7 @@ struct Optimizer {
   std::vector<double> betas{0.9, 0.95};
   double eps = 1e-8;
   double weight_decay = 0.1;  ///< on parameters of two or more dimensions
+  StatePrecision state_dtype = StatePrecision::Float32;
 };
 
 struct Parallel {

@@ -153,6 +153,8 @@ void add_optimizer(std::vector<Key>& table) {
   key("eps", &Optimizer::eps, above(0), "Added to the root of the second moment.");
   key("weight_decay", &Optimizer::weight_decay, at_least(0),
       "Decoupled weight decay, on parameters of two or more dimensions.");
+  key("state_dtype", &Optimizer::state_dtype, kAny,
+      "Type of AdamW's two moments. In bf16, half the memory, they are rounded stochastically.");
 }
 
 void add_parallel(std::vector<Key>& table) {

@@ -19,8 +19,10 @@ void adamw_step(std::span<AdamWTensor> tensors, const AdamWStep& step) {
     if (each.step < 1) throw std::invalid_argument(fmt::format("adamw_step: step {}; the first is 1", each.step));
     require("adamw_step", "param", each.param, each.param.shape(), DType::Float32);
     require("adamw_step", "grad", each.grad, each.param.shape(), DType::Float32);
-    require("adamw_step", "m", each.m, each.param.shape(), DType::Float32);
-    require("adamw_step", "v", each.v, each.param.shape(), DType::Float32);
+    const bool are_half = tensors.front().m.dtype() == DType::BFloat16;
+    for (const Tensor* const moment : {&each.m, &each.v})
+      require("adamw_step", moment == &each.m ? "m" : "v", *moment, each.param.shape(),
+              are_half ? DType::BFloat16 : DType::Float32);
     all.insert(all.end(), {&each.param, &each.grad, &each.m, &each.v});
   }
   if (all.empty()) return;

@@ -6,11 +6,15 @@
 
 namespace trainyard::ops {
 
-/// One tensor of an update and its moments: all float32, of one count and on one device.
+/// One tensor of an update, or rows of it, and its moments: of one shape and on one device, float32. Both moments may
+/// be bfloat16, computed in float32 and rounded stochastically: up with a probability that grows from 0 to 1 between
+/// two neighbours. What is rounded how depends on seed, t and the element alone, and so on no division of rows.
 struct AdamWTensor {
   Tensor param, grad, m, v;
   double weight_decay = 0;
-  int64_t step = 1;  ///< t, from 1: the bias corrections 1 − beta^t are taken in double
+  int64_t step = 1;           ///< t, from 1: the bias corrections 1 − beta^t are taken in double
+  uint64_t seed = 0;          ///< of the rounding; another for each tensor
+  int64_t first_element = 0;  ///< of the tensor, where these are rows of it
 };
 
 struct AdamWStep {

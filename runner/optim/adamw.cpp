@@ -1,28 +1,39 @@
 #include "optim/adamw.h"
 
+#include <algorithm>
+
 #include "ops/adamw.h"
 
 namespace trainyard::optim {
 
 AdamW::AdamW(const shard::Engine& engine, const config::Optimizer& settings) : settings_(settings) {
   const MemoryKindScope scope(MemoryKind::Optimizer);
-  for (const shard::ParameterShard& shard : engine.shards())
-    if (!shard.parameter->is_frozen())
-      moments_.push_back({&shard, Tensor::zeros(shard.value.shape(), DType::Float32, shard.value.device()),
-                          Tensor::zeros(shard.value.shape(), DType::Float32, shard.value.device())});
+  const bool are_half = settings.state_dtype == config::StatePrecision::BFloat16;
+  uint64_t number = 0;
+  for (const shard::ParameterShard& shard : engine.shards()) {
+    ++number;
+    if (shard.parameter->is_frozen()) continue;
+    const auto zeros = [&] {
+      return Tensor::zeros(shard.value.shape(), are_half ? DType::BFloat16 : DType::Float32, shard.value.device());
+    };
+    moments_.push_back({&shard, number, zeros(), zeros()});
+  }
 }
 
 void AdamW::step(double lr, const Tensor& gradient_scale) {
   ++steps_done_;
   std::vector<ops::AdamWTensor> tensors;
   for (const Moments& moments : moments_) {
-    const bool decays = moments.shard->parameter->shape().size() >= 2;
-    tensors.push_back({.param = moments.shard->value,
-                       .grad = moments.shard->gradient,
-                       .m = moments.first,
-                       .v = moments.second,
-                       .weight_decay = decays ? settings_.weight_decay : 0,
-                       .step = steps_done_ - moments.started});
+    const Shape& shape = moments.shard->parameter->shape();
+    tensors.push_back(
+        {.param = moments.shard->value,
+         .grad = moments.shard->gradient,
+         .m = moments.first,
+         .v = moments.second,
+         .weight_decay = shape.size() >= 2 ? settings_.weight_decay : 0,
+         .step = steps_done_ - moments.started,
+         .seed = moments.number,
+         .first_element = moments.shard->rows.begin * (count_of(shape) / std::max<int64_t>(shape[0], 1))});
   }
   ops::adamw_step(tensors, {.lr = lr,
                             .beta1 = settings_.betas[0],

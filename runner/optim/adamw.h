@@ -17,9 +17,10 @@ class AdamW {
   /// nothing.
   void step(double lr, const Tensor& gradient_scale);
 
-  /// First and second moments of one parameter's rows: float32, the shard's shape.
+  /// First and second moments of one parameter's rows: the shard's shape, of config::Optimizer::state_dtype.
   struct Moments {
     const shard::ParameterShard* shard;
+    uint64_t number;  ///< among the engine's shards(), the same at any number of ranks: the seed of its rounding
     Tensor first, second;
     int64_t started = 0;  ///< steps_done() when this parameter was first trained: its t counts from there
   };

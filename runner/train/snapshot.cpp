@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <utility>
+
 #include "base/error.h"
 #include "base/text.h"
+#include "ops/cast.h"
 #include "train/setup.h"
 
 namespace trainyard::train {
@@ -60,6 +63,15 @@ int64_t whole_number(const checkpoint::Checkpoint& checkpoint, const char* key) 
   return found->get<int64_t>();
 }
 
+/// Moments that were saved in another type are converted.
+void read_moment(const checkpoint::Checkpoint& checkpoint, checkpoint::Shard shard) {
+  const DType saved = checkpoint.tensor(shard.name).dtype;
+  if (saved == shard.local.dtype() || !is_floating(saved)) return checkpoint.read_into(shard);
+  Tensor moment = std::exchange(shard.local, Tensor::empty(shard.local.shape(), saved, shard.local.device()));
+  checkpoint.read_into(shard);
+  ops::cast(shard.local, moment);
+}
+
 /// The moments of what the checkpoint trained. Those of a parameter that was frozen when it was saved begin at zero
 /// with a bias correction of their own, as torch.optim begins the state of a parameter that it has never stepped. Gives
 /// the names of these.
@@ -75,10 +87,8 @@ std::vector<std::string> restore_optimizer(optim::AdamW& optimizer, const checkp
       continue;
     }
     moments.started = started.value(name, int64_t{0});
-    checkpoint::Shard first = shard_of(kFirst, *moments.shard, moments.first);
-    checkpoint::Shard second = shard_of(kSecond, *moments.shard, moments.second);
-    checkpoint.read_into(first);
-    checkpoint.read_into(second);
+    read_moment(checkpoint, shard_of(kFirst, *moments.shard, moments.first));
+    read_moment(checkpoint, shard_of(kSecond, *moments.shard, moments.second));
   }
   optimizer.set_steps_done(steps);
   return fresh;

@@ -5,6 +5,7 @@
 #include "checkpoint/name_map.h"
 #include "checkpoint/saver.h"
 #include "config/config.h"
+#include "ops/sum.h"
 #include "rendezvous/memory_store.h"
 #include "small_run.h"
 #include "support/ranks.h"
@@ -203,6 +204,42 @@ TEST_CASE("state dict: what was frozen when it was saved begins at zero, with a 
     restore(again, checkpoint::Checkpoint(folder / "step-4"), state_dict_model());
     for (size_t i = 0; i < later.moments().size(); ++i)
       off += later.moments()[i].started != optimizer.moments()[i].started;
+    return off;
+  });
+  CHECK(wrong == std::vector<int64_t>{0, 0});
+}
+
+TEST_CASE("state dict: moments of one type resume as another", "[train]") {
+  using config::StatePrecision;
+  const trainyard::test::TemporaryFolder folder;
+  const auto [before, after] = GENERATE(std::pair(StatePrecision::BFloat16, StatePrecision::Float32),
+                                        std::pair(StatePrecision::Float32, StatePrecision::BFloat16),
+                                        std::pair(StatePrecision::BFloat16, StatePrecision::BFloat16));
+  rendezvous::MemoryStore store;
+  const auto wrong = trainyard::test::run_ranks(2, [&, before = before, after = after](comm::Communicator& comm) {
+    checkpoint::Saver saver({.folder = folder.path(), .rank = comm.rank(), .world = 2}, store);
+    ShardedModel sharded = shard_model(state_dict_model(), comm, {.mesh = {1, 2}});
+    fill_random(*sharded.engine, 5);
+    optim::AdamW saved(*sharded.engine, {.state_dtype = before}), resumed(*sharded.engine, {.state_dtype = after});
+    for (optim::AdamW::Moments& each : saved.moments()) {
+      ops::fill(each.first, static_cast<float>(each.number) + 0.25F);  // which bfloat16 has
+      ops::fill(each.second, static_cast<float>(each.number));
+    }
+    test::FormulaLoader loader({1, 4}, 30, 1, comm.rank(), 2);
+    optim::LossScaler scaler;
+    const auto parts = [&](optim::AdamW& optimizer) {
+      return Parts{comm, *sharded.model, *sharded.engine, optimizer, scaler, loader};
+    };
+    saver.save(snapshot_of(parts(saved), {3, 12}, {models::to_hugging_face(state_dict_model()), "", {}, ""}));
+    Parts again = parts(resumed);
+    restore(again, checkpoint::Checkpoint(folder / "step-3"), state_dict_model());
+    int64_t off = 0;
+    for (const optim::AdamW::Moments& each : resumed.moments()) {
+      off += each.first.dtype() != (after == StatePrecision::Float32 ? DType::Float32 : DType::BFloat16);
+      const auto count = static_cast<double>(each.first.count()), number = static_cast<double>(each.number);
+      off += ops::sum(each.first) != count * (number + 0.25);
+      off += ops::sum(each.second) != count * number;
+    }
     return off;
   });
   CHECK(wrong == std::vector<int64_t>{0, 0});
