@@ -16,7 +16,6 @@
 #include "train/finite.h"
 
 namespace trainyard::train {
-
 namespace {
 
 /// Of the numbers that a rank gives for a step; the losses of its micro-batches come last.
@@ -25,6 +24,7 @@ enum Column : size_t { kSquares, kMemory, kDataWait, kCompute, kCommunication, k
 }  // namespace
 
 Outcome Trainer::run(Progress& progress) {
+  const bool waits = totals_device().kind == DeviceKind::Cpu || parts_.scaler.is_on() || dry_run();
   while (progress.step < plan_.total_steps) {
     parts_.engine.begin_step();
     std::vector<data::Batch> micro_batches;
@@ -38,9 +38,9 @@ Outcome Trainer::run(Progress& progress) {
     }
     const std::vector<ops::Loss> losses = forward_backward(micro_batches, agreed.loss_weight);
     tell();  // the step before; the device has this one to do meanwhile
-    if (waits() && !dry_run()) synchronize(parts_.engine.policy().device);  // so that its time counts as this step's
+    if (waits && !dry_run()) synchronize(parts_.engine.policy().device);  // so that its time counts as this step's
     Step step = total(losses, progress.step + 1, agreed);
-    if (waits()) read(step);
+    if (waits) read(step);
 
     step.result.lr = plan_.schedule.at(progress.step);
     update(step);
@@ -50,7 +50,7 @@ Outcome Trainer::run(Progress& progress) {
 
     const bool is_last = progress.step == plan_.total_steps;
     const bool saves = is_last || agreed.stop || callbacks_.is_checkpoint_due(progress.step);
-    if (waits() || saves) tell();
+    if (waits || saves) tell();
     if (saves) save(progress);
     if (agreed.stop && !is_last) return Outcome::Stopped;
   }
@@ -108,11 +108,6 @@ std::vector<ops::Loss> Trainer::forward_backward(const std::vector<data::Batch>&
 /// Where the gradients are, on which the norm decides.
 Device Trainer::totals_device() const {
   return parts_.engine.shards().front().value.device();
-}
-
-/// Whether a step is read before the next one begins.
-bool Trainer::waits() const {
-  return totals_device().kind == DeviceKind::Cpu || parts_.scaler.is_on() || dry_run();
 }
 
 Trainer::Step Trainer::total(const std::vector<ops::Loss>& losses, int64_t step, const Agreed& agreed) {

@@ -114,7 +114,6 @@ class Trainer {
   std::vector<ops::Loss> forward_backward(const std::vector<data::Batch>& micro_batches, double loss_weight);
   Step total(const std::vector<ops::Loss>& losses, int64_t step, const Agreed& agreed);
   [[nodiscard]] Device totals_device() const;
-  [[nodiscard]] bool waits() const;
   void read(Step& step);
   void tell();
   [[nodiscard]] bool has_overflowed(const StepResult& result) const;
