@@ -82,6 +82,13 @@ std::vector<std::string> HuggingFaceWeights::names() const {
 }
 
 Tensor HuggingFaceWeights::read_rows(const std::string& name, int64_t begin, int64_t count) const {
+  const auto dtype = file(name).entry(name).dtype();
+  for (const char* const scale : {"_scale_inv", "_scale"})  // as DeepSeek's files have it, and compressed-tensors'
+    if (dtype && is_float8(*dtype) && file_of_.contains(name + scale))
+      throw InputError(
+          fmt::format("{}: {} is quantized, with scales of its own in {}{}, which are not read; convert "
+                      "the weights to bfloat16 first",
+                      folder_.string(), name, name, scale));
   return file(name).read_rows_as_float32(name, begin, count);
 }
 

@@ -67,6 +67,12 @@ void check_exchange(const Tensor& input, const Tensor& output, const Seat& seat)
   if (overlap(input, output)) throw std::invalid_argument("all_to_all: input and output overlap");
 }
 
+void check_summed(const char* collective, const Tensor& tensor) {
+  if (is_float8(tensor.dtype()))
+    throw std::invalid_argument(
+        fmt::format("{}: {} is moved and not summed; convert it first", collective, name_of(tensor.dtype())));
+}
+
 void check_root(int root, int world) {
   if (root < 0 || root >= world)
     throw std::invalid_argument(fmt::format("broadcast: root {} of {} ranks", root, world));

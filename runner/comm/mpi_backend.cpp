@@ -38,6 +38,9 @@ MPI_Datatype type_of(DType dtype) {
     case DType::BFloat16:
     case DType::Float16:
       break;  // MPI has none: summed as float32
+    case DType::Float8E4M3:
+    case DType::Float8E5M2:
+      break;  // refused by check_summed()
   }
   return MPI_DATATYPE_NULL;
 }

@@ -75,6 +75,7 @@ Work QueuedCommunicator::all_gather_coalesced(std::span<const Tensor> inputs, st
 Work QueuedCommunicator::reduce_scatter_coalesced(std::span<const Tensor> inputs, std::span<Tensor> outputs,
                                                   std::string label) {
   const size_t bytes = check_parts_and_wholes("reduce_scatter", outputs, inputs, seat_for(inputs));
+  for (const Tensor& input : inputs) check_summed("reduce_scatter", input);
   return exchange("reduce_scatter", std::move(label), bytes, inputs, outputs,
                   [this](const Call& call, DType dtype, std::span<const std::byte> from, std::span<std::byte> to) {
                     backend_->reduce_scatter(call, dtype, from, to);
@@ -91,6 +92,7 @@ Work QueuedCommunicator::all_to_all(const Tensor& input, Tensor& output, std::st
 
 Work QueuedCommunicator::all_reduce(Tensor& values, ReduceOp op, std::string label) {
   check_usable("all_reduce", values, values.device());
+  check_summed("all_reduce", values);
   return change("all_reduce", std::move(label), values,
                 [this, dtype = values.dtype(), op](const Call& call, std::span<std::byte> bytes) {
                   backend_->all_reduce(call, dtype, op, bytes);

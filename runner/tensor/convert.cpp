@@ -17,6 +17,10 @@ void with_floating(DType dtype, const Body& body) {
       return body(static_cast<const BFloat16*>(nullptr));
     case DType::Float16:
       return body(static_cast<const Float16*>(nullptr));
+    case DType::Float8E4M3:
+      return body(static_cast<const Float8E4M3*>(nullptr));
+    case DType::Float8E5M2:
+      return body(static_cast<const Float8E5M2*>(nullptr));
     case DType::Float64:
       return body(static_cast<const double*>(nullptr));
     default:

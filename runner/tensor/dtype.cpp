@@ -10,6 +10,10 @@ std::string_view name_of(DType dtype) {
       return "bfloat16";
     case DType::Float16:
       return "float16";
+    case DType::Float8E4M3:
+      return "float8_e4m3fn";
+    case DType::Float8E5M2:
+      return "float8_e5m2";
     case DType::Float64:
       return "float64";
     case DType::Int32:

@@ -35,7 +35,8 @@ class SafetensorsFile {
   /// Rows [begin, begin + count) of dim 0; no other byte of the data is read. Throws InputError where they are not
   /// there.
   [[nodiscard]] Tensor read_rows(const std::string& name, int64_t begin, int64_t count) const;
-  /// The same, converted to float32 from F32, BF16, F16 or F64, in pieces: nothing of the stored type is held.
+  /// The same, converted to float32 from F32, BF16, F16, F64, F8_E4M3 or F8_E5M2, in pieces: nothing of the stored type
+  /// is held.
   [[nodiscard]] Tensor read_rows_as_float32(const std::string& name, int64_t begin, int64_t count) const;
 
  private:

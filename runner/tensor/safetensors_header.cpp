@@ -34,8 +34,8 @@ constexpr StoredType kStoredTypes[] = {
     {"U16", 2, {}},
     {"U32", 4, {}},
     {"U64", 8, {}},
-    {"F8_E4M3", 1, {}},
-    {"F8_E5M2", 1, {}},
+    {"F8_E4M3", 1, DType::Float8E4M3},
+    {"F8_E5M2", 1, DType::Float8E5M2},
     {"C64", 8, {}},
 };
 
@@ -227,6 +227,10 @@ std::string_view safetensors_name_of(DType dtype) {
       return "BF16";
     case DType::Float16:
       return "F16";
+    case DType::Float8E4M3:
+      return "F8_E4M3";
+    case DType::Float8E5M2:
+      return "F8_E5M2";
     case DType::Float64:
       return "F64";
     case DType::Int32:

@@ -29,6 +29,8 @@ ncclDataType_t nccl_type_of(DType dtype) {
       return ncclInt32;
     case DType::Int64:
       return ncclInt64;
+    case DType::Float8E4M3:  // moved, never summed
+    case DType::Float8E5M2:
     case DType::UInt8:
       return ncclUint8;
   }
@@ -108,6 +110,7 @@ class NcclCommunicator final : public Communicator {
   Work reduce_scatter_coalesced(std::span<const Tensor> inputs, std::span<Tensor> outputs, std::string label) override {
     if (are_on_host(inputs)) return host_->reduce_scatter_coalesced(inputs, outputs, std::move(label));
     const size_t bytes = check_parts_and_wholes("reduce_scatter", outputs, inputs, seat());
+    for (const Tensor& input : inputs) check_summed("reduce_scatter", input);
     return issue("reduce_scatter", std::move(label), bytes, {inputs, outputs},
                  [&](ncclComm_t comm, cudaStream_t stream) {
                    return as_one(inputs.size(), [&](size_t i) {
@@ -120,6 +123,7 @@ class NcclCommunicator final : public Communicator {
   Work all_reduce(Tensor& values, ReduceOp op, std::string label) override {
     if (are_on_host({&values, 1})) return host_->all_reduce(values, op, std::move(label));
     check_usable("all_reduce", values, device_);
+    check_summed("all_reduce", values);
     return issue("all_reduce", std::move(label), values.bytes(), {{&values, 1}},
                  [&](ncclComm_t comm, cudaStream_t stream) {
                    return nccl().all_reduce(values.raw(), values.raw(), count_of(values), nccl_type_of(values.dtype()),

@@ -116,6 +116,24 @@ TEST_CASE("HuggingFaceWeights: a folder that is none, or lies, is refused by nam
   CHECK_THROWS_WITH(weights.read_rows("v", 1, 2), Contains("tensor 'v': 2 rows from 1 on of shape [2, 2]"));
 }
 
+TEST_CASE("HuggingFaceWeights: weights of 8 bits are read, but not those that have scales beside them",
+          "[checkpoint]") {
+  const TemporaryFolder folder;
+  {
+    const SafetensorsWriter::Declared declared[] = {{"a.weight", DType::Float8E4M3, {2, 1}},
+                                                    {"b.weight", DType::Float8E4M3, {2, 1}},
+                                                    {"b.weight_scale_inv", DType::Float32, {1}}};
+    SafetensorsWriter writer(folder / "model.safetensors", declared);
+    for (const auto& each : declared) writer.append(Tensor::zeros(each.shape, each.dtype));
+    writer.finish();
+  }
+  const HuggingFaceWeights weights(folder.path());
+  CHECK(weights.read_rows("a.weight", 0, 2).dtype() == DType::Float32);
+  CHECK_THROWS_WITH(
+      weights.read_rows("b.weight", 0, 2),
+      Contains("b.weight is quantized, with scales of its own in b.weight_scale_inv, which are not read"));
+}
+
 TEST_CASE("HuggingFaceWeights: reads every reference model by rows", "[checkpoint]") {
   if (test::test_data().empty()) return test::skip("no reference data");
   for (const auto& model : fs::directory_iterator(test::test_data() / "parity")) {

@@ -38,6 +38,20 @@ TEST_CASE("in_process: a rank that does not come is named after the time-out", "
       "rank 0: all_gather of layers.17 waited 20 ms for rank 1; see that pod's log, or raise comm.timeout");
 }
 
+TEST_CASE("in_process: numbers of 8 bits are gathered and not summed", "[comm]") {
+  const auto seen = test::run_ranks(2, [](Communicator& comm) {
+    Tensor part = Tensor::empty({1}, DType::Float8E4M3), whole = Tensor::empty({2}, DType::Float8E4M3);
+    part.values<Float8E4M3>()[0] = Float8E4M3(comm.rank() == 0 ? 1.5F : -448.0F);
+    comm.all_gather(part, whole).wait();
+    const auto values = whole.values<Float8E4M3>();
+    return std::vector{float(values[0]), float(values[1])};
+  });
+  CHECK(seen == std::vector(2, std::vector{1.5F, -448.0F}));
+  auto alone = std::move(make_in_process(1, 60s).front());
+  Tensor values = Tensor::zeros({2}, DType::Float8E5M2);
+  CHECK_THROWS_WITH(alone->all_reduce(values), "all_reduce: float8_e5m2 is moved and not summed; convert it first");
+}
+
 TEST_CASE("in_process: ranks that issue different collectives are told so", "[comm]") {
   CHECK_THROWS_WITH(
       test::run_ranks(2,

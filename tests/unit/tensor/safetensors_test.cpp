@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "support/support.h"
+#include "tensor/convert.h"
 
 namespace trainyard {
 namespace {
@@ -192,6 +193,22 @@ TEST_CASE("safetensors: a type nobody here knows is refused when it is read, not
   CHECK(values_of(file.read("b")) == std::vector<float>{0});
   CHECK_THROWS_WITH(file.read("a"), Contains("tensor 'a': F4_NEW is no type that Trainyard reads"));
   CHECK_THROWS_WITH(file.read_rows_as_float32("a", 0, 1), Contains("F4_NEW where floating point was expected"));
+}
+
+TEST_CASE("safetensors: numbers of 8 bits are read as they are, and as float32", "[safetensors]") {
+  const TemporaryFolder folder;
+  const SafetensorsWriter::Declared declared[] = {{"a", DType::Float8E4M3, {3}}, {"b", DType::Float8E5M2, {3}}};
+  const std::vector<float> values{448, -0.5, 1.75};
+  {
+    SafetensorsWriter writer(folder / "f8.safetensors", declared);
+    for (const auto& each : declared) writer.append(converted(Tensor::from<float>(values, {3}), each.dtype));
+    writer.finish();
+  }
+  const SafetensorsFile file(folder / "f8.safetensors");
+  CHECK(file.entry("a").stored_dtype == "F8_E4M3");
+  CHECK(file.entry("b").stored_dtype == "F8_E5M2");
+  for (const char* const name : {"a", "b"}) CHECK(values_of(file.read_rows_as_float32(name, 0, 3)) == values);
+  CHECK(values_of(converted(file.read("a"), DType::Float32)) == values);
 }
 
 TEST_CASE("safetensors: the writer refuses what was not declared", "[safetensors]") {
