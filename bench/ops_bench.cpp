@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "base/error.h"
@@ -22,12 +23,14 @@
 #include "ops/cast.h"
 #include "ops/cross_entropy.h"
 #include "ops/embedding.h"
+#include "ops/float8.h"
 #include "ops/matmul.h"
 #include "ops/norm.h"
 #include "ops/rms_norm.h"
 #include "ops/rope.h"
 #include "ops/swiglu.h"
 #include "ops/threads.h"
+#include "train/hardware.h"
 
 namespace trainyard::bench {
 namespace {
@@ -58,6 +61,30 @@ void linear(const OpBench& bench, const std::string& name, int64_t rows, int64_t
   bench.products(size + " dx = dy W", flops, [&] { ops::matmul(dy, w, dx); });
   bench.products(size + " dW += dyt x", flops,
                  [&] { ops::matmul(dy, x, dw, {.a = ops::Transpose::Yes, .accumulate = true}); });
+}
+
+/// The same layer in 8 bits, where the device has units for it: its products, and the casts that go before them.
+void float8_linear(const OpBench& bench, const std::string& name, int64_t rows, int64_t in, int64_t out) {
+  if (bench.device().kind == DeviceKind::Cpu || !train::multiplies_float8(properties_of(bench.device()))) return;
+  const Tensor x = bench.filled({rows, in}), w = bench.filled({out, in}), dy = bench.filled({rows, out});
+  Tensor y = bench.filled({rows, out}), dx = bench.filled({rows, in}), dw = bench.filled({out, in}, DType::Float32);
+  const double flops = 2.0 * static_cast<double>(rows * in * out);
+  for (const auto& [scaling, scale_of, of_gradient] :
+       {std::tuple{"tensorwise", ops::ScaleOf::Tensor, DType::Float8E5M2},
+        std::tuple{"rowwise", ops::ScaleOf::Row, DType::Float8E4M3}}) {
+    const ops::Float8Cast cast{.scale_of = scale_of}, gradient_cast{.dtype = of_gradient, .scale_of = scale_of};
+    const auto both = [&](const Tensor& t, const ops::Float8Cast& how) {
+      return ops::to_float8(t, how, ops::Float8Wanted::Both);
+    };
+    const ops::Float8Factors of_x = both(x, cast), of_w = both(w, cast), of_dy = both(dy, gradient_cast);
+    const std::string size = fmt::format("{} {} -> {} {}", name, in, out, scaling);
+    bench.products(size + " y = x Wt", flops, [&] { ops::float8_matmul(of_x.by_rows, of_w.by_rows, y); });
+    bench.products(size + " dx = dy W", flops, [&] { ops::float8_matmul(of_dy.by_rows, of_w.by_columns, dx); });
+    bench.products(size + " dW += dyt x", flops,
+                   [&] { ops::float8_matmul(of_dy.by_columns, of_x.by_columns, dw, ops::Accumulate::Yes); });
+    bench.stream(size + " cast both ways", 2 * bytes_of(dy) + 2 * static_cast<double>(dy.count()),
+                 [&] { static_cast<void>(both(dy, gradient_cast)); });
+  }
 }
 
 void attention(const OpBench& bench, const ModelShape& m) {
@@ -160,10 +187,12 @@ std::vector<ModelShape> shapes_for(DeviceKind kind) {
 
 void bench_shape(const OpBench& bench, const ModelShape& m) {
   fmt::print("{}\n", m.name);
-  linear(bench, "q", m.rows(), m.hidden, m.heads * m.head_dim);
-  linear(bench, "k", m.rows(), m.hidden, m.kv_heads * m.head_dim);
-  linear(bench, "gate", m.rows(), m.hidden, m.ff);
-  linear(bench, "down", m.rows(), m.ff, m.hidden);
+  for (const auto of : {linear, float8_linear}) {
+    of(bench, "q", m.rows(), m.hidden, m.heads * m.head_dim);
+    of(bench, "k", m.rows(), m.hidden, m.kv_heads * m.head_dim);
+    of(bench, "gate", m.rows(), m.hidden, m.ff);
+    of(bench, "down", m.rows(), m.ff, m.hidden);
+  }
   attention(bench, m);
   loss(bench, m);
   embedding(bench, m);

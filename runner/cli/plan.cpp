@@ -96,9 +96,8 @@ train::Hardware base_hardware(const PlanOptions& options, const train::Placement
 train::Hardware hardware_of(const PlanOptions& options, const train::Placement& placement) {
   train::Hardware hardware = base_hardware(options, placement);
   if (!options.flops.empty()) {
-    const double ratio = hardware.float_flops / hardware.half_flops;
-    hardware.half_flops = number_of("--flops", options.flops) * 1e12;
-    hardware.float_flops = hardware.half_flops * ratio;
+    const double given = number_of("--flops", options.flops) * 1e12, ratio = given / hardware.half_flops;
+    for (double* const rate : {&hardware.float8_flops, &hardware.half_flops, &hardware.float_flops}) *rate *= ratio;
   }
   if (!options.memory_bandwidth.empty())
     hardware.memory_bandwidth = number_of("--memory-bandwidth", options.memory_bandwidth) * 1e9;

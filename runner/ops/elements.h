@@ -20,4 +20,11 @@ decltype(auto) with_elements(DType first, DType second, const Body& body) {
       first, [&]<typename A>(A* a) { return with_element(second, [&]<typename B>(B* b) { return body(a, b); }); });
 }
 
+/// The same for the types of 8 bits.
+template <typename Body>
+decltype(auto) with_float8(DType dtype, const Body& body) {
+  if (dtype == DType::Float8E5M2) return body(static_cast<Float8E5M2*>(nullptr));
+  return body(static_cast<Float8E4M3*>(nullptr));
+}
+
 }  // namespace trainyard::ops

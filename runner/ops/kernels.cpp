@@ -8,6 +8,7 @@ namespace trainyard::ops {
 namespace {
 
 constexpr Kernels kCpuKernels{
+    .absmax = cpu::absmax,
     .activation = cpu::activation,
     .activation_backward = cpu::activation_backward,
     .adamw_step = cpu::adamw_step,
@@ -28,6 +29,9 @@ constexpr Kernels kCpuKernels{
     .embedding = cpu::embedding,
     .embedding_backward = cpu::embedding_backward,
     .fill = cpu::fill,
+    .float8_cast = cpu::float8_cast,
+    .float8_matmul = cpu::float8_matmul,
+    .float8_scale = cpu::float8_scale,
     .layer_norm = cpu::layer_norm,
     .layer_norm_backward = cpu::layer_norm_backward,
     .linear_cross_entropy = cpu::linear_cross_entropy,

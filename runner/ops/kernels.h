@@ -10,6 +10,7 @@ namespace trainyard::ops {
 
 /// What a device provides for the ops: one function each, arguments as in the op's header, already checked there.
 struct Kernels {
+  decltype(&cpu::absmax) absmax;
   decltype(&cpu::activation) activation;
   decltype(&cpu::activation_backward) activation_backward;
   decltype(&cpu::adamw_step) adamw_step;
@@ -30,6 +31,9 @@ struct Kernels {
   decltype(&cpu::embedding) embedding;
   decltype(&cpu::embedding_backward) embedding_backward;
   decltype(&cpu::fill) fill;
+  decltype(&cpu::float8_cast) float8_cast;
+  decltype(&cpu::float8_matmul) float8_matmul;
+  decltype(&cpu::float8_scale) float8_scale;
   decltype(&cpu::layer_norm) layer_norm;
   decltype(&cpu::layer_norm_backward) layer_norm_backward;
   decltype(&cpu::linear_cross_entropy) linear_cross_entropy;

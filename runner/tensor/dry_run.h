@@ -11,7 +11,7 @@ namespace trainyard {
 struct OperationCost {
   double matrix_flops = 0;  ///< multiplications and additions of matrix products and attention
   double bytes = 0;         ///< read and written
-  bool in_half = false;     ///< products of bf16 or fp16, which devices have faster units for
+  size_t factor_bytes = 4;  ///< of an element that products take: devices have faster units for narrower ones
 };
 
 /// Who follows a dry run.

@@ -25,18 +25,19 @@ constexpr double kTera = 1e12, kGiga = 1e9;
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 
 struct Sheet {
-  double half, single;      ///< TFLOP/s, dense
-  double memory_gigabytes;  ///< a second
-  double link_gigabytes;    ///< a second and direction: NVLink where it has one, else PCIe 4.0 x16
-  uint64_t memory;          ///< decimal gigabytes, as sold
+  double float8, half, single;  ///< TFLOP/s, dense; 0: none
+  double memory_gigabytes;      ///< a second
+  double link_gigabytes;        ///< a second and direction: NVLink where it has one, else PCIe 4.0 x16
+  uint64_t memory;              ///< decimal gigabytes, as sold
 };
 
 /// NVIDIA's data sheets (SXM where there is one), dense rates.
 const std::map<std::string, Sheet>& sheets() {
   static const std::map<std::string, Sheet> all{
-      {"a100", {312, 19.5, 2039, 300, 80}},  {"h100", {989, 67, 3350, 450, 80}}, {"h200", {989, 67, 4800, 450, 141}},
-      {"l40s", {362, 91.6, 864, 32, 48}},    {"l4", {121, 30.3, 300, 32, 24}},   {"b200", {2250, 75, 8000, 900, 180}},
-      {"gb200", {2500, 80, 8000, 900, 186}},
+      {"a100", {0, 312, 19.5, 2039, 300, 80}},     {"h100", {1979, 989, 67, 3350, 450, 80}},
+      {"h200", {1979, 989, 67, 4800, 450, 141}},   {"l40s", {733, 362, 91.6, 864, 32, 48}},
+      {"l4", {242, 121, 30.3, 300, 32, 24}},       {"b200", {4500, 2250, 75, 8000, 900, 180}},
+      {"gb200", {5000, 2500, 80, 8000, 900, 186}},
   };
   return all;
 }
@@ -54,6 +55,7 @@ Hardware accelerator(const std::string& name) {
   }
   const Sheet& sheet = found->second;
   return {.name = name,
+          .float8_flops = sheet.float8 * kTera,
           .half_flops = sheet.half * kTera,
           .float_flops = sheet.single * kTera,
           .memory_bandwidth = sheet.memory_gigabytes * kGiga,
@@ -67,6 +69,7 @@ Hardware this_machine(int local_world) {
   const double peak = ops::measure_matmul_peak();
   Hardware cpu{.name = "cpu",
                .is_cpu = true,
+               .float8_flops = peak,
                .half_flops = peak,  // bf16 is converted to float32 here
                .float_flops = peak,
                .memory_bandwidth = 8 * kGiga,
@@ -91,6 +94,10 @@ Hardware this_device(Device device) {
   hardware.is_known = sheet != sheets().end();
   hardware.memory = seen.memory_bytes;
   return hardware;
+}
+
+bool multiplies_float8(const DeviceProperties& device) {
+  return device.major > 8 || (device.major == 8 && device.minor >= 9);
 }
 
 uint64_t control_group_limit(const fs::path& root, std::string_view membership) {

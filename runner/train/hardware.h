@@ -16,6 +16,7 @@ struct Hardware {
   std::string name;
   bool is_known = true;               ///< its rates are a data sheet's or measured
   bool is_cpu = false;                ///< the CPU's kernels run, with their scratch memory
+  double float8_flops = 0;            ///< dense, of 8 bits; 0: it has no units for them
   double half_flops = 0;              ///< dense bf16 and fp16
   double float_flops = 0;             ///< fp32
   double memory_bandwidth = 0;        ///< bytes/s
@@ -37,6 +38,9 @@ Hardware this_machine(int local_world);
 /// A device of this machine: the rates of the data sheet that its name names, else the least of all, and its own
 /// memory.
 Hardware this_device(Device device);
+
+/// Whether a CUDA device has units for products in 8 bits: from Ada on.
+bool multiplies_float8(const DeviceProperties& device);
 
 /// The least memory that the control groups of `membership` (as /proc/self/cgroup says it, in cgroup v1 or v2) and the
 /// groups around them allow, read below `root`; the highest number where none limits it.

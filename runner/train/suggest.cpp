@@ -122,8 +122,13 @@ std::string out_of_memory_text(const config::Loaded& loaded, const Placement& pl
   trim_host_cache();  // what the run gave back is kept for the next, which is not coming
   const models::ModelConfig model = model_config_of(loaded.config.model);
   Job job{loaded, model, placement, {}, batch_shape_of(loaded.config, model)};
-  job.hardware = {
-      .name = "cpu", .is_cpu = true, .half_flops = 1, .float_flops = 1, .memory_bandwidth = 1, .link_bandwidth = 1};
+  job.hardware = {.name = "cpu",
+                  .is_cpu = true,
+                  .float8_flops = 1,
+                  .half_flops = 1,
+                  .float_flops = 1,
+                  .memory_bandwidth = 1,
+                  .link_bandwidth = 1};
   const uint64_t needed = rehearse(job).at_peak.total();
   // What was refused is what the run needs; less than that by a tenth is the least that is worth a new start. Of a
   // limit as much as the process had before the run is not for tensors.

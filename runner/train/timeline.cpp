@@ -17,7 +17,8 @@ std::string kind_of(const comm::DryCollective& collective) {
 }  // namespace
 
 void Timeline::operation(const OperationCost& cost) {
-  const double peak = cost.in_half ? hardware_.half_flops : hardware_.float_flops;
+  const double half_or_float = cost.factor_bytes == 2 ? hardware_.half_flops : hardware_.float_flops;
+  const double peak = cost.factor_bytes == 1 ? hardware_.float8_flops : half_or_float;
   const double matrix = cost.matrix_flops / (peak * hardware_.matrix_fraction);
   const double memory = cost.bytes / (hardware_.memory_bandwidth * hardware_.memory_fraction);
   now_ += std::max({matrix, memory, hardware_.operation_seconds});

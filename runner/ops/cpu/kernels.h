@@ -5,6 +5,7 @@
 #include "ops/attention.h"
 #include "ops/cross_entropy.h"
 #include "ops/dropout.h"
+#include "ops/float8.h"
 #include "ops/image.h"
 #include "ops/layer_norm.h"
 #include "ops/matmul.h"
@@ -15,6 +16,7 @@
 // The CPU's kernels: one function for each op, arguments as in the op's header, already checked there.
 namespace trainyard::ops::cpu {
 
+void absmax(const Tensor& x, Along along, Tensor& most);
 void activation(Activation f, const Tensor& x, Tensor& y);
 void activation_backward(Activation f, const Tensor& dy, const Tensor& x, Tensor& dx);
 void add(const Tensor& a, const Tensor& b, Tensor& out);
@@ -36,6 +38,9 @@ void channels_first(const Tensor& x, const ImageShape& shape, Tensor& y);
 void channels_last(const Tensor& y, const ImageShape& shape, Tensor& x);
 Tensor clip_factor(const Tensor& squares, double limit, double loss_scale);
 void fill(Tensor& x, float value);
+void float8_cast(const Tensor& x, Float8Target& by_rows, Float8Target& by_columns);
+void float8_matmul(const Float8Matrix& a, const Float8Matrix& b, Tensor& c, Accumulate accumulate);
+void float8_scale(const Tensor& most, const Float8Cast& cast, Float8Scale& made);
 void layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float eps, Tensor& y, RowMoments& moments);
 void layer_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const RowMoments& moments,
                          LayerNormGradients& gradients);

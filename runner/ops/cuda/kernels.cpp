@@ -4,6 +4,7 @@ namespace trainyard::ops {
 namespace {
 
 constexpr Kernels kCudaKernels{
+    .absmax = cuda::absmax,
     .activation = cuda::activation,
     .activation_backward = cuda::activation_backward,
     .adamw_step = cuda::adamw_step,
@@ -24,6 +25,9 @@ constexpr Kernels kCudaKernels{
     .embedding = cuda::embedding,
     .embedding_backward = cuda::embedding_backward,
     .fill = cuda::fill,
+    .float8_cast = cuda::float8_cast,
+    .float8_matmul = cuda::float8_matmul,
+    .float8_scale = cuda::float8_scale,
     .layer_norm = cuda::layer_norm,
     .layer_norm_backward = cuda::layer_norm_backward,
     .linear_cross_entropy = cuda::linear_cross_entropy,

@@ -8,6 +8,7 @@
 // device; only those that return a value wait for it.
 namespace trainyard::ops::cuda {
 
+std::remove_pointer_t<decltype(Kernels::absmax)> absmax;
 std::remove_pointer_t<decltype(Kernels::activation)> activation;
 std::remove_pointer_t<decltype(Kernels::activation_backward)> activation_backward;
 std::remove_pointer_t<decltype(Kernels::adamw_step)> adamw_step;
@@ -28,6 +29,9 @@ std::remove_pointer_t<decltype(Kernels::dropout)> dropout;
 std::remove_pointer_t<decltype(Kernels::embedding)> embedding;
 std::remove_pointer_t<decltype(Kernels::embedding_backward)> embedding_backward;
 std::remove_pointer_t<decltype(Kernels::fill)> fill;
+std::remove_pointer_t<decltype(Kernels::float8_cast)> float8_cast;
+std::remove_pointer_t<decltype(Kernels::float8_matmul)> float8_matmul;
+std::remove_pointer_t<decltype(Kernels::float8_scale)> float8_scale;
 std::remove_pointer_t<decltype(Kernels::layer_norm)> layer_norm;
 std::remove_pointer_t<decltype(Kernels::layer_norm_backward)> layer_norm_backward;
 std::remove_pointer_t<decltype(Kernels::linear_cross_entropy)> linear_cross_entropy;

@@ -3,8 +3,10 @@
 #include <compare>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "ops/cuda/cublas_lt.h"
+#include "ops/cuda/float8.h"
 #include "ops/cuda/kernels.h"
 #include "tensor/cuda/check.h"
 
@@ -25,9 +27,19 @@ struct Stored {
       : dtype(tensor.dtype()), rows(tensor.size(0)), columns(tensor.size(1)), transpose(read) {}
 };
 
+/// What the product of two factors in 8 bits is multiplied by.
+enum class Scales : uint8_t { None, OfMatrices, ByRows };
+
+/// 1 over the scale of each factor, on the device.
+struct Scaling {
+  Scales scales = Scales::None;
+  const std::byte *a = nullptr, *b = nullptr;
+};
+
 /// All that the choice of a kernel depends on.
 struct Product {
   Stored a, b, c;
+  Scales scales;
   uint32_t alignment;  ///< bytes, of the least aligned of the three
   auto operator<=>(const Product&) const = default;
 };
@@ -40,8 +52,18 @@ struct Plan {
 };
 
 cudaDataType_t type_of(DType dtype) {
-  if (dtype == DType::BFloat16) return CUDA_R_16BF;
-  return dtype == DType::Float16 ? CUDA_R_16F : CUDA_R_32F;
+  switch (dtype) {
+    case DType::BFloat16:
+      return CUDA_R_16BF;
+    case DType::Float16:
+      return CUDA_R_16F;
+    case DType::Float8E4M3:
+      return CUDA_R_8F_E4M3;
+    case DType::Float8E5M2:
+      return CUDA_R_8F_E5M2;
+    default:
+      return CUDA_R_32F;
+  }
 }
 
 uint32_t alignment_of(std::initializer_list<const std::byte*> addresses) {
@@ -59,45 +81,66 @@ class Products {
     check(library_.create(&handle_), "cublasLtCreate", device_);
   }
 
-  void run(const Tensor& a, const Tensor& b, Tensor& c, const MatmulOptions& options) {
+  /// False, and nothing is done, where cuBLASLt has no kernel for it.
+  [[nodiscard]] bool run(const Tensor& a, const Tensor& b, Tensor& c, const MatmulOptions& options,
+                         const Scaling& scaling = {}) {
     trainyard::cuda::use(device_);
-    Plan plan =
-        plan_of({Stored(a, options.a), Stored(b, options.b), Stored(c), alignment_of({a.raw(), b.raw(), c.raw()})});
+    std::optional<Plan> plan = plan_of({Stored(a, options.a), Stored(b, options.b), Stored(c), scaling.scales,
+                                        alignment_of({a.raw(), b.raw(), c.raw()})},
+                                       scaling);
+    if (!plan) return false;
+    set_scaling(*plan, scaling);
     const float alpha = 1, beta = options.accumulate ? 1 : 0;
-    Tensor workspace = Tensor::empty({static_cast<int64_t>(plan.workspace)}, DType::UInt8, c.device());
-    check(library_.matmul(handle_, &plan.operation, &alpha, b.raw(), &plan.b, a.raw(), &plan.a, &beta, c.raw(), &plan.c,
-                          c.raw(), &plan.c, &plan.algorithm, workspace.raw(), plan.workspace,
+    Tensor workspace = Tensor::empty({static_cast<int64_t>(plan->workspace)}, DType::UInt8, c.device());
+    check(library_.matmul(handle_, &plan->operation, &alpha, b.raw(), &plan->b, a.raw(), &plan->a, &beta, c.raw(),
+                          &plan->c, c.raw(), &plan->c, &plan->algorithm, workspace.raw(), plan->workspace,
                           static_cast<cudaStream_t>(current_stream(c.device()).handle)),
           "cublasLtMatmul", device_);
+    return true;
   }
 
  private:
   /// Steps repeat their shapes, so a plan is made once; where batches come in ever new shapes, those of old ones go.
-  Plan plan_of(const Product& product) {
+  /// None: there is no kernel. `scaling`: any of the product's kind.
+  std::optional<Plan> plan_of(const Product& product, const Scaling& scaling) {
     const std::lock_guard lock(mutex_);
     if (const auto found = plans_.find(product); found != plans_.end()) return found->second;
     if (plans_.size() == kMostPlans) plans_.clear();
-    return plans_.emplace(product, make_plan(product)).first->second;
+    return plans_.emplace(product, make_plan(product, scaling)).first->second;
   }
 
-  [[nodiscard]] Plan make_plan(const Product& product) const {
+  [[nodiscard]] std::optional<Plan> make_plan(const Product& product, const Scaling& scaling) const {
     Plan plan{};
     // float32 is multiplied as such, not as TF32: the reference numbers are held to 1e-5.
     check(library_.init_operation(&plan.operation, sizeof(plan.operation), CUBLAS_COMPUTE_32F, CUDA_R_32F),
           "cublasLtMatmulDescInit", device_);
     set_transpose(plan, CUBLASLT_MATMUL_DESC_TRANSA, product.b);
     set_transpose(plan, CUBLASLT_MATMUL_DESC_TRANSB, product.a);
+    set_scaling(plan, scaling);
     set_layout(plan.a, product.a);
     set_layout(plan.b, product.b);
     set_layout(plan.c, product.c);
-    choose_algorithm(plan, product.alignment);
+    if (!choose_algorithm(plan, product.alignment)) return std::nullopt;
     return plan;
   }
 
+  void set_operation(Plan& plan, cublasLtMatmulDescAttributes_t attribute, auto value) const {
+    check(library_.set_operation(&plan.operation, attribute, &value, sizeof(value)), "cublasLtMatmulDescSetAttribute",
+          device_);
+  }
+
   void set_transpose(Plan& plan, cublasLtMatmulDescAttributes_t attribute, const Stored& matrix) const {
-    const cublasOperation_t operation = matrix.transpose == Transpose::Yes ? CUBLAS_OP_T : CUBLAS_OP_N;
-    check(library_.set_operation(&plan.operation, attribute, &operation, sizeof(operation)),
-          "cublasLtMatmulDescSetAttribute", device_);
+    set_operation(plan, attribute, matrix.transpose == Transpose::Yes ? CUBLAS_OP_T : CUBLAS_OP_N);
+  }
+
+  void set_scaling(Plan& plan, const Scaling& scaling) const {
+    if (scaling.scales == Scales::None) return;
+    const auto mode = static_cast<int32_t>(scaling.scales == Scales::ByRows ? CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F
+                                                                            : CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F);
+    set_operation(plan, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, mode);
+    set_operation(plan, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, mode);
+    set_operation(plan, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, static_cast<const void*>(scaling.b));
+    set_operation(plan, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, static_cast<const void*>(scaling.a));
   }
 
   void set_layout(cublasLtMatrixLayoutOpaque_t& layout, const Stored& matrix) const {
@@ -106,7 +149,8 @@ class Products {
           "cublasLtMatrixLayoutInit", device_);
   }
 
-  void choose_algorithm(Plan& plan, uint32_t alignment) const {
+  /// False: there is none.
+  [[nodiscard]] bool choose_algorithm(Plan& plan, uint32_t alignment) const {
     cublasLtMatmulPreferenceOpaque_t preference{};
     check(library_.init_preference(&preference, sizeof(preference)), "cublasLtMatmulPreferenceInit", device_);
     const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
@@ -121,19 +165,20 @@ class Products {
       prefer(matrix, alignment);
     cublasLtMatmulHeuristicResult_t best{};
     int found = 0;
-    check(library_.find_algorithms(handle_, &plan.operation, &plan.b, &plan.a, &plan.c, &plan.c, &preference, 1, &best,
-                                   &found),
-          "cublasLtMatmulAlgoGetHeuristic", device_);
-    check(found == 0 ? CUBLAS_STATUS_NOT_SUPPORTED : best.state, "cublasLtMatmulAlgoGetHeuristic", device_);
+    const cublasStatus_t status = library_.find_algorithms(handle_, &plan.operation, &plan.b, &plan.a, &plan.c, &plan.c,
+                                                           &preference, 1, &best, &found);
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
+    check(status, "cublasLtMatmulAlgoGetHeuristic", device_);
     plan.algorithm = best.algo;
     plan.workspace = best.workspaceSize;
+    return found > 0 && best.state == CUBLAS_STATUS_SUCCESS;
   }
 
   const CublasLt& library_ = cublas_lt();
   int device_;
   cublasLtHandle_t handle_ = nullptr;  // it stays until the process ends, when the driver may be gone already
   std::mutex mutex_;
-  std::map<Product, Plan> plans_;
+  std::map<Product, std::optional<Plan>> plans_;
 };
 
 Products& products_of(Device device) {
@@ -143,22 +188,45 @@ Products& products_of(Device device) {
   return all.try_emplace(device.index, device.index).first->second;
 }
 
+void run(const Tensor& a, const Tensor& b, Tensor& c, const MatmulOptions& options) {
+  if (!products_of(c.device()).run(a, b, c, options))
+    check(CUBLAS_STATUS_NOT_SUPPORTED, "cublasLtMatmulAlgoGetHeuristic", c.device().index);
+}
+
+/// An empty sum.
+void add_nothing(Tensor& c, bool accumulate) {
+  if (!accumulate) set_zero(c);
+}
+
 }  // namespace
 
 void matmul(const Tensor& a, const Tensor& b, Tensor& c, MatmulOptions options) {
   if (c.count() == 0) return;
-  if (a.count() == 0) {  // an empty sum
-    if (!options.accumulate) set_zero(c);
-    return;
-  }
-  Products& products = products_of(c.device());
-  if (c.dtype() == DType::Float32 || c.dtype() == a.dtype()) return products.run(a, b, c, options);
+  if (a.count() == 0) return add_nothing(c, options.accumulate);
+  if (c.dtype() == DType::Float32 || c.dtype() == a.dtype()) return run(a, b, c, options);
   Tensor sums = Tensor::empty(c.shape(), DType::Float32, c.device());  // cuBLASLt has no such mixture
-  products.run(a, b, sums, {.a = options.a, .b = options.b});
+  run(a, b, sums, {.a = options.a, .b = options.b});
   if (options.accumulate)
     add_to(c, sums);
   else
     cast(sums, c);
+}
+
+/// The order that tensor cores want of 8 bits (TN): both factors lie along the sums. Scales by rows are for compute
+/// capability 9.0 alone, and c may lie less aligned than they need: then the sums go by way of float32.
+void float8_matmul(const Float8Matrix& a, const Float8Matrix& b, Tensor& c, Accumulate accumulate) {
+  if (c.count() == 0) return;
+  MatmulOptions options{.b = Transpose::Yes, .accumulate = accumulate == Accumulate::Yes};
+  if (a.values.count() == 0) return add_nothing(c, options.accumulate);
+  const bool is_by_rows = b.inverse_scale.count() > 1;
+  if (products_of(c.device())
+          .run(a.values, b.values, c, options,
+               {is_by_rows ? Scales::ByRows : Scales::OfMatrices, a.inverse_scale.raw(), b.inverse_scale.raw()}))
+    return;
+  Tensor sums = Tensor::empty(c.shape(), DType::Float32, c.device());
+  options.accumulate = false;
+  run(a.values, b.values, sums, options);
+  scaled_sums(sums, a.inverse_scale, b.inverse_scale, c, accumulate);
 }
 
 }  // namespace trainyard::ops::cuda

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "tensor/float8.h"
 #include "tensor/half.h"
 
 // What is opaque holds numbers at places of our own. Wherever the real library would refuse a call, or compute
@@ -10,6 +11,8 @@ namespace {
 
 using trainyard::BFloat16;
 using trainyard::Float16;
+using trainyard::Float8E4M3;
+using trainyard::Float8E5M2;
 
 enum OperationField { kCompute, kScale };              // after these the attributes, by their number
 enum LayoutField { kType, kRows, kColumns, kStride };  // column-major
@@ -24,6 +27,10 @@ uint64_t number(const void* value, size_t bytes) {
   return read;
 }
 
+bool is_float8(uint64_t type) {
+  return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2;
+}
+
 /// One matrix, read as the operation says.
 struct Matrix {
   const std::byte* data;
@@ -34,6 +41,8 @@ struct Matrix {
     const uint64_t index = is_transposed ? row * stride + column : column * stride + row;
     if (type == CUDA_R_16BF) return float(reinterpret_cast<const BFloat16*>(data)[index]);
     if (type == CUDA_R_16F) return float(reinterpret_cast<const Float16*>(data)[index]);
+    if (type == CUDA_R_8F_E4M3) return float(reinterpret_cast<const Float8E4M3*>(data)[index]);
+    if (type == CUDA_R_8F_E5M2) return float(reinterpret_cast<const Float8E5M2*>(data)[index]);
     return reinterpret_cast<const float*>(data)[index];
   }
 };
@@ -64,6 +73,29 @@ Sizes sizes_of(cublasLtMatmulDesc_t operation, cublasLtMatrixLayout_t a, cublasL
   return fits ? sizes : Sizes{};
 }
 
+/// Of a product whose factors have 8 bits. Scales by rows with an output of float32 may be there on a device; here they
+/// are not, so that what is done without them is done too.
+bool has_float8_kernel(cublasLtMatmulDesc_t operation, const Sizes& sizes, uint64_t a, uint64_t b, uint64_t out,
+                       uint64_t alignment) {
+  const uint64_t* const given = operation->data;
+  const bool is_tn =
+      given[CUBLASLT_MATMUL_DESC_TRANSA] == CUBLAS_OP_T && given[CUBLASLT_MATMUL_DESC_TRANSB] == CUBLAS_OP_N;
+  const bool is_mixture =
+      !is_float8(a) || !is_float8(b) || (a == CUDA_R_8F_E5M2 && b == CUDA_R_8F_E5M2) || is_float8(out);
+  const uint64_t mode = given[CUBLASLT_MATMUL_DESC_A_SCALE_MODE];
+  const bool has_mode = mode == given[CUBLASLT_MATMUL_DESC_B_SCALE_MODE] &&
+                        (mode == CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F ||
+                         (mode == CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F && out != CUDA_R_32F));
+  return is_tn && !is_mixture && has_mode && sizes.rows % 16 == 0 && sizes.inner % 16 == 0 && alignment % 16 == 0;
+}
+
+/// What the operation multiplies row (of A) or column (of B) `index` by.
+float scale_of(cublasLtMatmulDesc_t operation, int pointer, int mode, uint64_t index) {
+  const auto* const scales = reinterpret_cast<const float*>(operation->data[pointer]);
+  if (!scales) return 1;
+  return scales[operation->data[mode] == CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F ? index : 0];
+}
+
 }  // namespace
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
@@ -85,7 +117,9 @@ cublasStatus_t cublasLtMatmulDescInit_internal(cublasLtMatmulDesc_t operation, s
 
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute,
                                               const void* value, size_t bytes) {
-  if (bytes != sizeof(cublasOperation_t)) return CUBLAS_STATUS_INVALID_VALUE;
+  const bool is_pointer =
+      attribute == CUBLASLT_MATMUL_DESC_A_SCALE_POINTER || attribute == CUBLASLT_MATMUL_DESC_B_SCALE_POINTER;
+  if (bytes != (is_pointer ? sizeof(void*) : sizeof(int32_t))) return CUBLAS_STATUS_INVALID_VALUE;
   operation->data[attribute] = number(value, bytes);
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -125,12 +159,14 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
   const Sizes sizes = sizes_of(operation, a, b, c);
   if (handle != &g_handle || wanted < 1 || sizes.inner == 0) return CUBLAS_STATUS_INVALID_VALUE;
   const uint64_t in = a->data[kType], out = c->data[kType];
-  const bool is_mixture = b->data[kType] != in || d->data[kType] != out || (out != in && out != CUDA_R_32F);
-  if (is_mixture || operation->data[kCompute] != CUBLAS_COMPUTE_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
   const uint64_t* const alignments = preference->data + CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES;
-  results[0] = {{{*std::min_element(alignments, alignments + 4),
-                  std::min(kSomeWorkspace, preference->data[CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES]), sizes.rows,
-                  sizes.columns}},
+  const uint64_t alignment = *std::min_element(alignments, alignments + 4);
+  const bool is_there = is_float8(in) ? has_float8_kernel(operation, sizes, in, b->data[kType], out, alignment)
+                                      : b->data[kType] == in && (out == in || out == CUDA_R_32F);
+  if (!is_there || d->data[kType] != out || operation->data[kCompute] != CUBLAS_COMPUTE_32F)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  results[0] = {{{alignment, std::min(kSomeWorkspace, preference->data[CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES]),
+                  sizes.rows, sizes.columns}},
                 0,
                 CUBLAS_STATUS_SUCCESS};
   results[0].workspaceSize = results[0].algo.data[kWorkspace];
@@ -163,7 +199,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
     for (uint64_t row = 0; row < sizes.rows; ++row) {
       float sum = 0;
       for (uint64_t i = 0; i < sizes.inner; ++i) sum += left.at(row, i) * right.at(i, column);
-      sum *= of_product;
+      sum *= of_product *
+             scale_of(operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, row) *
+             scale_of(operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, column);
       if (of_before != 0) sum += of_before * before.at(row, column);  // else c is not read, and may hold anything
       store(d, before.type, column * before.stride + row, sum);
     }
