@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "autograd/float8.h"
 #include "autograd/recompute.h"
 #include "ops/add.h"
 #include "ops/bias.h"
@@ -51,12 +52,28 @@ Tensor in_dtype(const Tensor& tensor, DType dtype) {
   return other;
 }
 
+/// x · weightᵀ.
+Tensor product_of(const Tensor& x, const Parameter& weight) {
+  if (weight.float8()) return float8_linear(x, weight);
+  Tensor product = Tensor::empty({x.size(0), weight.shape()[0]}, x.dtype(), x.device());
+  ops::matmul(x, weight.value(), product, {.b = ops::Transpose::Yes});
+  return product;
+}
+
+/// Its way back: the gradient of x; that of the weight is added to its own.
+Tensor product_backward(const Tensor& gradient, const Tensor& x, Parameter& weight) {
+  if (weight.float8()) return float8_linear_backward(gradient, x, weight);
+  if (!weight.is_frozen()) ops::matmul(gradient, x, weight.gradient(), {.a = ops::Transpose::Yes, .accumulate = true});
+  Tensor input_gradient = empty_like(x);
+  ops::matmul(gradient, weight.value(), input_gradient);
+  return input_gradient;
+}
+
 /// `bias` null: none.
 Variable linear(const Variable& input, Parameter& weight, Parameter* bias) {
-  const Variable x = cast(input, weight.value().dtype());
+  const Variable x = cast(input, weight.compute_dtype());
   const auto outputs = kept([&] {
-    Tensor product = Tensor::empty({x.value().size(0), weight.shape()[0]}, x.value().dtype(), x.value().device());
-    ops::matmul(x.value(), weight.value(), product, {.b = ops::Transpose::Yes});
+    Tensor product = product_of(x.value(), weight);
     if (bias) ops::add_bias(product, bias->value());
     return std::vector{std::move(product)};
   });
@@ -64,11 +81,7 @@ Variable linear(const Variable& input, Parameter& weight, Parameter* bias) {
   if (x.tape()) {
     x.tape()->record(y, [value = x.value(), &weight, bias, dx = x.gradient()](const Tensor& gradient) {
       if (bias && !bias->is_frozen()) ops::bias_backward(gradient, bias->gradient());
-      if (!weight.is_frozen())
-        ops::matmul(gradient, value, weight.gradient(), {.a = ops::Transpose::Yes, .accumulate = true});
-      Tensor input_gradient = empty_like(value);
-      ops::matmul(gradient, weight.value(), input_gradient);
-      dx->add(std::move(input_gradient));
+      dx->add(product_backward(gradient, value, weight));
     });
   }
   return y;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "tensor/tensor.h"
@@ -11,6 +12,13 @@ namespace trainyard::autograd {
 struct Init {
   enum class Kind { Normal, Uniform, Ones, Zeros } kind = Kind::Normal;
   float deviation = 0.02F;  ///< of a normal one; a uniform one is in [-deviation, deviation]
+};
+
+/// How a linear layer is computed in 8 bits: torchao's recipes, under their names.
+enum class Float8Recipe : uint8_t {
+  Tensorwise,       ///< one scale for each matrix; gradients of outputs e5m2, all else e4m3
+  Rowwise,          ///< one for each row along the sums, a power of 2; all e4m3
+  RowwiseWithGwHp,  ///< the same, but weight gradients in high precision and one scale for the weight of dx = dy · W
 };
 
 /// A named weight. The model owns it and computes with value(); who places it (shard/, or place_whole) decides where
@@ -27,7 +35,12 @@ class Parameter {
   [[nodiscard]] const Init& init() const { return init_; }
 
   /// The whole weight, [shape]. Valid where its storage is materialized: inside its group's forward and backward.
+  /// In 8 bits where it is gathered so.
   [[nodiscard]] const Tensor& value() const { return value_; }
+  /// Of a value() in 8 bits: float32 [1], what it is to be multiplied by. Undefined else.
+  [[nodiscard]] const Tensor& inverse_scale() const { return inverse_scale_; }
+  /// What is computed with it in: value()'s; of one in 8 bits that from which it was cast.
+  [[nodiscard]] DType compute_dtype() const { return compute_dtype_; }
   /// Where backward adds, [shape]: what has gathered so far, or zero. A frozen parameter has none.
   [[nodiscard]] Tensor& gradient() {
     if (prepare_gradient_) prepare_gradient_();
@@ -38,12 +51,22 @@ class Parameter {
   void freeze() { frozen_ = true; }
   [[nodiscard]] bool is_frozen() const { return frozen_; }
 
+  /// Says that it is the weight of a linear layer that is computed in 8 bits. Before it is placed.
+  void set_float8(Float8Recipe recipe) { float8_ = recipe; }
+  [[nodiscard]] std::optional<Float8Recipe> float8() const { return float8_; }
+
   /// Sets both views; whoever places the parameter calls it once, before the first forward. `prepare_gradient` is
   /// called before each use of the gradient and sees to it that it is there.
   void place(Tensor value, Tensor gradient, std::function<void()> prepare_gradient = {}) {
     value_ = std::move(value);
+    compute_dtype_ = value_.dtype();
     gradient_ = std::move(gradient);
     prepare_gradient_ = std::move(prepare_gradient);
+  }
+  /// Afterwards, of a value in 8 bits.
+  void place_scale(Tensor inverse_scale, DType compute_dtype) {
+    inverse_scale_ = std::move(inverse_scale);
+    compute_dtype_ = compute_dtype;
   }
 
  private:
@@ -51,7 +74,9 @@ class Parameter {
   Shape shape_;
   Init init_;
   bool frozen_ = false;
-  Tensor value_, gradient_;
+  std::optional<Float8Recipe> float8_;
+  Tensor value_, inverse_scale_, gradient_;
+  DType compute_dtype_ = DType::Float32;
   std::function<void()> prepare_gradient_;
 };
 
