@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include "autograd/functions.h"
 
@@ -111,6 +112,7 @@ void for_blocks(const autograd::Parameter& parameter, Rows rows, const Take& tak
 }  // namespace
 
 void Engine::fill(const Source& source) {
+  scales_are_current_ = false;
   for (ParameterShard& shard : shards_) {
     if (shard.value.device().kind == DeviceKind::Cpu) {
       source(*shard.parameter, shard.rows, shard.value.values<float>());
@@ -125,6 +127,7 @@ void Engine::fill(const Source& source) {
 }
 
 void Engine::fill_from_rank_0(const Source& source) {
+  scales_are_current_ = false;
   for (ParameterShard& shard : shards_) {
     for_blocks(*shard.parameter, {0, shard.parameter->shape()[0]}, [&](Rows rows, Tensor block) {
       if (mesh_.world().rank() == 0) source(*shard.parameter, rows, block.values<float>());
@@ -196,6 +199,7 @@ void Engine::finish_backward() {
 
 void Engine::release_gradients() {
   for (const auto& group : groups_) group->release_gradient();
+  scales_are_current_ = false;
 }
 
 ops::SquareSums Engine::gradient_squares() const {
@@ -218,6 +222,7 @@ void Engine::prefetch_after(Group& group, const std::vector<Group*>& order, int 
 
 void Engine::gather(Group& group) {
   if (!group.is_sharded()) return;
+  update_scales();
   const size_t bytes = group.next_gather_bytes();
   const auto most = static_cast<size_t>(policy_.prefetch.most_in_flight);
   if (bytes > 0 && most > 0 && gathers_.size() >= most) finish_gather(*gathers_.front());
@@ -225,6 +230,31 @@ void Engine::gather(Group& group) {
   if (bytes == 0) return;  // nothing is sharded
   gathers_.push_back(&group);
   tell(Event::Kind::Gather, group, bytes);
+}
+
+/// All at once, by one maximum over the ranks.
+void Engine::update_scales() {
+  if (std::exchange(scales_are_current_, true)) return;
+  int64_t count = 0;
+  for (const auto& group : groups_) count += group->scales();
+  if (count == 0) return;
+  const auto empty = [count](Device device) { return Tensor::empty({count}, DType::Float32, device); };
+  const bool are_new = !scales_.scale.defined();
+  if (are_new) scales_ = {empty(policy_.device), empty(policy_.device)};
+  Tensor most = empty(groups_.front()->shard().device());
+  int64_t begin = 0;
+  for (const auto& group : groups_) {
+    const int64_t own = group->scales();
+    if (own == 0) continue;
+    if (are_new) group->use_scales({scales_.scale.rows(begin, own), scales_.inverse.rows(begin, own)});
+    Tensor of_group = most.rows(begin, own);
+    group->absmax(of_group);
+    begin += own;
+  }
+  most = on_device(most, policy_.device);
+  mesh_.shard().all_reduce(most, comm::ReduceOp::Max, "float8 scales").wait();
+  ops::float8_scale(most, {}, scales_);
+  tell(Event::Kind::Scale, *groups_.front(), most.bytes());
 }
 
 void Engine::finish_gather(Group& group) {

@@ -23,7 +23,8 @@ struct ParameterShard {
 
 /// One thing that the engine did, for traces and tests.
 struct Event {
-  enum class Kind { Gather, Use, Reshard, Reduce, Sum } kind;  ///< Reduce: over shards; Sum: over replicas
+  /// Reduce: over shards; Sum: over replicas; Scale: the scales of all groups' weights in 8 bits
+  enum class Kind { Gather, Use, Reshard, Reduce, Sum, Scale } kind;
   std::string group;
   size_t gathered_bytes;  ///< of all groups, afterwards
   size_t message_bytes;   ///< of what was sent, the whole side; 0: nothing
@@ -69,6 +70,7 @@ class Engine {
   /// Waits for the reductions under way. Afterwards gradients are valid, of all micro-batches since
   /// release_gradients().
   void finish_backward();
+  /// Gives the gradients back; the optimizer may have changed the weights.
   void release_gradients();
 
   [[nodiscard]] const std::vector<ParameterShard>& shards() const { return shards_; }
@@ -95,6 +97,7 @@ class Engine {
   void use(Group& group);
   void prefetch_after(Group& group, const std::vector<Group*>& order, int count);
   void gather(Group& group);
+  void update_scales();
   void finish_gather(Group& group);
   void reshard(Group& group);
   void reduce(Group& group);
@@ -109,6 +112,8 @@ class Engine {
   std::vector<Group*> forward_order_, backward_order_;  // as the first forward began and ended them
   std::vector<Group*> gathers_;                         // under way, oldest first
   std::vector<Group*> reductions_;                      // under way, oldest first
+  ops::Float8Scale scales_;                             // of all weights that are gathered in 8 bits
+  bool scales_are_current_ = false;                     // the weights are as they were when these were made
   Group* latest_ = nullptr;                             // whose backward began last
   bool reduces_ = true, goes_back_ = false;
   std::function<void(const Event&)> observer_;

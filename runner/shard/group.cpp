@@ -1,7 +1,7 @@
 #include "shard/group.h"
 
 #include <algorithm>
-#include <utility>
+#include <iterator>
 
 #include "ops/add.h"
 #include "ops/cast.h"
@@ -32,27 +32,26 @@ std::vector<autograd::Parameter*> trained(std::span<autograd::Parameter* const> 
   return some;
 }
 
-/// Every parameter's rows divide by the ranks: nothing is padded.
-bool is_even(const Layout& layout) {
-  return std::ranges::all_of(layout.pieces, [&](const Piece& piece) { return piece.rows % layout.world == 0; });
+/// Whether its gathers are in 8 bits; one rank alone gathers nothing.
+bool is_in_8_bits(const autograd::Parameter* parameter, const Mesh& mesh, const Policy& policy) {
+  return policy.float8_all_gather && parameter->float8() && mesh.shard().world() > 1;
 }
 
-/// Of each piece its view of a padded shard, and of the unsharded parameters.
-std::vector<Tensor> parts_of(const Layout& layout, const Tensor& shard) {
-  std::vector<Tensor> parts;
-  for (const Piece& piece : layout.pieces)
-    parts.push_back(shard.rows(piece.shard_offset, piece.chunk_rows * piece.row_elements));
-  return parts;
-}
-std::vector<Tensor> wholes_of(const Layout& layout, const Tensor& whole) {
-  std::vector<Tensor> wholes;
-  for (const Piece& piece : layout.pieces)
-    wholes.push_back(whole.rows(piece.whole_offset, piece.rows * piece.row_elements));
-  return wholes;
+/// Those that may be gathered in 8 bits last, so that each message's parameters lie side by side in the shard; whether
+/// they are or not, so that sums over a shard have one order.
+std::vector<autograd::Parameter*> by_message(std::span<autograd::Parameter* const> parameters) {
+  std::vector<autograd::Parameter*> sorted(parameters.begin(), parameters.end());
+  std::ranges::stable_partition(sorted, [](const autograd::Parameter* parameter) { return !parameter->float8(); });
+  return sorted;
 }
 
-Layout part_layout(std::span<autograd::Parameter* const> parameters, const comm::Communicator* regatherers) {
-  return regatherers ? Layout(parameters, regatherers->world(), regatherers->rank()) : Layout({}, 1, 0);
+/// The parameters of a layout that are gathered in 8 bits, or the others.
+std::vector<autograd::Parameter*> of_message(const Layout& layout, bool in_8_bits, const Mesh& mesh,
+                                             const Policy& policy) {
+  std::vector<autograd::Parameter*> some;
+  for (const Piece& piece : layout.pieces)
+    if (is_in_8_bits(piece.parameter, mesh, policy) == in_8_bits) some.push_back(piece.parameter);
+  return some;
 }
 
 }  // namespace
@@ -62,38 +61,44 @@ Group::Group(std::string label, std::span<autograd::Parameter* const> parameters
     : label_(std::move(label)),
       sharders_(mesh.shard()),
       replicas_(mesh.replicate()),
-      regatherers_(mesh.regather()),
-      layout_(parameters, sharders_.world(), sharders_.rank()),
-      gradient_layout_(trained(parameters), sharders_.world(), sharders_.rank()),
-      part_layout_(part_layout(parameters, regatherers_)),
+      layout_(by_message(parameters), sharders_.world(), sharders_.rank()),
+      gradient_layout_(trained(by_message(parameters)), sharders_.world(), sharders_.rank()),
       precision_(policy.precision),
       bucket_bytes_(policy.bucket_bytes),
       device_(policy.device),
       offloads_(policy.offload && device_.kind != DeviceKind::Cpu),
-      in_place_(sharders_.world() == 1 && precision_.param_dtype == DType::Float32 && !offloads_),
       // Replicas that reduce every micro-batch add each sum to those before it, so the two must be apart.
       gradient_in_place_(sharders_.world() == 1 && precision_.reduce_dtype == DType::Float32 && !offloads_ &&
                          (replicas_.world() == 1 || !policy.sync_every_micro_batch)),
       // On the CPU one message for all is faster than the copies cost.
-      coalesces_(device_.kind != DeviceKind::Cpu && sharders_.world() > 1 && is_even(layout_)),
+      coalesces_(device_.kind != DeviceKind::Cpu && sharders_.world() > 1 && is_even(gradient_layout_)),
       shard_(zeroed(empty(layout_.shard_elements, DType::Float32, MemoryKind::Parameters, device_, offloads_))),
       shard_gradient_(
           released(empty(gradient_layout_.shard_elements, DType::Float32, MemoryKind::Gradients, device_, offloads_))),
-      whole_(in_place_
-                 ? shard_
-                 : released(empty(layout_.whole_elements, precision_.param_dtype, MemoryKind::Gathered, device_))),
       whole_gradient_(gradient_in_place_ ? shard_gradient_
                                          : released(empty(gradient_layout_.whole_elements, precision_.reduce_dtype,
                                                           MemoryKind::Gathered, device_))) {
+  int64_t begin = 0;
+  for (const bool in_8_bits : {false, true}) {
+    const auto parameters_of = of_message(layout_, in_8_bits, mesh, policy);
+    if (parameters_of.empty()) continue;
+    const int64_t elements = Layout(parameters_of, sharders_.world(), sharders_.rank()).shard_elements;
+    unsharded_.emplace_back(parameters_of, shard_.rows(begin, elements),
+                            in_8_bits ? DType::Float8E4M3 : precision_.param_dtype, mesh, policy);
+    begin += elements;
+  }
   place_parameters();
 }
 
 void Group::place_parameters() {
+  std::vector<Tensor> values;
+  for (const Unsharded& each : unsharded_) std::ranges::move(each.values(), std::back_inserter(values));
+  auto value_of = values.begin();
   auto gradient = gradient_layout_.pieces.begin();
   for (const Piece& piece : layout_.pieces) {
     const int64_t count = piece.rows * piece.row_elements;
     const Shape& shape = piece.parameter->shape();
-    const Tensor value = whole_.rows(piece.whole_offset, count).reshape(shape);
+    const Tensor value = *value_of++;
     if (piece.parameter->is_frozen()) {
       piece.parameter->place(value, {});
       continue;
@@ -104,70 +109,41 @@ void Group::place_parameters() {
   }
 }
 
-Tensor Group::shard_on_device() const {
-  if (!offloads_) return shard_;
-  Tensor there = Tensor::empty(shard_.shape(), shard_.dtype(), device_);
-  copy_async(shard_, there);
-  return there;
+int64_t Group::scales() const {
+  return unsharded_.back().scales();
 }
 
-Tensor Group::gather_input() const {
-  if (part_.defined()) return part_;
-  const Tensor shard = shard_on_device();
-  if (precision_.param_dtype == DType::Float32) return shard;
-  Tensor cast = Tensor::empty(shard.shape(), precision_.param_dtype, device_);
-  ops::cast(shard, cast);
-  return cast;
+void Group::use_scales(const ops::Float8Scale& scales) {
+  unsharded_.back().use_scales(scales);
+}
+
+void Group::absmax(Tensor& most) const {
+  unsharded_.back().absmax(most);
 }
 
 void Group::begin_unshard() {
   if (state_ != State::Sharded) return;
   state_ = State::Gathering;
-  if (in_place_) return;
-  const MemoryKindScope scope(MemoryKind::Gathered);
-  if (sharders_.world() == 1) {
-    whole_.storage()->materialize();
-    ops::cast(shard_on_device(), whole_);
-    return;
-  }
-  comm::Communicator& peers = part_.defined() ? *regatherers_ : sharders_;
-  const Tensor input = gather_input();
-  if (coalesces_ && !part_.defined()) return gather_in_place(input);
-  gathered_ = Tensor::empty({peers.world() * input.count()}, precision_.param_dtype, device_);
-  gathering_ = peers.all_gather(input, gathered_, label_);
-}
-
-void Group::gather_in_place(const Tensor& input) {
-  whole_.storage()->materialize();
-  std::vector<Tensor> wholes = wholes_of(layout_, whole_);
-  gathering_ = sharders_.all_gather_coalesced(parts_of(layout_, input), wholes, label_);
+  for (Unsharded& each : unsharded_) each.begin(label_);
 }
 
 void Group::finish_unshard() {
   begin_unshard();
   if (state_ == State::Unsharded) return;
-  std::exchange(gathering_, {}).wait();
-  if (gathered_.defined()) {
-    whole_.storage()->materialize();
-    copy_out(part_.defined() ? part_layout_ : layout_, gathered_, whole_);
-    gathered_ = {};
-  }
+  for (Unsharded& each : unsharded_) each.finish();
   state_ = State::Unsharded;
 }
 
 void Group::reshard() {
   if (state_ == State::Gathering) finish_unshard();  // prefetched and then not needed
-  if (!in_place_) whole_.storage()->release();
-  part_ = {};
+  for (Unsharded& each : unsharded_) each.release();
   state_ = State::Sharded;
 }
 
 void Group::reshard_to_part() {
-  const MemoryKindScope scope(MemoryKind::Gathered);
-  Tensor part = Tensor::empty({part_layout_.shard_elements}, precision_.param_dtype, device_);
-  copy_shard_in(part_layout_, regatherers_->rank(), whole_, part);
-  reshard();
-  part_ = std::move(part);
+  if (state_ == State::Gathering) finish_unshard();
+  for (Unsharded& each : unsharded_) each.release_to_part();
+  state_ = State::Sharded;
 }
 
 /// Zero, unless an earlier micro-batch left its sum there.
@@ -250,20 +226,26 @@ void Group::release_gradient() {
   has_gradient_ = false;
 }
 
+size_t Group::sum_over_messages(size_t (Unsharded::*bytes)() const) const {
+  size_t sum = 0;
+  for (const Unsharded& each : unsharded_) sum += (each.*bytes)();
+  return sum;
+}
+
 size_t Group::gathered_bytes() const {
-  const bool own_whole = !in_place_ && whole_.storage()->is_materialized();
-  return (own_whole ? whole_.bytes() : 0) + (gathered_.defined() ? gathered_.bytes() : 0) +
-         (part_.defined() ? part_.bytes() : 0);
+  return sum_over_messages(&Unsharded::held_bytes);
 }
 
 size_t Group::gather_bytes() const {
-  if (sharders_.world() == 1) return 0;
-  return static_cast<size_t>(sharders_.world() * layout_.shard_elements) * size_of(precision_.param_dtype);
+  return sum_over_messages(&Unsharded::gather_bytes);
 }
 
 size_t Group::regather_bytes() const {
-  if (!regatherers_) return gather_bytes();
-  return static_cast<size_t>(regatherers_->world() * part_layout_.shard_elements) * size_of(precision_.param_dtype);
+  return sum_over_messages(&Unsharded::regather_bytes);
+}
+
+size_t Group::next_gather_bytes() const {
+  return unsharded_.front().has_part() ? regather_bytes() : gather_bytes();
 }
 
 size_t Group::scatter_bytes() const {

@@ -8,13 +8,14 @@
 #include "shard/layout.h"
 #include "shard/mesh.h"
 #include "shard/policy.h"
+#include "shard/unsharded.h"
 
 namespace trainyard::shard {
 
 /// The parameters of one fully_shard call: gathered together, reduced together.
 ///
 /// Holds this rank's shard in float32 for good, and the unsharded parameters and gradients between unshard and reshard.
-/// Where the shard dimension has one rank and nothing is cast, unsharded parameters are the shard itself: no copies.
+/// A gather is one message; with Policy::float8_all_gather the weights of layers in 8 bits have one of their own.
 /// Frozen parameters are gathered as the others are, and have no gradient and no part in the reduction.
 /// The one place that says where shards live: parameters and gradients are allocated here, moments like them.
 class Group {
@@ -37,6 +38,13 @@ class Group {
   /// release_gradient().
   [[nodiscard]] Tensor& shard_gradient() { return shard_gradient_; }
   [[nodiscard]] bool has_gradient() const { return has_gradient_; }
+
+  /// How many weights are gathered in 8 bits.
+  [[nodiscard]] int64_t scales() const;
+  /// Where their scales are, each [scales()]; written before begin_unshard() wherever the shard has changed.
+  void use_scales(const ops::Float8Scale& scales);
+  /// The largest |element| of this rank's rows of each (shard/unsharded.h).
+  void absmax(Tensor& most) const;
 
   /// Starts gathering, if not begun. The shard must not change before finish_unshard().
   void begin_unshard();
@@ -62,7 +70,9 @@ class Group {
   // Bytes of the messages, the whole side; 0 where none is sent.
   [[nodiscard]] size_t gather_bytes() const;    ///< of a gather from all shards
   [[nodiscard]] size_t regather_bytes() const;  ///< of one after reshard_to_part()
-  [[nodiscard]] size_t next_gather_bytes() const { return part_.defined() ? regather_bytes() : gather_bytes(); }
+  [[nodiscard]] size_t next_gather_bytes() const;
+  /// The messages that a gather takes.
+  [[nodiscard]] int64_t gather_messages() const { return std::ssize(unsharded_); }
   [[nodiscard]] size_t scatter_bytes() const;
   [[nodiscard]] size_t sum_bytes() const;  ///< over replicas
   /// The messages that a sum over replicas takes.
@@ -73,12 +83,10 @@ class Group {
   enum class Reduction { None, Scattering, Summing };
 
   void place_parameters();
-  void gather_in_place(const Tensor& input);
   void scatter_in_place();
   void release_whole_gradient();
+  [[nodiscard]] size_t sum_over_messages(size_t (Unsharded::*bytes)() const) const;
   void prepare_gradient();
-  [[nodiscard]] Tensor shard_on_device() const;
-  [[nodiscard]] Tensor gather_input() const;
   void begin_sum();
   [[nodiscard]] int64_t elements_a_message() const;
   void accumulate(const Tensor& reduced);
@@ -86,23 +94,20 @@ class Group {
   std::string label_;
   comm::Communicator& sharders_;
   comm::Communicator& replicas_;
-  comm::Communicator* regatherers_;  // null: none
-  Layout layout_, gradient_layout_, part_layout_;
+  Layout layout_, gradient_layout_;
   MixedPrecision precision_;
   int64_t bucket_bytes_;
   Device device_;
   bool offloads_;           // the shard and its gradient are on the host, and everything else is not
-  bool in_place_;           // unsharded parameters are the shard
   bool gradient_in_place_;  // unsharded gradients are the reduced ones
-  bool coalesces_;          // each parameter goes to and comes from its place, without buffers in between
+  bool coalesces_;          // each gradient is scattered from where it lies, without a buffer in between
 
   Tensor shard_, shard_gradient_;
-  Tensor whole_, whole_gradient_;  // flat, [whole_elements]; the parameters' values and gradients are views of them
+  std::vector<Unsharded> unsharded_;  // of all parameters, or of those that are not in 8 bits and those that are
+  Tensor whole_gradient_;             // flat, [whole_elements]; the parameters' gradients are views of it
   bool has_gradient_ = false, whole_gradient_ready_ = false;
 
   State state_ = State::Sharded;
-  Tensor gathered_, part_;
-  comm::Work gathering_;
   Reduction reduction_ = Reduction::None;
   Tensor reduce_input_, reduced_;
   std::vector<comm::Work> reducing_;

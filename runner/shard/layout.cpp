@@ -34,6 +34,24 @@ Layout::Layout(std::span<autograd::Parameter* const> parameters, int world_size,
   }
 }
 
+bool is_even(const Layout& layout) {
+  return std::ranges::all_of(layout.pieces, [&](const Piece& piece) { return piece.rows % layout.world == 0; });
+}
+
+std::vector<Tensor> parts_of(const Layout& layout, const Tensor& shard) {
+  std::vector<Tensor> parts;
+  for (const Piece& piece : layout.pieces)
+    parts.push_back(slice(shard, piece.shard_offset, piece.chunk_rows * piece.row_elements));
+  return parts;
+}
+
+std::vector<Tensor> wholes_of(const Layout& layout, const Tensor& whole) {
+  std::vector<Tensor> wholes;
+  for (const Piece& piece : layout.pieces)
+    wholes.push_back(slice(whole, piece.whole_offset, piece.rows * piece.row_elements));
+  return wholes;
+}
+
 void copy_out(const Layout& layout, const Tensor& gathered, Tensor& whole) {
   if (dry_run()) return ops::tell_cost({&gathered, &whole});  // its pieces are a thousand times the ranks
   for (int rank = 0; rank < layout.world; ++rank) {

@@ -39,6 +39,13 @@ struct Layout {
   int64_t whole_elements = 0;
 };
 
+/// Every parameter's rows divide by the ranks: nothing is padded.
+bool is_even(const Layout& layout);
+
+/// Views of each piece: in a padded shard, and in the unsharded parameters.
+std::vector<Tensor> parts_of(const Layout& layout, const Tensor& shard);
+std::vector<Tensor> wholes_of(const Layout& layout, const Tensor& whole);
+
 /// Copies gathered shards [world · shard_elements] into unsharded parameters [whole_elements]; same dtype.
 void copy_out(const Layout& layout, const Tensor& gathered, Tensor& whole);
 

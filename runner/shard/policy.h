@@ -53,6 +53,9 @@ struct Policy {
   bool offload = false;
   Reshard reshard = Reshard::AfterForward;
   MixedPrecision precision = {};  ///< of groups that are given none of their own
+  /// Weights of linear layers that are computed in 8 bits (Parameter::float8()) are gathered in 8 bits too, each with
+  /// one scale, which all ranks agree on once a step. For Float8Recipe::Tensorwise alone.
+  bool float8_all_gather = false;
   Prefetch prefetch = {};
   /// Reduce each micro-batch's gradients, not only their sum: less memory, more traffic.
   bool sync_every_micro_batch = false;

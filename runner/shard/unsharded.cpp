@@ -1,0 +1,154 @@
+#include "shard/unsharded.h"
+
+#include <utility>
+
+#include "ops/cast.h"
+
+namespace trainyard::shard {
+namespace {
+
+Layout part_layout(std::span<autograd::Parameter* const> parameters, const comm::Communicator* regatherers) {
+  return regatherers ? Layout(parameters, regatherers->world(), regatherers->rank()) : Layout({}, 1, 0);
+}
+
+Tensor released(int64_t elements, DType dtype, Device device) {
+  const MemoryKindScope scope(MemoryKind::Gathered);
+  Tensor tensor = Tensor::empty({elements}, dtype, device);
+  tensor.storage()->release();
+  return tensor;
+}
+
+Tensor in_dtype(const Tensor& tensor, DType dtype) {
+  if (tensor.dtype() == dtype) return tensor;
+  Tensor cast = Tensor::empty(tensor.shape(), dtype, tensor.device());
+  ops::cast(tensor, cast);
+  return cast;
+}
+
+/// `rows` rows of a piece in a shard, as a matrix.
+Tensor matrix_of(const Piece& piece, const Tensor& shard, int64_t rows) {
+  return shard.rows(piece.shard_offset, rows * piece.row_elements).reshape({rows, piece.row_elements});
+}
+
+}  // namespace
+
+Unsharded::Unsharded(std::span<autograd::Parameter* const> parameters, Tensor shard, DType dtype, const Mesh& mesh,
+                     const Policy& policy)
+    : sharders_(&mesh.shard()),
+      regatherers_(mesh.regather()),
+      layout_(parameters, sharders_->world(), sharders_->rank()),
+      part_layout_(part_layout(parameters, regatherers_)),
+      dtype_(dtype),
+      param_dtype_(policy.precision.param_dtype),
+      device_(policy.device),
+      shard_(std::move(shard)),
+      in_place_(sharders_->world() == 1 && dtype == DType::Float32 && shard_.device() == device_),
+      // On the CPU one message for all is faster than the copies cost.
+      coalesces_(device_.kind != DeviceKind::Cpu && sharders_->world() > 1 && is_even(layout_)),
+      whole_(in_place_ ? shard_ : released(layout_.whole_elements, dtype, device_)) {}
+
+std::vector<Tensor> Unsharded::values() const {
+  std::vector<Tensor> values = wholes_of(layout_, whole_);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = values[i].reshape(layout_.pieces[i].parameter->shape());
+  return values;
+}
+
+int64_t Unsharded::scales() const {
+  return is_float8(dtype_) ? std::ssize(layout_.pieces) : 0;
+}
+
+void Unsharded::use_scales(const ops::Float8Scale& scales) {
+  scales_ = scales;
+  int64_t index = 0;
+  for (const Piece& piece : layout_.pieces) piece.parameter->place_scale(scales.inverse.rows(index++, 1), param_dtype_);
+}
+
+void Unsharded::absmax(Tensor& most) const {
+  int64_t index = 0;
+  for (const Piece& piece : layout_.pieces) {
+    Tensor of_piece = most.rows(index++, 1);
+    ops::absmax(matrix_of(piece, shard_, piece.local.count), ops::Along::All, of_piece);
+  }
+  ops::cast(in_dtype(most, param_dtype_), most);  // rounding keeps the order, so this is the largest rounded one
+}
+
+Tensor Unsharded::shard_on_device() const {
+  if (shard_.device() == device_) return shard_;
+  Tensor there = Tensor::empty(shard_.shape(), shard_.dtype(), device_);
+  copy_async(shard_, there);
+  return there;
+}
+
+Tensor Unsharded::in_8_bits(const Tensor& shard) const {
+  Tensor cast = Tensor::empty(shard.shape(), dtype_, device_);
+  int64_t index = 0;
+  for (const Piece& piece : layout_.pieces)
+    ops::float8_cast(matrix_of(piece, shard, piece.chunk_rows),
+                     {scales_.scale.rows(index++, 1), matrix_of(piece, cast, piece.chunk_rows)}, {});
+  return cast;
+}
+
+Tensor Unsharded::input() const {
+  if (part_.defined()) return part_;
+  const Tensor shard = in_dtype(shard_on_device(), param_dtype_);
+  return is_float8(dtype_) ? in_8_bits(shard) : shard;
+}
+
+void Unsharded::begin(const std::string& label) {
+  if (in_place_) return;
+  const MemoryKindScope scope(MemoryKind::Gathered);
+  if (sharders_->world() == 1) {
+    whole_.storage()->materialize();
+    ops::cast(shard_on_device(), whole_);
+    return;
+  }
+  const Tensor own = input();
+  if (coalesces_ && !part_.defined()) {
+    whole_.storage()->materialize();
+    std::vector<Tensor> wholes = wholes_of(layout_, whole_);
+    gathering_ = sharders_->all_gather_coalesced(parts_of(layout_, own), wholes, label);
+    return;
+  }
+  comm::Communicator& peers = part_.defined() ? *regatherers_ : *sharders_;
+  gathered_ = Tensor::empty({peers.world() * own.count()}, dtype_, device_);
+  gathering_ = peers.all_gather(own, gathered_, label);
+}
+
+void Unsharded::finish() {
+  std::exchange(gathering_, {}).wait();
+  if (!gathered_.defined()) return;
+  whole_.storage()->materialize();
+  copy_out(part_.defined() ? part_layout_ : layout_, gathered_, whole_);
+  gathered_ = {};
+}
+
+void Unsharded::release() {
+  if (!in_place_) whole_.storage()->release();
+  part_ = {};
+}
+
+void Unsharded::release_to_part() {
+  const MemoryKindScope scope(MemoryKind::Gathered);
+  Tensor part = Tensor::empty({part_layout_.shard_elements}, dtype_, device_);
+  copy_shard_in(part_layout_, regatherers_->rank(), whole_, part);
+  release();
+  part_ = std::move(part);
+}
+
+size_t Unsharded::held_bytes() const {
+  const bool own_whole = !in_place_ && whole_.storage()->is_materialized();
+  return (own_whole ? whole_.bytes() : 0) + (gathered_.defined() ? gathered_.bytes() : 0) +
+         (part_.defined() ? part_.bytes() : 0);
+}
+
+size_t Unsharded::gather_bytes() const {
+  if (sharders_->world() == 1) return 0;
+  return static_cast<size_t>(sharders_->world() * layout_.shard_elements) * size_of(dtype_);
+}
+
+size_t Unsharded::regather_bytes() const {
+  if (!regatherers_) return gather_bytes();
+  return static_cast<size_t>(regatherers_->world() * part_layout_.shard_elements) * size_of(dtype_);
+}
+
+}  // namespace trainyard::shard

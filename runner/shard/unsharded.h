@@ -1,0 +1,70 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ops/float8.h"
+#include "shard/layout.h"
+#include "shard/mesh.h"
+#include "shard/policy.h"
+
+namespace trainyard::shard {
+
+/// The parameters of a group that are gathered in one dtype, and so in one message.
+///
+/// Where the shard dimension has one rank and nothing is cast, they are the shard itself: no copies.
+/// In 8 bits what is sent is the shard in the policy's param_dtype, cast with the scale of each whole weight: the same
+/// bits as of a cast after a gather.
+class Unsharded {
+ public:
+  /// `shard`: this rank's padded chunks of `parameters`, float32, one after the other.
+  Unsharded(std::span<autograd::Parameter* const> parameters, Tensor shard, DType dtype, const Mesh& mesh,
+            const Policy& policy);
+
+  /// Where each parameter is between finish() and release(), in order.
+  [[nodiscard]] std::vector<Tensor> values() const;
+
+  /// Starts gathering. The shard must not change before finish().
+  void begin(const std::string& label);
+  /// Waits for the gather; the values are valid afterwards.
+  void finish();
+  /// Gives the values back, and with them the part that release_to_part() kept.
+  void release();
+  /// Gives them back but for this rank's part among the ranks of Mesh::regather(): the next gather is theirs alone.
+  void release_to_part();
+  [[nodiscard]] bool has_part() const { return part_.defined(); }
+
+  // Of weights in 8 bits alone.
+  /// How many there are; 0 of any other dtype.
+  [[nodiscard]] int64_t scales() const;
+  /// Their scales, each [scales()], which whoever made them writes before begin().
+  void use_scales(const ops::Float8Scale& scales);
+  /// The largest |element| of this rank's rows of each, as it is in param_dtype: float32 [scales()], where the shard
+  /// is.
+  void absmax(Tensor& most) const;
+
+  [[nodiscard]] size_t held_bytes() const;      ///< by values and buffers now
+  [[nodiscard]] size_t gather_bytes() const;    ///< of the message of a gather from all shards, the whole side; 0: none
+  [[nodiscard]] size_t regather_bytes() const;  ///< of one after release_to_part()
+
+ private:
+  [[nodiscard]] Tensor shard_on_device() const;
+  [[nodiscard]] Tensor input() const;
+  [[nodiscard]] Tensor in_8_bits(const Tensor& shard) const;
+
+  comm::Communicator* sharders_;
+  comm::Communicator* regatherers_;  // null: none
+  Layout layout_, part_layout_;
+  DType dtype_, param_dtype_;
+  Device device_;
+  Tensor shard_;
+  bool in_place_;   // they are the shard
+  bool coalesces_;  // each goes to its place, without a buffer in between
+  Tensor whole_;    // flat, [whole_elements]; the values are views of it
+  Tensor gathered_, part_;
+  ops::Float8Scale scales_;
+  comm::Work gathering_;
+};
+
+}  // namespace trainyard::shard
