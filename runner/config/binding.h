@@ -78,6 +78,13 @@ struct Words<OutputPrecision> {
   }
 };
 
+template <>
+struct Words<Float8Recipe> {
+  static std::vector<Choice> list() {
+    return {{"none", {}}, {"tensorwise", {}}, {"rowwise", {}}, {"rowwise_with_gw_hp", {}}};
+  }
+};
+
 /// Adds keys of the section `S` of Config, called `name`, to `table`.
 template <typename S>
 struct SectionKeys {

@@ -132,6 +132,9 @@ struct Detail {
 bool scales_by_itself(const Config& config) {
   return config.training.loss_scale == "auto";
 }
+bool is_in_8_bits(const Config& config) {
+  return config.float8.recipe != Float8Recipe::None;
+}
 bool profiles(const Config& config) {
   return config.metrics.profile_interval > 0;
 }
@@ -145,6 +148,9 @@ constexpr Detail kDetails[] = {
      [](const Config& config) { return config.parallel.strategy == Strategy::NoShard || config.parallel.shard == 1; }},
     {"activation_checkpointing.n", "activation_checkpointing.mode", "every_n",
      [](const Config& config) { return config.activation_checkpointing.mode == CheckpointingMode::EveryN; }},
+    {"float8.all_gather", "float8.recipe", "tensorwise",
+     [](const Config& config) { return config.float8.recipe == Float8Recipe::Tensorwise; }},
+    {"float8.filter_fqns", "float8.recipe", "tensorwise, rowwise and rowwise_with_gw_hp", is_in_8_bits},
     {"data.prefetch_factor", "data.num_workers", "1 or more",
      [](const Config& config) { return config.data.num_workers > 0; }},
     {"training.loss_scale_init", "training.loss_scale", "auto", scales_by_itself},

@@ -24,6 +24,7 @@ enum class Precision { Float32, BFloat16, Float16 };
 enum class OutputPrecision { Float32, BFloat16, Float16, AsComputed };  ///< begins as Precision
 
 enum class StatePrecision { Float32, BFloat16 };
+enum class Float8Recipe { None, Tensorwise, Rowwise, RowwiseWithGwHp };
 
 struct Model {
   std::string preset;     ///< a named model (docs/models.md); one of preset, config, init_from
@@ -121,6 +122,13 @@ struct Parallel {
   bool offload = false;  ///< shards and optimizer state in host memory
 };
 
+/// Linear layers in 8 bits.
+struct Float8 {
+  Float8Recipe recipe = Float8Recipe::None;
+  std::string filter_fqns;  ///< comma list of parts of the names of layers that are left as they are
+  bool all_gather = false;  ///< their weights are gathered in 8 bits too
+};
+
 struct ActivationCheckpointing {
   CheckpointingMode mode = CheckpointingMode::None;
   int64_t n = 1;         ///< every n-th block, for every_n
@@ -187,6 +195,7 @@ struct Config {
   Training training;
   Optimizer optimizer;
   Parallel parallel;
+  Float8 float8;
   ActivationCheckpointing activation_checkpointing;
   Checkpoint checkpoint;
   Comm comm;

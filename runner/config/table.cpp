@@ -212,6 +212,23 @@ void add_parallel(std::vector<Key>& table) {
       "Keep shards, gradients and optimizer state in host memory and step there. On a CPU they are there anyway.");
 }
 
+void add_float8(std::vector<Key>& table) {
+  const SectionKeys<Float8> key{table, "float8", &Config::float8};
+  key("recipe", &Float8::recipe, kAny,
+      "How linear layers are computed in 8 bits: tensorwise with one scale for each matrix, rowwise with one for each "
+      "row along its sums, rowwise_with_gw_hp the same but weight gradients in param_dtype; none: they are not. What "
+      "is "
+      "outside of the blocks stays as it is, and so do layers with a size that is no multiple of 16. A GPU needs "
+      "compute "
+      "capability 8.9; a CPU has no units for it and is slower with it.");
+  key("filter_fqns", &Float8::filter_fqns, kAny,
+      "Linear layers that are left as they are: parts of their names, such as `k_proj` or `layers.0.`, with commas "
+      "between.");
+  key("all_gather", &Float8::all_gather, kAny,
+      "With tensorwise: gather the weights of these layers in 8 bits too, with scales that all ranks agree on once a "
+      "step. The same results with less traffic.");
+}
+
 void add_activation_checkpointing(std::vector<Key>& table) {
   const SectionKeys<ActivationCheckpointing> key{table, "activation_checkpointing", &Config::activation_checkpointing};
   key("mode", &ActivationCheckpointing::mode, kAny,
@@ -327,6 +344,7 @@ std::vector<Key> make_table() {
   add_training(table);
   add_optimizer(table);
   add_parallel(table);
+  add_float8(table);
   add_activation_checkpointing(table);
   add_checkpoint(table);
   add_system(table);
@@ -344,6 +362,7 @@ std::span<const SectionHelp> sections() {
       {"training", "How long, and in what portions."},
       {"optimizer", "AdamW and its learning rate: warm-up, a stable phase, decay."},
       {"parallel", "How the model is spread over the ranks."},
+      {"float8", "Linear layers in 8 bits (docs/precision.md)."},
       {"activation_checkpointing", "Memory for computation."},
       {"checkpoint", "Saving and resuming."},
       {"comm", "How ranks exchange tensors."},

@@ -211,7 +211,7 @@ const std::vector<Row>& all() {
       only("command_file", {""}, kNoTpu),
       refused("deepspeed_config.*", "DeepSpeed is not offered; its stage 3 is FSDP with FULL_SHARD"),
       refused("megatron_lm_config.*", "Megatron-LM is not offered; use FSDP"),
-      refused("fp8_config.*", "training in 8 bits is not offered; use mixed_precision bf16"),
+      refused("fp8_config.*", "training in 8 bits is float8.recipe here; use mixed_precision bf16 with it"),
       refused("mpirun_config.*", "mpirun is started by yourself: docs/launching.md"),
   });
   return rows;

@@ -19,8 +19,10 @@ constexpr std::string_view kNoPipeline = "pipeline parallelism is not offered; u
 constexpr std::string_view kNoContext = "context parallelism is not offered; use 1";
 constexpr std::string_view kNoExperts = "models with experts are not offered; use 1";
 constexpr std::string_view kPython = "Python modules are not loaded here; leave it out";
-constexpr std::string_view kNoFloat8 = "training in 8 bits is not offered; leave it out";
-constexpr std::string_view kNoFloat8Yet = "it is for training in 8 bits, which model.converters asks for";
+constexpr std::string_view kFloat8 = "quantize.linear.float8";
+constexpr std::string_view kNoSuchQuantizing = "it is for a converter that is not offered";
+constexpr std::string_view kScalesOnce = "scales of all weights are agreed on at once in any case";
+constexpr std::string_view kEmulated = "a CPU has no units for 8 bits and always emulates them, a GPU never does";
 constexpr std::string_view kWandb =
     "no service is contacted; `wandb sync` takes the event files of metrics.tensorboard";
 constexpr std::string_view kCompiled = "kernels are fused and compiled already";
@@ -149,18 +151,24 @@ std::string initial_weights(const Entry& entry, const Document& document) {
                         value_of(document, "model.hf_assets_path", "./tests/assets/tokenizer"));
 }
 
+std::vector<std::string> listed(std::string_view list) {
+  if (list.starts_with('[') && list.ends_with(']')) list = list.substr(1, list.size() - 2);
+  std::vector<std::string> words;
+  for (const std::string& word : split(list, ','))
+    if (!trim(word).empty()) words.emplace_back(trim(word));
+  return words;
+}
+
 /// Their parts of a checkpoint by ours.
 std::string exclusion(const Entry& entry, const Document&) {
   constexpr std::array<Word, 4> kParts{
       {{"optimizer", "optimizer"}, {"dataloader", "data"}, {"lr_scheduler", "progress"}, {"train_state", "progress"}}};
-  std::string list = entry.value, ours;
-  if (list.starts_with('[') && list.ends_with(']')) list = list.substr(1, list.size() - 2);
-  if (trim(list).empty()) return "";
-  for (const std::string& part : split(list, ',')) {
-    const auto* const known = std::ranges::find(kParts, trim(part), &Word::theirs);
+  std::string ours;
+  for (const std::string& part : listed(entry.value)) {
+    const auto* const known = std::ranges::find(kParts, part, &Word::theirs);
     if (known == kParts.end())
       throw InputError(fmt::format("{}: {} names '{}'; use optimizer, lr_scheduler, dataloader, train_state",
-                                   entry.origin, entry.key, config::shown(trim(part))));
+                                   entry.origin, entry.key, config::shown(part)));
     if (ours.find(known->ours) == std::string::npos) ours += (ours.empty() ? "" : ",") + std::string(known->ours);
   }
   return ours;
@@ -260,6 +268,81 @@ std::string validation_length(const Entry& entry, const Document& document) {
                   entry.origin, config::shown(entry.value), config::shown(length)));
 }
 
+/// Whether model.converters asks for float8, the only one offered.
+bool converts(const Document& document) {
+  const Entry* const entry = find(document, "model.converters");
+  if (!entry) return false;
+  const auto converters = listed(entry->value);
+  for (const std::string& each : converters)
+    if (each != kFloat8 && each != "float8")
+      throw InputError(fmt::format("{}: {} names '{}'; {} is what is offered", entry->origin, entry->key,
+                                   config::shown(each), kFloat8));
+  return !converters.empty();
+}
+
+std::string converted(const Entry&, const Document& document) {
+  if (!converts(document)) return "";
+  const std::string recipe = value_of(document, "quantize.linear.float8.recipe_name", "");
+  return recipe.empty() ? value_of(document, "float8.recipe_name", "tensorwise") : recipe;
+}
+
+std::string if_converted(const Entry& entry, const Document& document) {
+  return converts(document) ? entry.value : "";
+}
+
+/// Their names of layers by ours; the head is left as it is anyway, and no model here has a router.
+std::string filtered_layers(const Entry& entry, const Document& document) {
+  constexpr std::array<Word, 9> kParts{{{"attention", "self_attn"},
+                                        {"feed_forward", "mlp"},
+                                        {"wq", "q_proj"},
+                                        {"wk", "k_proj"},
+                                        {"wv", "v_proj"},
+                                        {"wo", "o_proj"},
+                                        {"w1", "gate_proj"},
+                                        {"w2", "down_proj"},
+                                        {"w3", "up_proj"}}};
+  std::vector<std::string> ours;
+  if (!converts(document)) return "";
+  for (const std::string& name : listed(entry.value)) {
+    if (name == "output" || name == "router.gate") continue;
+    if (name == "auto_filter_small_kn")
+      throw InputError(
+          fmt::format("{}: {} is auto_filter_small_kn, which goes by timings of another library; name the "
+                      "layers",
+                      entry.origin, entry.key));
+    std::vector<std::string> parts = split(name, '.');
+    for (std::string& part : parts)
+      if (const auto* const known = std::ranges::find(kParts, part, &Word::theirs); known != kParts.end())
+        part = known->ours;
+    ours.push_back(fmt::format("{}", fmt::join(parts, ".")));
+  }
+  return fmt::format("{}", fmt::join(ours, ","));
+}
+
+/// As of v0.2.2, and in the section of its own that it had before.
+std::vector<Row> about_float8() {
+  constexpr std::string_view kWhere = "where `model.converters` asks for it";
+  return {
+      follows("model.converters", "float8.recipe", converted,
+              "`quantize.linear.float8`: its `recipe_name`, else `tensorwise`; the head stays as it is"),
+      follows("quantize.linear.float8.recipe_name", "float8.recipe", if_converted, kWhere),
+      follows("quantize.linear.float8.enable_fsdp_float8_all_gather", "float8.all_gather", if_converted, kWhere),
+      follows("quantize.linear.float8.filter_fqns", "float8.filter_fqns", filtered_layers,
+              "where `model.converters` asks for it, by our names of the layers"),
+      no_op("quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp", kScalesOnce, {"true", "false"}),
+      no_op("quantize.linear.float8.emulate", kEmulated, {"false"}),
+      no_op("quantize.*", kNoSuchQuantizing, {"false", "[]"}),
+      follows("float8.recipe_name", "float8.recipe", if_converted, kWhere),
+      follows("float8.enable_fsdp_float8_all_gather", "float8.all_gather", if_converted, kWhere),
+      follows("float8.filter_fqns", "float8.filter_fqns", filtered_layers,
+              "where `model.converters` asks for it, by our names of the layers"),
+      no_op("float8.precompute_float8_dynamic_scale_for_fsdp", kScalesOnce, {"true", "false"}),
+      no_op("float8.emulate", kEmulated, {"false"}),
+      maps("*.enable_float8", "float8.recipe", {{"true", "tensorwise"}, {"false", "none"}}),
+      maps("*.enable_float8_linear", "float8.recipe", {{"true", "tensorwise"}, {"false", "none"}}),
+  };
+}
+
 std::vector<Row> about_the_run() {
   return {
       no_op("job.config_file", ""),
@@ -301,7 +384,6 @@ std::vector<Row> about_the_model() {
               "debugmodel"),
       takes("model.hf_assets_path", "data.tokenizer", "./tests/assets/tokenizer"),
       takes("model.tokenizer_path", "data.tokenizer"),
-      only("model.converters", {"[]", ""}, kNoFloat8),
       only("model.print_after_conversion", {"false", "true"}, ""),
       only("optimizer.name", {"AdamW"}, "AdamW is what is offered"),
       takes("optimizer.lr", "optimizer.lr", "8e-4"),
@@ -325,7 +407,6 @@ std::vector<Row> about_the_model() {
       no_op("activation_checkpoint.*", "recomputation is exact, and chooses by the op"),
       no_op("compile.enable", kCompiled, {"false"}),
       no_op("compile.*", ""),
-      no_op("quantize.*", kNoFloat8Yet, {"false", "[]", "[output]", "[output, router.gate]"}),
   };
 }
 
@@ -447,8 +528,6 @@ std::vector<Row> older_names() {
       only("*.norm_type", {"rmsnorm", "fused_rmsnorm", "compiled_rmsnorm"}, "models here have RMSNorm"),
       maps("*.activation_checkpoint", "activation_checkpointing.mode",
            {{"none", "none"}, {"full", "full"}, {"selective", "selective"}}),
-      only("*.enable_float8", {"false"}, kNoFloat8),
-      only("*.enable_float8_linear", {"false"}, kNoFloat8),
       no_op("*.compile", kCompiled, {"false"}),
       no_op("*.compile_mode", kCompiled),
       no_op("*.enable_wandb", kWandb, {"false"}),
@@ -459,8 +538,8 @@ std::vector<Row> older_names() {
 
 std::vector<Row> torchtitan_rows() {
   std::vector<Row> rows;
-  for (const auto& part :
-       {about_the_run(), about_the_model(), about_the_data(), about_the_ranks(), about_checkpoints(), older_names()})
+  for (const auto& part : {about_the_run(), about_the_model(), about_float8(), about_the_data(), about_the_ranks(),
+                           about_checkpoints(), older_names()})
     rows.insert(rows.end(), part.begin(), part.end());
   return rows;
 }

@@ -38,9 +38,9 @@ std::string group_text(const shard::Group& group, const shard::Mesh& mesh) {
                                  with_thousands(group.layout().whole_elements), precision_text(group.precision()));
   for (const shard::Piece& piece : group.layout().pieces) {
     const Shape& shape = piece.parameter->shape();
-    text += fmt::format("  {:<48} {:>16}  {}{}\n", piece.parameter->name(), to_string(shape),
+    text += fmt::format("  {:<48} {:>16}  {}{}{}\n", piece.parameter->name(), to_string(shape),
                         world > 1 ? fmt::format("{}  local {}", placement, local_shapes(shape, world)) : "Replicate()",
-                        piece.parameter->is_frozen() ? "  frozen" : "");
+                        piece.parameter->float8() ? "  float8" : "", piece.parameter->is_frozen() ? "  frozen" : "");
   }
   return text;
 }
@@ -52,6 +52,7 @@ std::string messages_text(const shard::Messages& messages, const char* what) {
 std::string collectives_text(const shard::Engine& engine) {
   const shard::Traffic traffic = shard::traffic_of(engine, 1);
   std::string text = messages_text(traffic.gathers, "all-gathers") +
+                     messages_text(traffic.scales, "all-reduces of float8 scales") +
                      messages_text(traffic.scatters, "reduce-scatters") + messages_text(traffic.sums, "all-reduces");
   if (text.empty()) return "none";
   return text.substr(0, text.size() - 2);

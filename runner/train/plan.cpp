@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "config/schema.h"
+#include "config/value.h"
 #include "metrics/mfu.h"
 #include "train/environment.h"
 #include "train/setup.h"
@@ -86,6 +88,10 @@ std::vector<TableRow> model_rows(const Job& job, const Rehearsal& rehearsal) {
                              {"ranks", mesh_text(rehearsal, job.placement.world)},
                              {"sharding groups", groups_text(rehearsal.groups)}};
   if (rehearsal.frozen > 0) rows.push_back({"frozen", counted(rehearsal.frozen, "parameters")});
+  if (!rehearsal.float8.empty())
+    rows.push_back(
+        {"float8", fmt::format("{}, {}", config::format_value(config::find_key("float8.recipe")->get(job.config())),
+                               rehearsal.float8)});
   return rows;
 }
 

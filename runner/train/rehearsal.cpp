@@ -1,11 +1,14 @@
 #include "train/rehearsal.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <numeric>
 #include <stdexcept>
 
+#include "base/error.h"
 #include "checkpoint/division.h"
 #include "comm/dry_run.h"
 #include "config/check.h"
@@ -82,6 +85,9 @@ std::vector<Tensor> staged(const Parts& parts) {
 Rehearsal rehearse_whole(const config::Loaded& loaded, const models::ModelConfig& model, const Placement& placement,
                          const Hardware& hardware, BatchShape batch) {
   const config::Config& config = loaded.config;
+  if (config.float8.recipe != config::Float8Recipe::None && hardware.float8_flops == 0)
+    throw InputError(fmt::format("{} is given, but {} has no units for 8 bits; leave it out",
+                                 loaded.subject("float8.recipe"), hardware.name));
   const bool are_nodes_alike = placement.world % placement.ranks_per_node == 0;
   const MeshSize mesh = mesh_of(loaded, Ranks{placement.world, are_nodes_alike ? placement.ranks_per_node : 0});
   Timeline timeline(hardware, placement, mesh);
@@ -131,6 +137,7 @@ Rehearsal rehearse_whole(const config::Loaded& loaded, const models::ModelConfig
                  .model_flops = 0,
                  .peak_flops = computes_in_half(*sharded.engine) ? hardware.half_flops : hardware.float_flops,
                  .tokens_per_step = loader.sequences_per_step() * batch.tokens};
+  if (sharded.float8) seen.float8 = described(*sharded.float8);
   for (const auto& group : sharded.engine->groups()) seen.groups.push_back(group->label());
   for (const shard::ParameterShard& shard : sharded.engine->shards())
     if (shard.parameter->is_frozen()) seen.frozen += shard.parameter->count();

@@ -26,6 +26,7 @@ struct Rehearsal {
   int64_t parameters = 0;
   int64_t frozen = 0;               ///< of those
   std::vector<std::string> groups;  ///< labels of the sharding groups, the root last
+  std::string float8;               ///< of the linear layers in 8 bits; empty: there are none
   bool offloads_state = false;      ///< shards and optimizer are in host memory where the device is not the host
   MeshSize mesh;
   MemoryUse at_peak;  ///< when rank 0, which has the longest shards, holds most

@@ -445,6 +445,8 @@ void Run::say(const std::string& line) {
 void run(const config::Loaded& loaded, const World& world) {
   const MeshSize mesh = mesh_of(loaded, world);
   require_text_files(loaded);
+  if (world.device.kind == DeviceKind::Cuda)
+    on_every_rank(world.comm, [&] { check_float8(loaded, properties_of(world.device)); });
   ops::set_threads(threads_of(loaded.config.device, world.local_world));
   const config::Loaded ready = config::for_world(loaded, world.comm.world());
   Run(ready, world, mesh).go();

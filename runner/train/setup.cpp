@@ -146,6 +146,13 @@ std::vector<std::string> listed(const std::string& text) {
   return words;
 }
 
+std::optional<Float8Layers> float8_of(const config::Float8& settings) {
+  if (settings.recipe == config::Float8Recipe::None) return std::nullopt;
+  // The schema's words begin with none.
+  const auto recipe = static_cast<autograd::Float8Recipe>(static_cast<int>(settings.recipe) - 1);
+  return Float8Layers{recipe, listed(settings.filter_fqns)};
+}
+
 }  // namespace
 
 shard::Policy policy_of(const config::Config& config, Device device) {
@@ -153,6 +160,7 @@ shard::Policy policy_of(const config::Config& config, Device device) {
           .offload = config.parallel.offload,
           .reshard = reshard_of(config.parallel),
           .precision = precision_of(config.parallel),
+          .float8_all_gather = config.float8.all_gather,
           .prefetch = prefetch_of(config.parallel),
           .sync_every_micro_batch = config.training.sync_every_micro_batch,
           .bucket_bytes = config.parallel.bucket_cap_mb << 20};
@@ -165,7 +173,8 @@ Sharding sharding_of(const config::Config& config, MeshSize mesh, Device device)
                    .classes = listed(config.parallel.transformer_layer_cls_to_wrap),
                    .min_num_params = config.parallel.min_num_params},
           .freeze = listed(config.training.freeze),
-          .precision = precision_rules_of(config)};
+          .precision = precision_rules_of(config),
+          .float8 = float8_of(config.float8)};
 }
 
 optim::LossScaling loss_scaling_of(const config::Training& training, const shard::Engine& engine) {

@@ -48,16 +48,6 @@ shard::MixedPrecision precision_of(const nn::Module& module, const Sharding& sha
   return rule == rules.rend() ? sharding.policy.precision : rule->precision;
 }
 
-/// All of them where they fit a line.
-std::string shortened(std::vector<std::string> names) {
-  constexpr std::ptrdiff_t kShown = 8;
-  if (std::ssize(names) > kShown) {
-    names.erase(names.begin() + kShown / 2, names.end() - kShown / 2);
-    names.insert(names.begin() + kShown / 2, "…");
-  }
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
 void require_matches(const std::vector<PrecisionRule>& rules, const std::vector<std::string>& names) {
   for (const PrecisionRule& rule : rules)
     if (std::ranges::none_of(names, [&](const std::string& name) { return matches(rule, name); }))
@@ -71,9 +61,19 @@ void fill(shard::Engine& engine, const shard::Engine::Source& source, FilledBy b
 
 }  // namespace
 
+std::string shortened(std::vector<std::string> names) {
+  constexpr std::ptrdiff_t kShown = 8;
+  if (std::ssize(names) > kShown) {
+    names.erase(names.begin() + kShown / 2, names.end() - kShown / 2);
+    names.insert(names.begin() + kShown / 2, "…");
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 ShardedModel shard_model(const models::ModelConfig& config, comm::Communicator& world, const Sharding& sharding) {
   ShardedModel made{models::build(config), std::make_unique<shard::Mesh>(world, sharding.mesh), nullptr};
   freeze(*made.model, sharding.freeze);
+  if (sharding.float8) made.float8 = convert_to_float8(*made.model, *sharding.float8);
   made.engine = std::make_unique<shard::Engine>(*made.mesh, sharding.policy);
   Groups groups = groups_of(*made.model, made.model->blocks(), sharding.wrap);
   std::vector<std::string> names;

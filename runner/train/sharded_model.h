@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "models/model.h"
 #include "shard/engine.h"
 #include "shard/mesh.h"
+#include "train/float8.h"
 #include "train/wrap.h"
 
 namespace trainyard::train {
@@ -18,6 +20,7 @@ struct ShardedModel {
   std::unique_ptr<models::Model> model;
   std::unique_ptr<shard::Mesh> mesh;
   std::unique_ptr<shard::Engine> engine;
+  std::optional<Float8Model> float8 = {};
 };
 
 using shard::MeshSize;
@@ -36,7 +39,11 @@ struct Sharding {
   std::vector<std::string> freeze = {};  ///< globs over the names of parameters that are not trained
   /// Of a group that several match the last counts; of one that none does, policy.precision.
   std::vector<PrecisionRule> precision = {};
+  std::optional<Float8Layers> float8 = {};  ///< none: no layer is computed in 8 bits
 };
+
+/// Names with commas between: all of them where they fit a line, else the first and the last.
+std::string shortened(std::vector<std::string> names);
 
 /// Builds the model, freezes and shards it: a group for what `wrap` says and one for the rest. Collective over `world`,
 /// which must outlive it. Throws InputError for a glob that matches nothing, and where nothing is left to train.

@@ -64,6 +64,13 @@ TEST_CASE("values that contradict each other are refused with both places", "[co
       {{"--parallel.bucket_cap_mb=50"},
        "--parallel.bucket_cap_mb is 50, which is for parallel.strategy no_shard, but that is full_shard (default); "
        "leave one out"},
+      {{"--float8.recipe=rowwise", "--float8.all_gather=true"},
+       "--float8.all_gather is true, which is for float8.recipe tensorwise, but that is rowwise (flag); leave one out"},
+      {{"--float8.filter_fqns=k_proj"},
+       "--float8.filter_fqns is k_proj, which is for float8.recipe tensorwise, rowwise and rowwise_with_gw_hp, but "
+       "that "
+       "is none (default); leave one out"},
+      {{"--float8.recipe=tensorwise", "--float8.all_gather=true", "--float8.filter_fqns=k_proj"}, "no error"},
       {{"--parallel.bucket_cap_mb=50", "--parallel.strategy=no_shard"}, "no error"},
       {{"--parallel.bucket_cap_mb=50", "--parallel.shard=1"}, "no error"},
       {{"--data.prefetch_factor=4"},

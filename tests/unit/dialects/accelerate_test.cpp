@@ -188,7 +188,8 @@ TEST_CASE("accelerate: what cannot be is refused with file, line and what would 
       {"distributed_type: FSDP\ndebug: false\ndebug: true\n",
        "a.yaml:3: debug was already given at a.yaml:2; keep one"},
       {"distributed_type: FSDP\nfp8_config: {backend: TE}\n",
-       "a.yaml:2: fp8_config.backend is TE: training in 8 bits is not offered; use mixed_precision bf16"},
+       "a.yaml:2: fp8_config.backend is TE: training in 8 bits is float8.recipe here; use mixed_precision bf16 with "
+       "it"},
   };
   for (const Case& each : cases) {
     INFO(each.yaml);

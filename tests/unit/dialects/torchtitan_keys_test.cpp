@@ -76,6 +76,30 @@ TEST_CASE("torchtitan: all its keys are known, and to spell out its defaults cha
   for (const char* const toml : without_default) CHECK_NOTHROW(load_file(files, "more.toml", toml));
 }
 
+TEST_CASE("torchtitan: float8 is asked for by a converter, and its layers have our names", "[dialects]") {
+  Files files;
+  const auto of = [&](const std::string& toml) { return load_file(files, "float8.toml", toml).config.float8; };
+  using config::Float8Recipe;
+  const std::string section =
+      "[quantize.linear.float8]\nenable_fsdp_float8_all_gather = true\n"
+      "precompute_float8_dynamic_scale_for_fsdp = true\n"
+      "filter_fqns = [\"output\", \"attention.wk\", \"layers.0.feed_forward\", \"router.gate\"]\n";
+  const config::Float8 converted = of("[model]\nconverters = [\"quantize.linear.float8\"]\n" + section);
+  CHECK(converted.recipe == Float8Recipe::Tensorwise);
+  CHECK(converted.all_gather);
+  CHECK(converted.filter_fqns == "self_attn.k_proj,layers.0.mlp");
+  const config::Float8 not_asked = of(section);
+  CHECK(not_asked.recipe == Float8Recipe::None);
+  CHECK_FALSE(not_asked.all_gather);
+  CHECK(not_asked.filter_fqns.empty());
+  CHECK(of("[model]\nconverters = [\"quantize.linear.float8\"]\n[quantize.linear.float8]\nrecipe_name = "
+           "\"rowwise_with_gw_hp\"\n")
+            .recipe == Float8Recipe::RowwiseWithGwHp);
+  CHECK(of("[model]\nconverters = [\"float8\"]\n[float8]\nrecipe_name = \"rowwise\"\n").recipe ==
+        Float8Recipe::Rowwise);
+  CHECK(of("[float8]\nenable_float8_linear = true\n").recipe == Float8Recipe::Tensorwise);
+}
+
 TEST_CASE("torchtitan: what its file leaves out is as torchtitan has it", "[dialects]") {
   Files files;
   const config::Loaded loaded = load_file(files, "empty.toml", "[training]\n");

@@ -19,8 +19,12 @@ TEST_CASE("torchtitan: what is not offered is refused by key, all of it in one l
        "a.toml:2: parallelism.pipeline_parallel_degree is 2: pipeline parallelism is not offered; use 1"},
       {"[parallelism]\ncontext_parallel_degree = 2\n",
        "a.toml:2: parallelism.context_parallel_degree is 2: context parallelism is not offered; use 1"},
-      {"[model]\nconverters = [\"float8\"]\n",
-       "a.toml:2: model.converters is [float8]: training in 8 bits is not offered; leave it out"},
+      {"[model]\nconverters = [\"mx\"]\n",
+       "a.toml:2: model.converters names 'mx'; quantize.linear.float8 is what is offered"},
+      {"[model]\nconverters = [\"quantize.linear.float8\"]\n[quantize.linear.float8]\nfilter_fqns = "
+       "[\"auto_filter_small_kn\"]\n",
+       "a.toml:4: quantize.linear.float8.filter_fqns is auto_filter_small_kn, which goes by timings of another "
+       "library"},
       {"[training]\nlocal_batch_sise = 3\n",
        "a.toml:2: unknown key training.local_batch_sise of torchtitan; did you mean training.local_batch_size?"},
       {"[tranining]\n",
