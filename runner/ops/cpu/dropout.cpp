@@ -4,6 +4,7 @@
 
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/parallel.h"
+#include "ops/cpu/simd.h"
 #include "ops/dropout_mask.h"
 #include "ops/elements.h"
 
