@@ -41,6 +41,14 @@ if(NOT TRAINYARD_NCCL_INCLUDE)
     "(Debian and Ubuntu: libnccl-dev), name its folder with -DTRAINYARD_NCCL_INCLUDE=…, or set -DTRAINYARD_CUDA=OFF")
 endif()
 
+# And of cuDNN, which is opened when attention runs.
+find_path(TRAINYARD_CUDNN_INCLUDE cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+if(NOT TRAINYARD_CUDNN_INCLUDE)
+  message(FATAL_ERROR "CUDA is in ${CUDAToolkit_BIN_DIR}, but cudnn.h is not to be found; install cuDNN's development files "
+    "(NVIDIA's packages: libcudnn9-dev-cuda-13; container/packages/cuda brings them), name its folder with "
+    "-DTRAINYARD_CUDNN_INCLUDE=…, or set -DTRAINYARD_CUDA=OFF")
+endif()
+
 set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE} CACHE FILEPATH "nvcc")
 set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER} CACHE FILEPATH "What nvcc compiles the host's half with")
 set(CMAKE_CUDA_ARCHITECTURES ${TRAINYARD_CUDA_ARCHITECTURES})

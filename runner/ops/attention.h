@@ -1,5 +1,7 @@
 #pragma once
 
+#include <compare>
+
 #include "ops/dropout.h"
 #include "tensor/tensor.h"
 
@@ -12,6 +14,7 @@ struct AttentionShape {
   int64_t heads = 0;
   int64_t kv_heads = 0;  ///< divides heads; query head h uses KV head h / (heads / kv_heads)
   int64_t head_dim = 0;
+  auto operator<=>(const AttentionShape&) const = default;
 };
 
 struct AttentionOptions {

@@ -8,6 +8,7 @@
 
 #include "comm/nccl.h"
 #include "ops/cpu_info.h"
+#include "ops/cuda_info.h"
 #include "tensor/device.h"
 
 namespace trainyard::train {
@@ -38,6 +39,7 @@ std::vector<metrics::TableRow> environment_rows() {
   std::vector<metrics::TableRow> rows{{"program", fmt::format("trainyard {}, {}", TRAINYARD_VERSION, kCompiler)},
                                       {"kernels", ops::describe_cpu_kernels()},
                                       {"cuda", describe_cuda()}};
+  if (const std::string cudnn = ops::describe_cudnn(); !cudnn.empty()) rows.push_back({"cudnn", cudnn});
   if (const std::string nccl = comm::describe_nccl(); !nccl.empty()) rows.push_back({"nccl", nccl});
   rows.push_back({"host", fmt::format("{}, {} {}", host_name(), count, count == 1 ? "core" : "cores")});
   return rows;

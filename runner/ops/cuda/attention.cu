@@ -1,3 +1,4 @@
+#include "ops/cuda/attention_cudnn.h"
 #include "ops/cuda/attention_tiles.cuh"
 #include "ops/cuda/kernels.h"
 #include "ops/elements.h"
@@ -82,7 +83,7 @@ __global__ void __launch_bounds__(kThreads) attention_kernel(Forward<T> work) {
 
 void attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionShape& shape,
                const AttentionOptions& options, Tensor& out, Tensor& lse) {
-  if (q.count() == 0) return;
+  if (q.count() == 0 || attention_by_cudnn(q, k, v, shape, options, out, lse)) return;
   with_element(q.dtype(), [&]<typename T>(T*) {
     with_columns(shape.head_dim, [&](auto columns) {
       const Forward<T> work{.task = {shape, options},

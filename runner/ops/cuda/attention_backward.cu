@@ -1,3 +1,4 @@
+#include "ops/cuda/attention_cudnn.h"
 #include "ops/cuda/attention_tiles.cuh"
 #include "ops/cuda/kernels.h"
 #include "ops/elements.h"
@@ -171,6 +172,7 @@ void launch_gradients(const Backward<T>& work, Device device) {
 
 void attention_backward(const Tensor& dout, const AttentionSaved& saved, const AttentionShape& shape,
                         const AttentionOptions& options, AttentionGradients& gradients) {
+  if (attention_backward_by_cudnn(dout, saved, shape, options, gradients)) return;
   const Device device = dout.device();
   Tensor delta = Tensor::empty(saved.lse.shape(), DType::Float32, device), dbias_parts;
   if (options.bias.defined())

@@ -70,6 +70,17 @@ const std::vector<Case>& cases() {
       {"a window in short documents", {1, 150, 150, 2, 1, 16}, true, 0, documents(1, 150, 31), {}, false, 0, 12},
       {"a window on a KV cache", {2, 7, 50, 2, 1, 16}, true, 43, {}, {}, false, 0, 20},
       {"a window past the last key", {1, 80, 30, 2, 1, 8}, true, 0, {}, {}, false, 0, 10},
+      {"whole tiles, GQA", {2, 128, 128, 4, 2, 16}},
+      {"whole tiles, no mask", {2, 64, 128, 2, 2, 24}, false},
+      {"whole tiles, more queries than keys", {1, 192, 64, 2, 1, 8}},
+      {"whole tiles, documents", {2, 128, 128, 2, 1, 16}, true, 0, documents(2, 128, 23)},
+      {"whole tiles, documents in a window", {2, 128, 128, 2, 1, 16}, true, 0, documents(2, 128, 90), {}, false, 0, 40},
+      {"whole tiles, starts that hide from all", {1, 64, 64, 1, 1, 8}, true, 0, std::vector<int32_t>(64, 5)},
+      {"whole tiles, a window", {1, 192, 192, 4, 2, 16}, true, 0, {}, {}, false, 0, 70},
+      {"whole tiles, padded keys", {3, 64, 128, 2, 1, 16}, false, 0, {}, {128, 5, 0}},
+      {"whole tiles, padded keys in a window", {2, 128, 128, 2, 1, 16}, true, 0, {}, {128, 9}, false, 0, 20},
+      {"whole tiles, a bias", {2, 64, 128, 3, 3, 16}, false, 0, {}, {128, 61}, true},
+      {"whole tiles, a causal bias", {2, 64, 64, 2, 2, 16}, true, 0, {}, {}, true},
       {"a head size that fills no block", {1, 40, 40, 2, 1, 100}},
       {"a head size of more than a block", {2, 70, 70, 2, 1, 200}},
       {"a bias for heads of more than a block", {2, 40, 90, 2, 2, 140}, false, 0, {}, {}, true},
@@ -275,7 +286,7 @@ TEST_CASE("attention: the reference used here is the derivative of its output", 
 TEST_CASE("attention: any number of threads, and every run, gives the same bits", "[ops]") {
   const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
-  const Case c = GENERATE(Case{"GQA", {2, 200, 200, 4, 2, 32}},
+  const Case c = GENERATE(Case{"GQA", {2, 200, 200, 4, 2, 32}}, Case{"whole tiles", {2, 128, 128, 4, 2, 32}},
                           Case{"bias and dropout", {2, 200, 200, 2, 2, 32}, true, 0, {}, {200, 77}, true, 0.1F});
   std::vector<Tensors> seen;
   std::vector<ops::AttentionGradients> gradients;

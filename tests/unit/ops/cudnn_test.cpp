@@ -1,0 +1,147 @@
+// How cuDNN is opened and what it refuses, on the stand-in of tests/support/host_cuda.
+#include "ops/cuda/cudnn.h"
+
+#include <catch2/catch.hpp>
+
+#include <set>
+
+#include "base/error.h"
+#include "ops/cuda/attention_cudnn.h"
+#include "ops/cuda/cudnn_graph.h"
+#include "ops/cuda_info.h"
+#include "ops_support.h"
+
+namespace trainyard {
+using namespace test;
+using namespace ops::cuda;
+namespace {
+
+constexpr Device kCuda{DeviceKind::Cuda, 0};
+
+std::string error_of(const std::string& file) {
+  try {
+    static_cast<void>(open_cudnn(file));
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+struct Attention {
+  ops::AttentionShape shape;
+  ops::AttentionOptions options = {.scale = 0.25F};
+  DType dtype = DType::BFloat16;
+
+  /// Whether cuDNN computes both ways.
+  [[nodiscard]] std::pair<bool, bool> is_by_cudnn() const {
+    std::vector<Tensor> results;
+    return this->results(0, results);
+  }
+
+  std::pair<bool, bool> results(int64_t most_bytes, std::vector<Tensor>& results) const {
+    const int64_t q_rows = shape.batch * shape.q_tokens, kv_rows = shape.batch * shape.kv_tokens;
+    const Tensor q = random_tensor({q_rows, shape.heads * shape.head_dim}, dtype, 1, kCuda);
+    const Tensor k = random_tensor({kv_rows, shape.kv_heads * shape.head_dim}, dtype, 2, kCuda);
+    Tensor out = Tensor::empty(q.shape(), dtype, kCuda);
+    Tensor lse = Tensor::empty({shape.batch, shape.heads, shape.q_tokens}, DType::Float32, kCuda);
+    const bool forward = attention_by_cudnn(q, k, k, shape, options, out, lse, most_bytes);
+    if (!forward) lse = random_tensor(lse.shape(), DType::Float32, 3, kCuda);
+    ops::AttentionGradients gradients{Tensor::empty(q.shape(), dtype, kCuda),
+                                      Tensor::empty(k.shape(), dtype, kCuda),
+                                      Tensor::empty(k.shape(), dtype, kCuda),
+                                      {}};
+    if (options.bias.defined()) gradients.dbias = Tensor::empty(options.bias.shape(), DType::Float32, kCuda);
+    const bool backward = attention_backward_by_cudnn(q, {q, k, k, out, lse}, shape, options, gradients, most_bytes);
+    results = {out, lse, gradients.dq, gradients.dk, gradients.dv};
+    if (options.bias.defined()) results.push_back(gradients.dbias);
+    return {forward, backward};
+  }
+};
+
+using Both = std::pair<bool, bool>;
+constexpr Both kTaken{true, true}, kLeft{false, false};
+
+}  // namespace
+
+TEST_CASE("cudnn: a library that is missing or another is named", "[ops]") {
+  CHECK_THAT(error_of("libcudnn.so.none"), Catch::Contains("libcudnn.so.none: cannot open shared object file"));
+  CHECK_THAT(error_of("libm.so.6"), Catch::Contains("undefined symbol: cudnnGetVersion"));
+  CHECK(ops::describe_cudnn() == "9.19.0");
+}
+
+TEST_CASE("cudnn: a status becomes the exception of its meaning, with the library's own words", "[ops]") {
+  const Cudnn& library = *cudnn();
+  CHECK_NOTHROW(check(library, CUDNN_STATUS_SUCCESS, "cudnnCreate", 1));
+  CHECK_THROWS_AS(check(library, CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED, "cudnnCreate", 1),
+                  OutOfMemoryError);
+  CHECK_THROWS_AS(check(library, CUDNN_STATUS_EXECUTION_FAILED, "cudnnBackendExecute", 1), DeviceError);
+  CHECK_THROWS_AS(check(library, CUDNN_STATUS_BAD_PARAM, "cudnnBackendFinalize", 1), CudnnRefusal);
+  const CudnnDevice on{library, 1, nullptr};
+  Graph graph(on);
+  CHECK_THROWS_WITH(graph.temporary(Layout::packed({1, 1, 0, 8})),
+                    "cuda:1: cudnnBackendFinalize: bad parameter: a size that is not above 0");
+}
+
+TEST_CASE("cudnn: takes attention in 16 bits with the masks that it has", "[ops]") {
+  CHECK(Attention{{2, 64, 64, 4, 2, 64}}.is_by_cudnn() == kTaken);
+  CHECK(Attention{{2, 64, 64, 4, 2, 64}, {.window = 9}, DType::Float16}.is_by_cudnn() == kTaken);
+  CHECK(Attention{{1, 64, 128, 2, 2, 256}, {.causal = false}}.is_by_cudnn() == kTaken);
+  CHECK(Attention{{2, 64, 64, 2, 2, 8}, {.bias = random_tensor({2, 127}, DType::Float32, 4, kCuda)}}.is_by_cudnn() ==
+        kTaken);
+  CHECK(Attention{{2, 64, 64, 2, 2, 8}, {.key_lengths = int_tensor({4, 9}, kCuda)}}.is_by_cudnn() == kTaken);
+}
+
+TEST_CASE("cudnn: leaves to the other kernels what it has not, or not as promised", "[ops]") {
+  CHECK(Attention{{2, 64, 64, 4, 2, 64}, {}, DType::Float32}.is_by_cudnn() == kLeft);
+  CHECK(Attention{{2, 64, 64, 4, 2, 20}}.is_by_cudnn() == kLeft);
+  CHECK(Attention{{2, 64, 64, 4, 2, 264}}.is_by_cudnn() == kLeft);
+  CHECK(Attention{{1, 1, 64, 4, 2, 64}, {.q_offset = 63}}.is_by_cudnn() == kLeft);
+  CHECK(Attention{{1, 64, 128, 4, 2, 64}, {.q_offset = 64}}.is_by_cudnn() == kLeft);
+  CHECK(Attention{{1, 100, 100, 4, 2, 64}}.is_by_cudnn() == kLeft);
+  const ops::Dropout dropout{0.1F, 7, on_device(Tensor::from<int64_t>({{0}}, {1}), kCuda)};
+  CHECK(Attention{{1, 64, 64, 4, 2, 64}, {.dropout = dropout}}.is_by_cudnn() == kLeft);
+}
+
+TEST_CASE("cudnn: slices give what the whole gives", "[ops]") {
+  const ops::AttentionShape shape =
+      GENERATE(ops::AttentionShape{3, 64, 64, 4, 2, 16}, ops::AttentionShape{3, 64, 128, 3, 3, 8});
+  const bool is_biased = shape.heads == shape.kv_heads;
+  ops::AttentionOptions options{.scale = 0.25F, .causal = !is_biased};
+  if (is_biased) {
+    options.bias = random_tensor({3, 191}, DType::Float32, 9, kCuda);
+    options.key_lengths = int_tensor({128, 0, 77}, kCuda);
+  } else {
+    options.document_starts = int_tensor(std::vector<int32_t>(192, 0), kCuda);
+  }
+  const int64_t head_bytes = shape.heads / shape.kv_heads * 64 * shape.kv_tokens * 2;
+  std::vector<std::vector<Tensor>> results;
+  for (const int64_t heads : {100, 4, 2, 1}) {
+    const Both by_cudnn = Attention{shape, options}.results(head_bytes * heads, results.emplace_back());
+    CHECK(by_cudnn == kTaken);
+    for (size_t i = 0; i < results[0].size(); ++i) {
+      CAPTURE(heads, i);
+      const bool is_dbias = i == 5;  // rows are rounded to 16 bits before they are added
+      if (is_dbias)
+        CHECK(relative_error(results.back()[i], in_double(results[0][i])) < tolerance(DType::BFloat16));
+      else
+        CHECK(same_bits(results.back()[i], results[0][i]));
+    }
+  }
+}
+
+TEST_CASE("cudnn: slices hold every head of every row once, and no more than they may", "[ops]") {
+  const ops::AttentionShape shape{5, 100, 60, 12, 4, 8};
+  const int64_t head_bytes = 3 * 100 * 60 * 2;
+  const int64_t most_bytes = GENERATE_COPY(1, head_bytes, 3 * head_bytes, 4 * head_bytes, 11 * head_bytes, 1 << 30);
+  std::set<std::pair<int64_t, int64_t>> seen;
+  for (const AttentionSlice& slice : attention_slices(shape, most_bytes)) {
+    CHECK(slice.rows * slice.kv_heads * head_bytes <= std::max(most_bytes, head_bytes));
+    CHECK((slice.rows == 1 || slice.kv_heads == shape.kv_heads));
+    for (int64_t row = slice.first_row; row < slice.first_row + slice.rows; ++row)
+      for (int64_t head = slice.first_kv_head; head < slice.first_kv_head + slice.kv_heads; ++head)
+        CHECK(seen.emplace(row, head).second);
+  }
+  CHECK(seen.size() == 5 * 4);
+}
+
+}  // namespace trainyard
