@@ -268,6 +268,7 @@ class CudaImage(Unpacked):
         environment = self.trainyard("--env").stdout
         versions = dict(line.split("==") for line in read_list("cuda"))
         self.assertIn(f"nccl      {versions['nvidia-nccl-cu13']} ", environment)
+        self.assertIn(f"cudnn     {versions['nvidia-cudnn-cu13'].rpartition('.')[0]} ", environment)
         self.assertIn("there is no NVIDIA driver", environment)
 
     def test_it_trains_where_there_is_no_gpu_and_not_where_one_is_asked_for(self):
@@ -286,7 +287,7 @@ class CudaImage(Unpacked):
         sbom = (root / "usr/share/trainyard/sbom.spdx").read_text()
         for line in read_list("cuda"):
             name, version = line.split("==")
-            if name not in {"nvidia-cublas", "nvidia-cuda-runtime", "nvidia-nccl-cu13"}:
+            if name not in {"nvidia-cublas", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime", "nvidia-cudnn-cu13", "nvidia-nccl-cu13"}:
                 continue  # the compiler's
             self.assertIn(f"pkg:pypi/{name}@{version}\n", sbom)
             self.assertTrue((root / f"usr/local/lib/cuda/{name.replace('-', '_')}-{version}.txt").is_file(), name)
