@@ -70,8 +70,7 @@ Group::Group(std::string label, std::span<autograd::Parameter* const> parameters
       // Replicas that reduce every micro-batch add each sum to those before it, so the two must be apart.
       gradient_in_place_(sharders_.world() == 1 && precision_.reduce_dtype == DType::Float32 && !offloads_ &&
                          (replicas_.world() == 1 || !policy.sync_every_micro_batch)),
-      // On the CPU one message for all is faster than the copies cost.
-      coalesces_(device_.kind != DeviceKind::Cpu && sharders_.world() > 1 && is_even(gradient_layout_)),
+      coalesces_(coalesces(gradient_layout_, device_)),
       shard_(zeroed(empty(layout_.shard_elements, DType::Float32, MemoryKind::Parameters, device_, offloads_))),
       shard_gradient_(
           released(empty(gradient_layout_.shard_elements, DType::Float32, MemoryKind::Gradients, device_, offloads_))),

@@ -34,8 +34,9 @@ Layout::Layout(std::span<autograd::Parameter* const> parameters, int world_size,
   }
 }
 
-bool is_even(const Layout& layout) {
-  return std::ranges::all_of(layout.pieces, [&](const Piece& piece) { return piece.rows % layout.world == 0; });
+bool coalesces(const Layout& layout, Device device) {
+  return device.kind != DeviceKind::Cpu && layout.world > 1 &&
+         std::ranges::all_of(layout.pieces, [&](const Piece& piece) { return piece.rows % layout.world == 0; });
 }
 
 std::vector<Tensor> parts_of(const Layout& layout, const Tensor& shard) {

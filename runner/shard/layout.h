@@ -39,8 +39,10 @@ struct Layout {
   int64_t whole_elements = 0;
 };
 
-/// Every parameter's rows divide by the ranks: nothing is padded.
-bool is_even(const Layout& layout);
+/// Whether each parameter of it is moved on its own between its place there and its place in the whole, without a
+/// buffer in between: on a device, where every parameter's rows divide by the ranks, so that nothing is padded. On the
+/// CPU one message for all is faster than the copies cost.
+bool coalesces(const Layout& layout, Device device);
 
 /// Views of each piece: in a padded shard, and in the unsharded parameters.
 std::vector<Tensor> parts_of(const Layout& layout, const Tensor& shard);

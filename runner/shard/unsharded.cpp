@@ -43,8 +43,7 @@ Unsharded::Unsharded(std::span<autograd::Parameter* const> parameters, Tensor sh
       device_(policy.device),
       shard_(std::move(shard)),
       in_place_(sharders_->world() == 1 && dtype == DType::Float32 && shard_.device() == device_),
-      // On the CPU one message for all is faster than the copies cost.
-      coalesces_(device_.kind != DeviceKind::Cpu && sharders_->world() > 1 && is_even(layout_)),
+      coalesces_(coalesces(layout_, device_)),
       whole_(in_place_ ? shard_ : released(layout_.whole_elements, dtype, device_)) {}
 
 std::vector<Tensor> Unsharded::values() const {
