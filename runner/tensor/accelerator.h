@@ -42,6 +42,21 @@ class Accelerator {
   /// Between host and the stream's device, or within it. Host memory that is not pinned may be reused at the return.
   virtual void copy(StreamId stream, void* to, const void* from, size_t bytes) = 0;
   virtual void set_zero(StreamId stream, void* to, size_t bytes) = 0;
+
+  /// Work that was written down.
+  struct Graph {
+    void* handle;
+    size_t operations;
+  };
+  /// What this thread gives the stream from now on is written down instead of done. Not of a default stream.
+  virtual void begin_capture(StreamId stream) = 0;
+  /// All of it. Throws where something was asked for that cannot be written down.
+  virtual Graph end_capture(StreamId stream) = 0;
+  /// Ends a capture of which nothing is wanted.
+  virtual void abandon_capture(StreamId stream) noexcept = 0;
+  virtual void launch(StreamId stream, void* graph) = 0;
+  /// May still be under way.
+  virtual void drop_graph(void* graph) noexcept = 0;
 };
 
 /// That of this build; null where it has none.

@@ -47,6 +47,16 @@ class PinnedSource final : public MemorySource {
   std::unique_ptr<Fence> fence(StreamId stream) override { return std::make_unique<EventFence>(stream); }
 };
 
+struct Lent {
+  Device device;
+  std::shared_ptr<DeviceMemory> memory = nullptr;
+};
+thread_local Lent t_lent;
+
+std::shared_ptr<DeviceMemory> unowned(DeviceMemory& memory) {
+  return {std::shared_ptr<void>(), &memory};
+}
+
 }  // namespace
 
 void* DeviceMemory::allocate(size_t bytes, MemoryKind kind, StreamId stream) {
@@ -58,7 +68,7 @@ void* DeviceMemory::allocate(size_t bytes, MemoryKind kind, StreamId stream) {
 
 void DeviceMemory::free(void* address, size_t bytes, MemoryKind kind) noexcept {
   ledger_.remove(bytes, kind);
-  allocator_.free(address);
+  if (!is_sealed_) allocator_.free(address);
 }
 
 DeviceMemory& memory_of(Device device) {
@@ -70,9 +80,20 @@ DeviceMemory& memory_of(Device device) {
       .first->second;
 }
 
-DeviceMemory& pinned_memory() {
+DeviceMemoryScope::DeviceMemoryScope(Device device, std::shared_ptr<DeviceMemory> memory) {
+  t_lent = {device, std::move(memory)};
+}
+DeviceMemoryScope::~DeviceMemoryScope() {
+  t_lent = {};
+}
+
+std::shared_ptr<DeviceMemory> current_memory_of(Device device) {
+  return t_lent.memory && t_lent.device == device ? t_lent.memory : unowned(memory_of(device));
+}
+
+std::shared_ptr<DeviceMemory> pinned_memory() {
   static auto& memory = *new DeviceMemory("pinned host memory", std::make_unique<PinnedSource>());
-  return memory;
+  return unowned(memory);
 }
 
 size_t process_bytes(Device device) {

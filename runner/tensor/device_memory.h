@@ -19,6 +19,8 @@ class DeviceMemory {
   /// For `stream`. Throws OutOfMemoryError, with a table of what holds the memory.
   void* allocate(size_t bytes, MemoryKind kind, StreamId stream);
   void free(void* address, size_t bytes, MemoryKind kind) noexcept;
+  /// Nothing is given out any more, and what is freed stays as it is.
+  void seal() { is_sealed_ = true; }
 
   [[nodiscard]] CachingAllocator& allocator() { return allocator_; }
   /// Of all ranks of this process.
@@ -29,14 +31,27 @@ class DeviceMemory {
   std::unique_ptr<MemorySource> source_;
   CachingAllocator allocator_;
   MemoryLedger ledger_;
+  bool is_sealed_ = false;
 };
 
 /// Of a CUDA device. Throws as require_device(). It lasts until the process ends, as the driver may be gone before a
 /// destructor runs.
 DeviceMemory& memory_of(Device device);
 
+/// While it lives, what this thread allocates on `device` comes out of `memory`. Scopes do not nest.
+class DeviceMemoryScope {
+ public:
+  DeviceMemoryScope(Device device, std::shared_ptr<DeviceMemory> memory);
+  ~DeviceMemoryScope();
+  DeviceMemoryScope(const DeviceMemoryScope&) = delete;
+  DeviceMemoryScope& operator=(const DeviceMemoryScope&) = delete;
+};
+
+/// That of the scope of this thread, else memory_of(), which nobody owns.
+std::shared_ptr<DeviceMemory> current_memory_of(Device device);
+
 /// Host memory that copies to and from devices run over without a stop in between. Only where there is an accelerator.
-DeviceMemory& pinned_memory();
+std::shared_ptr<DeviceMemory> pinned_memory();
 
 /// What this process holds of a device's memory; of the host's, and in a dry run, what is resident.
 size_t process_bytes(Device device);

@@ -9,6 +9,7 @@
 
 #include "tensor/accelerator.h"
 #include "tensor/device_memory.h"
+#include "tensor/stream_graph.h"
 
 namespace trainyard {
 
@@ -25,10 +26,10 @@ std::string to_string(const Shape& shape) {
 namespace {
 
 /// Null: what the process's own allocator holds, or nobody.
-DeviceMemory* memory_for(Device device, HostMemory host) {
+std::shared_ptr<DeviceMemory> memory_for(Device device, HostMemory host) {
   if (dry_run()) return nullptr;
-  if (device.kind != DeviceKind::Cpu) return &memory_of(device);
-  return host == HostMemory::Pinned && cuda_devices() > 0 ? &pinned_memory() : nullptr;
+  if (device.kind != DeviceKind::Cpu) return current_memory_of(device);
+  return host == HostMemory::Pinned && cuda_devices() > 0 ? pinned_memory() : nullptr;
 }
 
 HostAccess access_of(DType dtype) {
@@ -63,12 +64,20 @@ void Storage::release() noexcept {
 void Storage::materialize() {
   if (data_) return;
   const size_t bytes = std::max<size_t>(bytes_, 1);
+  if (memory_) memory_ = memory_for(device_, HostMemory::Pinned);  // that of a device may be another than the last time
   if (is_dry_)
     data_ = static_cast<std::byte*>(reserve_addresses(bytes, access_));
   else if (memory_)
     data_ = static_cast<std::byte*>(memory_->allocate(bytes_, kind_, current_stream(device_)));
   else
     data_ = static_cast<std::byte*>(allocate_host(bytes));
+  if (ledger_) ledger_->add(bytes_, kind_);
+}
+
+void Storage::materialize_at(std::byte* address, const std::shared_ptr<DeviceMemory>& memory) {
+  data_ = address;
+  memory_ = memory;
+  memory_->ledger().add(bytes_, kind_);
   if (ledger_) ledger_->add(bytes_, kind_);
 }
 
@@ -182,6 +191,9 @@ void copy_async(const Tensor& from, Tensor& to) {
     std::memmove(to.raw(), from.raw(), from.bytes());
     return;
   }
+  if (StreamGraph::is_being_made() && from.device() != to.device())
+    throw std::logic_error(
+        "a graph of a device's work cannot have the host's memory in it, which is another each time");
   const StreamId stream = current_stream(device);
   accelerator()->copy(stream, to.raw(), from.raw(), from.bytes());
   from.storage()->used_on(stream);

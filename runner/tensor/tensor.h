@@ -46,6 +46,8 @@ class Storage {
   /// Takes memory again, content undefined. No effect where it has some. Throws std::bad_alloc, of a device
   /// OutOfMemoryError.
   void materialize();
+  /// Has its memory at `address` again, which `memory` gave it before and has kept for it since it was released.
+  void materialize_at(std::byte* address, const std::shared_ptr<DeviceMemory>& memory);
 
   [[nodiscard]] bool is_materialized() const { return data_ != nullptr; }
   [[nodiscard]] std::byte* data() const { return data_; }
@@ -61,8 +63,8 @@ class Storage {
  private:
   size_t bytes_;
   Device device_;
-  DeviceMemory* memory_;  ///< null: plain host memory, or none at all
-  bool is_dry_;           ///< made in a dry run: addresses without memory
+  std::shared_ptr<DeviceMemory> memory_;  ///< null: plain host memory, or none at all
+  bool is_dry_;                           ///< made in a dry run: addresses without memory
   HostAccess access_;
   MemoryKind kind_;
   std::byte* data_ = nullptr;

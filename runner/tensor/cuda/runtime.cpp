@@ -150,6 +150,38 @@ class Runtime final : public Accelerator {
     check(cudaMemsetAsync(to, 0, bytes, handle_of(stream)), "cudaMemsetAsync", stream.device);
   }
 
+  void begin_capture(StreamId stream) override {
+    use(stream.device);
+    // Relaxed: this thread may take memory meanwhile, and others go on as if nothing were.
+    check(cudaStreamBeginCapture(handle_of(stream), cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture",
+          stream.device);
+  }
+  Graph end_capture(StreamId stream) override {
+    use(stream.device);
+    cudaGraph_t written = nullptr;
+    check(cudaStreamEndCapture(handle_of(stream), &written), "cudaStreamEndCapture", stream.device);
+    size_t operations = 0;
+    cudaGraphExec_t made = nullptr;
+    cudaError_t error = cudaGraphGetNodes(written, nullptr, &operations);
+    if (error == cudaSuccess) error = cudaGraphInstantiate(&made, written, 0);
+    static_cast<void>(cudaGraphDestroy(written));
+    check(error, "cudaGraphInstantiate", stream.device);
+    return {made, operations};
+  }
+  void abandon_capture(StreamId stream) noexcept override {
+    cudaGraph_t written = nullptr;
+    static_cast<void>(cudaStreamEndCapture(handle_of(stream), &written));
+    if (written) static_cast<void>(cudaGraphDestroy(written));
+    static_cast<void>(cudaGetLastError());  // what the capture failed of has been told
+  }
+  void launch(StreamId stream, void* graph) override {
+    use(stream.device);
+    check(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), handle_of(stream)), "cudaGraphLaunch", stream.device);
+  }
+  void drop_graph(void* graph) noexcept override {
+    static_cast<void>(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)));
+  }
+
  private:
   static cudaStream_t handle_of(StreamId stream) { return static_cast<cudaStream_t>(stream.handle); }
 

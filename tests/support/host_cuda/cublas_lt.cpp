@@ -90,10 +90,10 @@ bool has_float8_kernel(cublasLtMatmulDesc_t operation, const Sizes& sizes, uint6
 }
 
 /// What the operation multiplies row (of A) or column (of B) `index` by.
-float scale_of(cublasLtMatmulDesc_t operation, int pointer, int mode, uint64_t index) {
-  const auto* const scales = reinterpret_cast<const float*>(operation->data[pointer]);
+float scale_of(const cublasLtMatmulDescOpaque_t& operation, int pointer, int mode, uint64_t index) {
+  const auto* const scales = reinterpret_cast<const float*>(operation.data[pointer]);
   if (!scales) return 1;
-  return scales[operation->data[mode] == CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F ? index : 0];
+  return scales[operation.data[mode] == CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F ? index : 0];
 }
 
 }  // namespace
@@ -178,7 +178,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
                               cublasLtMatrixLayout_t a_layout, const void* b, cublasLtMatrixLayout_t b_layout,
                               const void* beta, const void* c, cublasLtMatrixLayout_t c_layout, void* d,
                               cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algorithm, void* workspace,
-                              size_t workspace_bytes, cudaStream_t) {
+                              size_t workspace_bytes, cudaStream_t stream) {
   const Sizes sizes = sizes_of(operation, a_layout, b_layout, c_layout);
   const uint64_t* const chosen = algorithm->data;
   const auto is_aligned = [&](const void* data) { return reinterpret_cast<uintptr_t>(data) % chosen[kAlignment] == 0; };
@@ -186,7 +186,6 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
                         is_aligned(b) && is_aligned(c) && workspace_bytes >= chosen[kWorkspace] &&
                         chosen[kOuterRows] == sizes.rows && chosen[kOuterColumns] == sizes.columns;
   if (!is_right) return CUBLAS_STATUS_INVALID_VALUE;
-  std::memset(workspace, 0xCB, chosen[kWorkspace]);
   const auto matrix = [&](const void* data, cublasLtMatrixLayout_t layout, int attribute) {
     return Matrix{static_cast<const std::byte*>(data), layout->data[kType], layout->data[kStride],
                   operation->data[attribute] == CUBLAS_OP_T};
@@ -195,15 +194,20 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
                right = matrix(b, b_layout, CUBLASLT_MATMUL_DESC_TRANSB);
   const Matrix before{static_cast<const std::byte*>(c), c_layout->data[kType], c_layout->data[kStride], false};
   const float of_product = *static_cast<const float*>(alpha), of_before = *static_cast<const float*>(beta);
-  for (uint64_t column = 0; column < sizes.columns; ++column)
-    for (uint64_t row = 0; row < sizes.rows; ++row) {
-      float sum = 0;
-      for (uint64_t i = 0; i < sizes.inner; ++i) sum += left.at(row, i) * right.at(i, column);
-      sum *= of_product *
-             scale_of(operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, row) *
-             scale_of(operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, column);
-      if (of_before != 0) sum += of_before * before.at(row, column);  // else c is not read, and may hold anything
-      store(d, before.type, column * before.stride + row, sum);
-    }
-  return CUBLAS_STATUS_SUCCESS;
+  // Nothing that the caller may drop is looked at when this is done.
+  const auto work = [=, scratch = chosen[kWorkspace], operation = *operation] {
+    std::memset(workspace, 0xCB, scratch);
+    for (uint64_t column = 0; column < sizes.columns; ++column)
+      for (uint64_t row = 0; row < sizes.rows; ++row) {
+        float sum = 0;
+        for (uint64_t i = 0; i < sizes.inner; ++i) sum += left.at(row, i) * right.at(i, column);
+        sum *= of_product *
+               scale_of(operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, row) *
+               scale_of(operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, column);
+        if (of_before != 0) sum += of_before * before.at(row, column);  // else c is not read, and may hold anything
+        store(d, before.type, column * before.stride + row, sum);
+      }
+    return cudaSuccess;
+  };
+  return host_cuda::submit(stream, work) == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }

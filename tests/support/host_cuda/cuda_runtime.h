@@ -38,13 +38,21 @@ enum cudaError_t {
   cudaErrorLaunchFailure = 719,
   cudaErrorSystemNotReady = 802,
   cudaErrorSystemDriverMismatch = 803,
+  cudaErrorStreamCaptureUnsupported = 900,
+  cudaErrorIllegalState = 401,
+  cudaErrorStreamCaptureIsolation = 905,
+  cudaErrorCapturedEvent = 907,
   cudaErrorUnknown = 999,
 };
 
 struct HostCudaStream;
 struct HostCudaEvent;
+struct HostCudaGraph;
 using cudaStream_t = HostCudaStream*;
 using cudaEvent_t = HostCudaEvent*;
+using cudaGraph_t = HostCudaGraph*;
+using cudaGraphExec_t = HostCudaGraph*;
+using cudaGraphNode_t = void*;
 
 struct cudaDeviceProp {
   char name[256];
@@ -55,6 +63,7 @@ struct cudaDeviceProp {
 #define CUDART_VERSION 13000
 enum { cudaHostAllocPortable = 1, cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
 enum cudaMemcpyKind { cudaMemcpyDefault = 4 };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeRelaxed = 2 };
 
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaGetLastError();
@@ -77,6 +86,13 @@ cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream);
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph);
 
 // ---- kernels
 
@@ -104,6 +120,9 @@ namespace host_cuda {
 /// Runs `thread` once for each thread of each block, with threadIdx and blockIdx set.
 cudaError_t run_grid(dim3 grid, dim3 block, const std::function<void()>& thread);
 
+/// The stream's next work: done at once, or written down where the stream is being captured.
+cudaError_t submit(cudaStream_t stream, std::function<cudaError_t()> work);
+
 /// Waits until all threads of the block are here.
 void meet_block();
 /// Leaves `bits` at this lane, waits for the lanes of the warp, and returns those of `lane`.
@@ -127,15 +146,15 @@ void hold_all(bool hold);
 /// waits on the host until end_work().
 void begin_work(cudaStream_t stream);
 void end_work(cudaStream_t stream);
-void wait_for_work(cudaStream_t stream);
 
 }  // namespace host_cuda
 
 template <typename... Wanted, typename... Given>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Wanted...), Given&&... given) {
   const std::tuple<Wanted...> arguments(std::forward<Given>(given)...);
-  host_cuda::wait_for_work(config->stream);
-  return host_cuda::run_grid(config->gridDim, config->blockDim, [&] { std::apply(kernel, arguments); });
+  return host_cuda::submit(config->stream, [kernel, arguments, grid = config->gridDim, block = config->blockDim] {
+    return host_cuda::run_grid(grid, block, [&] { std::apply(kernel, arguments); });
+  });
 }
 
 inline void __syncthreads() {

@@ -22,6 +22,7 @@ constexpr int64_t kVectorAlignment = 16, kMostHeadDim = 256;
 using Four = std::array<int64_t, kElements>;
 
 thread_local std::string t_last_error;
+thread_local cudaStream_t t_stream = nullptr;
 
 /// What a call does not take; the status that it returns.
 struct Refusal {
@@ -517,7 +518,7 @@ cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
 }
 
 cudnnStatus_t cudnnSetStream(cudnnHandle_t, cudaStream_t stream) {
-  host_cuda::wait_for_work(stream);
+  t_stream = stream;
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -568,6 +569,10 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack) {
   return guarded([&] {
     require(reinterpret_cast<int*>(handle) == &g_handle, "another handle");
-    execute(known(plan), known(pack));
+    const auto work = [&plan = known(plan), pack = known(pack)] {
+      const cudnnStatus_t status = guarded([&] { execute(plan, pack); });
+      return status == CUDNN_STATUS_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
+    };
+    if (host_cuda::submit(t_stream, work) != cudaSuccess) throw Refusal{CUDNN_STATUS_BAD_PARAM, t_last_error};
   });
 }

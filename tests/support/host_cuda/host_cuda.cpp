@@ -12,6 +12,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -25,13 +26,19 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
+struct HostCudaGraph {
+  std::vector<std::function<cudaError_t()>> work;
+  bool is_broken = false;
+};
 struct HostCudaStream {
+  HostCudaGraph* captured = nullptr;  ///< what its work is written down in; none: it is done
   bool is_held = false;
   uint64_t begun = 0, ended = 0;  ///< work of others
 };
 struct HostCudaEvent {
   HostCudaStream* of = nullptr;
   uint64_t after = 0;  ///< so much of its stream's work
+  bool is_captured = false;
 };
 
 namespace {
@@ -72,6 +79,22 @@ void wait_for_work(const HostCudaStream& stream, uint64_t after) {
   std::unique_lock lock(machine().mutex);
   machine().work_ended.wait(lock, [&] { return stream.ended >= after; });
 }
+void wait_for_all_work(cudaStream_t stream) {
+  uint64_t after = 0;
+  {
+    const std::lock_guard lock(machine().mutex);
+    after = stream_of(stream)->begun;
+  }
+  wait_for_work(*stream_of(stream), after);
+}
+
+/// What cannot be part of a capture breaks it.
+bool breaks_capture(cudaStream_t stream) {
+  HostCudaGraph* const graph = stream_of(stream)->captured;
+  if (graph) graph->is_broken = true;
+  return graph != nullptr;
+}
+
 void set_held(cudaStream_t stream, bool is_held) {
   const std::lock_guard lock(machine().mutex);
   stream_of(stream)->is_held = is_held;
@@ -301,13 +324,13 @@ void release(cudaStream_t stream) {
 void hold_all(bool hold) {
   machine().all_are_held = hold;
 }
-void wait_for_work(cudaStream_t stream) {
-  uint64_t after = 0;
-  {
-    const std::lock_guard lock(machine().mutex);
-    after = stream_of(stream)->begun;
+cudaError_t submit(cudaStream_t stream, std::function<cudaError_t()> work) {
+  if (HostCudaGraph* const graph = stream_of(stream)->captured) {
+    graph->work.push_back(std::move(work));
+    return cudaSuccess;
   }
-  ::wait_for_work(*stream_of(stream), after);
+  wait_for_all_work(stream);
+  return work();
 }
 void begin_work(cudaStream_t stream) {
   const std::lock_guard lock(machine().mutex);
@@ -370,11 +393,14 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (breaks_capture(stream)) return cudaErrorStreamCaptureUnsupported;
   set_held(stream, false);
-  host_cuda::wait_for_work(stream);
+  wait_for_all_work(stream);
   return ordered("cudaStreamSynchronize");
 }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t event, unsigned) {
+// Of captures the stand-in knows those of one stream.
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  if (event->is_captured || breaks_capture(stream)) return cudaErrorStreamCaptureIsolation;
   wait_for_work(*event->of, event->after);
   return ordered("cudaStreamWaitEvent");
 }
@@ -391,9 +417,11 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   const std::lock_guard lock(machine().mutex);
   event->of = stream_of(stream);
   event->after = event->of->begun;
+  event->is_captured = event->of->captured != nullptr;
   return error;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (event->is_captured) return cudaErrorCapturedEvent;
   {
     const std::lock_guard lock(machine().mutex);
     if (machine().all_are_held || event->of->is_held || event->of->ended < event->after) return cudaErrorNotReady;
@@ -401,19 +429,60 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   return ordered("cudaEventQuery");
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (event->is_captured) return cudaErrorCapturedEvent;
   set_held(event->of, false);
   wait_for_work(*event->of, event->after);
   return ordered("cudaEventSynchronize");
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
-  host_cuda::wait_for_work(stream);
-  if (const cudaError_t error = ordered("cudaMemcpyAsync")) return error;
-  std::memmove(to, from, bytes);
-  return cudaSuccess;
+  return host_cuda::submit(stream, [=] {
+    if (const cudaError_t error = ordered("cudaMemcpyAsync")) return error;
+    std::memmove(to, from, bytes);
+    return cudaSuccess;
+  });
 }
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
-  host_cuda::wait_for_work(stream);
-  std::memset(to, value, bytes);
+  return host_cuda::submit(stream, [=] {
+    std::memset(to, value, bytes);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  if (!stream) return cudaErrorStreamCaptureUnsupported;
+  if (stream->captured) return cudaErrorIllegalState;
+  stream->captured = new HostCudaGraph;
+  return ordered("cudaStreamBeginCapture");
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  *graph = std::exchange(stream->captured, nullptr);
+  if (!*graph) return cudaErrorIllegalState;
+  if (!(*graph)->is_broken) return cudaSuccess;
+  delete std::exchange(*graph, nullptr);
+  return cudaErrorStreamCaptureUnsupported;
+}
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t*, size_t* count) {
+  *count = graph->work.size();
+  return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long) {
+  *made = new HostCudaGraph(*graph);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
+  if (const cudaError_t error = ordered("cudaGraphLaunch")) return error;
+  return host_cuda::submit(stream, [graph] {
+    for (const auto& each : graph->work)
+      if (const cudaError_t error = each()) return error;
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
+  delete graph;
   return cudaSuccess;
 }
