@@ -383,7 +383,8 @@ ops::Loss cross_entropy(const Variable& logits, const Tensor& targets, float gra
   return loss;
 }
 
-ops::Loss linear_cross_entropy(const Variable& input, Parameter& head, const Tensor& targets, float gradient_scale) {
+ops::Loss linear_cross_entropy(const Variable& input, Parameter& head, const ops::Targets& targets,
+                               float gradient_scale) {
   const Variable h = cast(input, head.value().dtype());
   if (!h.tape()) return ops::linear_cross_entropy(h.value(), head.value(), targets);
   Tensor gradient = empty_like(h.value());

@@ -77,6 +77,6 @@ ops::Loss cross_entropy(const Variable& logits, const Tensor& targets, float gra
 
 /// Cross-entropy of the head's logits h · headᵀ against targets, summed over the valid ones; the logits never exist
 /// whole. With a tape on h, gradients of loss_sum · gradient_scale are computed on the way: backward hands them on.
-ops::Loss linear_cross_entropy(const Variable& h, Parameter& head, const Tensor& targets, float gradient_scale);
+ops::Loss linear_cross_entropy(const Variable& h, Parameter& head, const ops::Targets& targets, float gradient_scale);
 
 }  // namespace trainyard::autograd

@@ -231,6 +231,15 @@ void check_batch(const Loaded& loaded) {
                                loaded.origin("training.accumulation_steps")));
 }
 
+/// A graph works with memory of the device alone.
+void check_graphs(const Loaded& loaded) {
+  if (!loaded.config.device.cuda_graphs) return;
+  for (const char* const key : {"parallel.offload", "activation_checkpointing.offload"})
+    if (std::get<bool>(find_key(key)->get(loaded.config)))
+      throw InputError(fmt::format("{}, but {} is true ({}), which moves what it needs through the host; leave one out",
+                                   is(loaded, "device.cuda_graphs"), key, loaded.origin(key)));
+}
+
 /// A folder of weights has the sizes that it has.
 void check_sizes(const Loaded& loaded) {
   if (loaded.config.model.init_from.empty()) return;
@@ -293,6 +302,7 @@ void check(const Loaded& loaded) {
   check_data(loaded);
   check_validation(loaded);
   check_batch(loaded);
+  check_graphs(loaded);
   check_pairs(loaded);
   check_parallel(loaded);
   check_reshard(loaded);

@@ -164,7 +164,8 @@ struct Rendezvous {
 
 struct DeviceSection {
   DeviceChoice kind = DeviceChoice::Auto;
-  int64_t threads = 0;  ///< CPU threads a rank; 0 = OMP_NUM_THREADS, else the cores divided by this host's ranks
+  int64_t threads = 0;       ///< CPU threads a rank; 0 = OMP_NUM_THREADS, else the cores divided by this host's ranks
+  bool cuda_graphs = false;  ///< forward and backward of steps that are alike as one graph
 };
 
 struct Metrics {

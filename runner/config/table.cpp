@@ -289,6 +289,9 @@ void add_system(std::vector<Key>& table) {
   device("threads", &DeviceSection::threads, between(0, 4096),
          "CPU threads a rank; 0: OMP_NUM_THREADS, else the cores divided by the ranks of this host.")
       .agreement = Agreement::PerRank;
+  device("cuda_graphs", &DeviceSection::cuda_graphs, kAny,
+         "Forward and backward of a step as one CUDA graph that the host launches at once, where steps have one shape "
+         "(docs/gpu.md). For one rank on a GPU.");
 }
 
 void add_people(std::vector<Key>& table) {

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "models/rope_frequencies.h"
+#include "tensor/stream_graph.h"
 
 namespace trainyard::models {
 namespace {
@@ -19,20 +20,6 @@ Tensor counted_positions(int64_t rows, int64_t tokens, int64_t first) {
     std::iota(of_row.values<int32_t>().begin(), of_row.values<int32_t>().end(), static_cast<int32_t>(first));
   }
   return positions;
-}
-
-/// The index in its row at which each token's document begins: where the position is 0.
-Tensor starts_of(const Tensor& position_ids) {
-  Tensor starts = Tensor::empty({position_ids.count()}, DType::Int32);
-  const auto positions = position_ids.values<int32_t>();
-  const auto out = starts.values<int32_t>();
-  const int64_t tokens = position_ids.size(1);
-  for (int64_t i = 0; i < position_ids.count(); ++i) {
-    const auto index = static_cast<int32_t>(i % tokens);
-    const bool begins = index == 0 || positions[static_cast<size_t>(i)] == 0;
-    out[static_cast<size_t>(i)] = begins ? index : out[static_cast<size_t>(i - 1)];
-  }
-  return starts;
 }
 
 }  // namespace
@@ -73,22 +60,21 @@ Decoder::Decoder(const ModelConfig& config, const MakeBlock& make_block)
   }
 }
 
-ops::Loss Decoder::loss(const Batch& batch, const Pass& pass) {
+ops::Loss Decoder::loss(const Inputs& inputs, const Pass& pass) {
   ops::Loss result;
   run_root(pass.tape, [&] {
-    const nn::Variable h = hidden(batch.input_ids, context_of(batch), pass.tape);
-    run_head(pass.tape, [&] {
-      const Tensor targets = batch.targets.reshape({batch.targets.count()});
-      result = autograd::linear_cross_entropy(h, head(), targets, pass.gradient_scale);
-    });
+    const nn::Variable h = hidden(inputs.input_ids, context_of(inputs), pass.tape);
+    run_head(pass.tape,
+             [&] { result = autograd::linear_cross_entropy(h, head(), inputs.targets, pass.gradient_scale); });
   });
   return result;
 }
 
 Tensor Decoder::logits(const Batch& batch) {
   Tensor logits;
+  const Inputs inputs = this->inputs(batch);
   run_root(nullptr, [&] {
-    const nn::Variable h = hidden(batch.input_ids, context_of(batch), nullptr);
+    const nn::Variable h = hidden(inputs.input_ids, context_of(inputs), nullptr);
     run_head(nullptr, [&] { logits = autograd::linear(h, head()).value(); });
   });
   return logits.reshape({batch.input_ids.size(0), batch.input_ids.size(1), config_.vocab_size});
@@ -112,7 +98,8 @@ class Decoder::Continuation : public Texts {
                                        {},
                                        model_.rope_tables(before + count),
                                        &caches_};
-      const Tensor h = model_.hidden(Tensor::from<int32_t>(ids, {1, count}), context, nullptr).value();
+      const Tensor there = on_device(Tensor::from<int32_t>(ids, {1, count}), model_.device());
+      const Tensor h = model_.hidden(there, context, nullptr).value();
       const nn::Variable last(h.rows(count - 1, 1));
       model_.run_head(nullptr, [&] { logits = autograd::linear(last, model_.head()).value(); });
     });
@@ -138,17 +125,17 @@ std::vector<nn::Module*> Decoder::blocks() {
 
 nn::Variable Decoder::hidden(const Tensor& input_ids, const nn::DecoderContext& context, nn::Tape* tape) {
   return stack_.run(tape, [&] {
-    nn::Variable h = embed_tokens_(on_device(input_ids.reshape({input_ids.count()}), device()), tape);
+    nn::Variable h = embed_tokens_(input_ids.reshape({input_ids.count()}), tape);
     for (const auto& layer : layers_) h = (*layer)(h, context);
     return norm_(h);
   });
 }
 
-nn::DecoderContext Decoder::context_of(const Batch& batch) {
-  nn::DecoderContext context{.rows = batch.input_ids.size(0), .tokens = batch.input_ids.size(1)};
-  if (batch.position_ids.defined()) {
-    context.positions = on_device(batch.position_ids.reshape({batch.position_ids.count()}), device());
-    context.document_starts = on_device(starts_of(batch.position_ids), device());
+nn::DecoderContext Decoder::context_of(const Inputs& inputs) {
+  nn::DecoderContext context{.rows = inputs.input_ids.size(0), .tokens = inputs.input_ids.size(1)};
+  if (inputs.position_ids.defined()) {
+    context.positions = inputs.position_ids.reshape({inputs.position_ids.count()});
+    context.document_starts = inputs.document_starts;
   } else {
     context.positions = counted_.get({context.rows, context.tokens}, device(),
                                      [&] { return counted_positions(context.rows, context.tokens, 0); });
@@ -160,8 +147,9 @@ nn::DecoderContext Decoder::context_of(const Batch& batch) {
 const ops::RopeTables& Decoder::rope_tables(int64_t positions) {
   if (!rope_.cos.defined() || rope_.cos.size(0) < positions) {
     const ops::RopeTables made = ops::rope_tables(std::max(positions, int64_t{256}), rope_frequencies(config_));
-    rope_ = {on_device(made.cos, device()), on_device(made.sin, device())};
+    StreamGraph::outside([&] { rope_ = {on_device(made.cos, device()), on_device(made.sin, device())}; });
   }
+  StreamGraph::keep(rope_.cos), StreamGraph::keep(rope_.sin);
   return rope_;
 }
 

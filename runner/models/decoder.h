@@ -79,7 +79,8 @@ class Decoder : public LanguageModel {
   using MakeBlock = std::function<std::unique_ptr<DecoderBlock>(const ModelConfig& config, int layer)>;
   Decoder(const ModelConfig& config, const MakeBlock& make_block);
 
-  ops::Loss loss(const Batch& batch, const Pass& pass) override;
+  using Model::loss;
+  ops::Loss loss(const Inputs& inputs, const Pass& pass) override;
   Tensor logits(const Batch& batch) override;
   std::unique_ptr<Texts> begin(const Prompts& prompts, int64_t new_tokens) override;
   [[nodiscard]] std::vector<nn::Module*> blocks() override;
@@ -88,9 +89,8 @@ class Decoder : public LanguageModel {
  private:
   class Continuation;
 
-  /// `input_ids` on the host.
   nn::Variable hidden(const Tensor& input_ids, const nn::DecoderContext& context, nn::Tape* tape);
-  nn::DecoderContext context_of(const Batch& batch);
+  nn::DecoderContext context_of(const Inputs& inputs);
   const ops::RopeTables& rope_tables(int64_t positions);
   /// Runs `body` as the forward of the head, where it is a module of its own.
   void run_head(nn::Tape* tape, const std::function<void()>& body) { head_ ? head_->run_root(tape, body) : body(); }

@@ -44,11 +44,15 @@ class Mnist : public Model {
     add_child(conv1_), add_child(conv2_), add_child(fc1_), add_child(fc2_);
   }
 
-  ops::Loss loss(const Batch& batch, const Pass& pass) override {
+  [[nodiscard]] Inputs inputs(const Batch& batch) const override {
     check(batch);
+    return {batch, device()};
+  }
+
+  ops::Loss loss(const Inputs& inputs, const Pass& pass) override {
     ops::Loss result;
     run_root(pass.tape, [&] {
-      result = autograd::cross_entropy(logits(batch, pass), on_device(batch.targets, device()), pass.gradient_scale);
+      result = autograd::cross_entropy(logits(inputs, pass), inputs.targets.values_on(device()), pass.gradient_scale);
     });
     return result;
   }
@@ -66,17 +70,17 @@ class Mnist : public Model {
   }
 
   /// [rows, classes]
-  [[nodiscard]] Variable logits(const Batch& batch, const Pass& pass) const {
+  [[nodiscard]] Variable logits(const Inputs& inputs, const Pass& pass) const {
     const auto relu = [](const Variable& x) { return autograd::activation(ops::Activation::Relu, x); };
-    const Sizes sizes(config_.cnn, batch.targets.count());
-    Variable x(on_device(batch.features.reshape({sizes.image.pixels(), 1}), device()), pass.tape);
+    const Sizes sizes(config_.cnn, inputs.features.size(0));
+    Variable x(inputs.features.reshape({sizes.image.pixels(), 1}), pass.tape);
     x = relu(conv1_(x, sizes.image));
     x = relu(conv2_(x, sizes.first));
     x = autograd::max_pool(x, sizes.second, kWindow);
-    x = dropout1_(x, dropout_of(config_.dropout, batch, pass));
+    x = dropout1_(x, dropout_of(config_.dropout, inputs, pass));
     x = autograd::channels_first(x, sizes.pooled);
     x = relu(fc1_(x));
-    x = dropout2_(x, dropout_of(config_.cnn.hidden_dropout, batch, pass));
+    x = dropout2_(x, dropout_of(config_.cnn.hidden_dropout, inputs, pass));
     return fc2_(x);
   }
 

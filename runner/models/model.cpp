@@ -2,10 +2,9 @@
 
 namespace trainyard::models {
 
-nn::DropoutContext Model::dropout_of(double rate, const Batch& batch, const Pass& pass) const {
+nn::DropoutContext Model::dropout_of(double rate, const Inputs& inputs, const Pass& pass) {
   if (!pass.dropout_seed || rate == 0) return {};
-  return {static_cast<float>(rate), *pass.dropout_seed,
-          on_device(Tensor::from<int64_t>(batch.sequences, {static_cast<int64_t>(batch.sequences.size())}), device())};
+  return {static_cast<float>(rate), *pass.dropout_seed, inputs.sequences};
 }
 
 }  // namespace trainyard::models

@@ -6,6 +6,7 @@
 
 #include "data/batch.h"
 #include "models/config.h"
+#include "models/inputs.h"
 #include "nn/dropout.h"
 #include "nn/module.h"
 #include "ops/cross_entropy.h"
@@ -34,13 +35,18 @@ class Model : public nn::Module {
   /// Where its parameters were placed, and so where it computes.
   [[nodiscard]] Device device() const { return parameters().front()->value().device(); }
 
+  /// What loss() needs of the batch. Throws InputError where that lacks it.
+  [[nodiscard]] virtual Inputs inputs(const Batch& batch) const { return {batch, device()}; }
   /// The loss in float32, summed over the batch's valid targets (cross-entropies with the natural logarithm). With a
-  /// tape: backward() then adds to every parameter's gradient. Throws InputError where the batch lacks what the model
-  /// needs.
-  virtual ops::Loss loss(const Batch& batch, const Pass& pass) = 0;
+  /// tape: backward() then adds to every parameter's gradient.
+  virtual ops::Loss loss(const Inputs& inputs, const Pass& pass) = 0;
+  ops::Loss loss(const Batch& batch, const Pass& pass) { return loss(inputs(batch), pass); }
   /// What `batch` adds to the number that a step's loss is divided by: its valid targets, so that the loss is their
   /// mean.
   [[nodiscard]] virtual double loss_weight(const Batch& batch) const { return static_cast<double>(batch.valid_tokens); }
+
+  /// Whether loss() itself waits for the device.
+  [[nodiscard]] virtual bool waits_for_loss() const { return false; }
 
   /// The repeated blocks, first to last: the units of sharding and of recomputation.
   [[nodiscard]] virtual std::vector<nn::Module*> blocks() = 0;
@@ -48,7 +54,7 @@ class Model : public nn::Module {
 
  protected:
   /// Drops at `rate` where the pass does at all.
-  [[nodiscard]] nn::DropoutContext dropout_of(double rate, const Batch& batch, const Pass& pass) const;
+  [[nodiscard]] static nn::DropoutContext dropout_of(double rate, const Inputs& inputs, const Pass& pass);
 };
 
 /// The model that `config` describes, its parameters without memory yet.

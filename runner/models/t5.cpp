@@ -61,21 +61,29 @@ class T5 : public LanguageModel {
     if (!config.tied_head) add_child(head_.emplace("lm_head", config.hidden_size, config.vocab_size, init_of(config)));
   }
 
-  ops::Loss loss(const Batch& batch, const Pass& pass) override {
+  [[nodiscard]] Inputs inputs(const Batch& batch) const override {
+    if (!batch.input_ids.defined() || !batch.targets.defined() || batch.targets.shape().size() != 2)
+      throw InputError(
+          "a t5 model learns from pairs of a source and a target: data.source_field and data.target_field");
+    Inputs inputs(batch, device());
+    inputs.decoder_input_ids = on_device(shifted_right(batch.targets), device());
+    return inputs;
+  }
+
+  ops::Loss loss(const Inputs& inputs, const Pass& pass) override {
     ops::Loss result;
     run_root(pass.tape, [&] {
-      const Variable h = hidden(batch, pass);
-      run_head(pass.tape, [&] {
-        const Tensor targets = batch.targets.reshape({batch.targets.count()});
-        result = autograd::linear_cross_entropy(h, head(), targets, pass.gradient_scale);
-      });
+      const Variable h = hidden(inputs, pass);
+      run_head(pass.tape,
+               [&] { result = autograd::linear_cross_entropy(h, head(), inputs.targets, pass.gradient_scale); });
     });
     return result;
   }
 
   Tensor logits(const Batch& batch) override {
     Tensor logits;
-    run_root(nullptr, [&] { logits = head_product(hidden(batch, {})); });
+    const Inputs inputs = this->inputs(batch);
+    run_root(nullptr, [&] { logits = head_product(hidden(inputs, {})); });
     return logits.reshape({batch.targets.size(0), batch.targets.size(1), config_.vocab_size});
   }
 
@@ -114,7 +122,7 @@ class T5 : public LanguageModel {
   /// What the decoder reads: the start token, then the targets but the last, kIgnored as the pad token.
   [[nodiscard]] Tensor shifted_right(const Tensor& targets) const {
     const int64_t rows = targets.size(0), tokens = targets.size(1);
-    Tensor shifted = Tensor::empty({rows * tokens}, DType::Int32);
+    Tensor shifted = Tensor::empty({rows, tokens}, DType::Int32);
     const auto from = targets.values<int32_t>();
     const auto to = shifted.values<int32_t>();
     for (size_t i = 0; i < to.size(); ++i) {
@@ -125,24 +133,19 @@ class T5 : public LanguageModel {
     return shifted;
   }
 
-  [[nodiscard]] Variable hidden(const Batch& batch, const Pass& pass) const {
-    if (!batch.input_ids.defined() || !batch.targets.defined() || batch.targets.shape().size() != 2)
-      throw InputError(
-          "a t5 model learns from pairs of a source and a target: data.source_field and data.target_field");
-    const nn::DropoutContext dropout = dropout_of(config_.dropout, batch, pass);
-    T5Context context{.rows = batch.input_ids.size(0), .tokens = batch.input_ids.size(1)};
-    const Tensor lengths = batch.input_lengths.defined() ? on_device(batch.input_lengths, device()) : Tensor();
-    context.lengths = lengths, context.dropout = dropout;
-    const Variable source = encoder_(embedded(batch.input_ids.reshape({batch.input_ids.count()}), pass.tape), context);
-    T5Context answer{.rows = batch.targets.size(0), .tokens = batch.targets.size(1)};
+  [[nodiscard]] Variable hidden(const Inputs& inputs, const Pass& pass) const {
+    const nn::DropoutContext dropout = dropout_of(config_.dropout, inputs, pass);
+    T5Context context{.rows = inputs.input_ids.size(0), .tokens = inputs.input_ids.size(1)};
+    context.lengths = inputs.input_lengths, context.dropout = dropout;
+    const Variable source = encoder_(embedded(inputs.input_ids, pass.tape), context);
+    T5Context answer{.rows = inputs.decoder_input_ids.size(0), .tokens = inputs.decoder_input_ids.size(1)};
     answer.dropout = dropout;
-    answer.source = source, answer.source_tokens = context.tokens, answer.source_lengths = lengths;
-    return before_head(decoder_(embedded(shifted_right(batch.targets), pass.tape), answer));
+    answer.source = source, answer.source_tokens = context.tokens, answer.source_lengths = inputs.input_lengths;
+    return before_head(decoder_(embedded(inputs.decoder_input_ids, pass.tape), answer));
   }
 
-  /// `ids` on the host.
   [[nodiscard]] Variable embedded(const Tensor& ids, nn::Tape* tape) const {
-    return shared_(on_device(ids, device()), tape);
+    return shared_(on_device(ids.reshape({ids.count()}), device()), tape);
   }
 
   ModelConfig config_;

@@ -115,11 +115,13 @@ class Tutorial : public Model {
   }
 
   /// The sum of all outputs.
-  ops::Loss loss(const Batch& batch, const Pass& pass) override {
+  ops::Loss loss(const Inputs& inputs, const Pass& pass) override {
     double sum = 0;
-    run_root(pass.tape, [&] { sum = autograd::sum(outputs(batch, pass), pass.gradient_scale); });
-    return ops::Loss({.loss_sum = sum, .valid = batch.valid_tokens});
+    run_root(pass.tape, [&] { sum = autograd::sum(outputs(inputs, pass), pass.gradient_scale); });
+    return ops::Loss({.loss_sum = sum, .valid = inputs.valid_tokens});
   }
+
+  [[nodiscard]] bool waits_for_loss() const override { return true; }
 
   /// The example takes the sum over each rank's batch, and FSDP the mean over the ranks.
   [[nodiscard]] double loss_weight(const Batch& batch) const override { return batch.input_ids.count() > 0 ? 1 : 0; }
@@ -133,13 +135,13 @@ class Tutorial : public Model {
 
  private:
   /// [rows · tokens, vocab]
-  [[nodiscard]] Variable outputs(const Batch& batch, const Pass& pass) const {
-    const Tensor& ids = batch.input_ids;
+  [[nodiscard]] Variable outputs(const Inputs& inputs, const Pass& pass) const {
+    const Tensor& ids = inputs.input_ids;
     if (ids.size(1) > config_.max_positions)
       throw InputError(fmt::format("rows of {} tokens, but the model has {} positions (max_seq_len)", ids.size(1),
                                    config_.max_positions));
-    const Rows of{ids.size(0), ids.size(1), dropout_of(config_.dropout, batch, pass)};
-    const Variable tokens = tok_embeddings_(on_device(ids.reshape({ids.count()}), device()), pass.tape);
+    const Rows of{ids.size(0), ids.size(1), dropout_of(config_.dropout, inputs, pass)};
+    const Variable tokens = tok_embeddings_(ids.reshape({ids.count()}), pass.tape);
     const Tensor& places = counted_.get({of.rows, of.tokens}, device(), [&] { return positions(of); });
     Variable h = dropout_(add(tokens, pos_embeddings_(places, pass.tape)), of.dropout);
     for (const auto& layer : layers_) h = (*layer)(h, of);

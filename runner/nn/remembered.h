@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "tensor/stream_graph.h"
 #include "tensor/tensor.h"
 
 namespace trainyard::nn {
@@ -14,9 +15,10 @@ class Remembered {
   template <typename Make>
   const Tensor& get(const Key& key, Device device, Make&& make) {
     if (!tensor_.defined() || key_ != key || tensor_.device() != device) {
-      tensor_ = on_device(std::forward<Make>(make)(), device);
+      StreamGraph::outside([&] { tensor_ = on_device(std::forward<Make>(make)(), device); });
       key_ = key;
     }
+    StreamGraph::keep(tensor_);
     return tensor_;
   }
 

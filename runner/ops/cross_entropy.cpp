@@ -1,6 +1,7 @@
 #include "ops/cross_entropy.h"
 
 #include <array>
+#include <vector>
 
 #include "metrics/trace.h"
 #include "ops/check.h"
@@ -10,15 +11,24 @@
 namespace trainyard::ops {
 namespace {
 
-void require_inputs(std::string_view op, const Tensor& h, const Tensor& w, const Tensor& targets,
+Tensor valid_tokens(const Tensor& targets) {
+  std::vector<int32_t> valid;
+  valid.reserve(static_cast<size_t>(targets.count()));
+  const std::span<const int32_t> values = targets.values<int32_t>();
+  for (size_t token = 0; token < values.size(); ++token)
+    if (values[token] != kIgnoredTarget) valid.push_back(static_cast<int32_t>(token));
+  return Tensor::from<int32_t>(valid, {static_cast<int64_t>(valid.size())});
+}
+
+void require_inputs(std::string_view op, const Tensor& h, const Tensor& w, const Targets& targets,
                     const Tensor* token_loss) {
   require_rank(op, "h", h, 2);
   require_rank(op, "w", w, 2);
   require_floating(op, "h", h);
   require(op, "w", w, {w.size(0), h.size(1)}, h.dtype());
-  require(op, "targets", targets, {h.size(0)}, DType::Int32);
+  require(op, "targets", targets.values(), {h.size(0)}, DType::Int32);
   if (token_loss) require(op, "token_loss", *token_loss, {h.size(0)}, DType::Float32);
-  require_indices(op, "targets", targets, w.size(0), kIgnoredTarget);
+  require_indices(op, "targets", targets.values(), w.size(0), kIgnoredTarget);
 }
 
 }  // namespace
@@ -36,14 +46,30 @@ LossSums Loss::read() const {
   return {sums[0], static_cast<int64_t>(sums[1]), static_cast<int64_t>(sums[2])};
 }
 
-Loss linear_cross_entropy(const Tensor& h, const Tensor& w, const Tensor& targets, Tensor* token_loss) {
+Targets::Targets(const Tensor& values) : values_(on_device(values, {})), valid_(valid_tokens(values_)) {}
+
+Targets::Targets(const Tensor& values, Device device)
+    : values_(values),
+      valid_(valid_tokens(values_)),
+      values_there_(on_device(values_, device)),
+      valid_there_(on_device(valid_, device)) {}
+
+Tensor Targets::values_on(Device device) const {
+  return on_device(values_there_.defined() ? values_there_ : values_, device);
+}
+
+Tensor Targets::valid_on(Device device) const {
+  return on_device(valid_there_.defined() ? valid_there_ : valid_, device);
+}
+
+Loss linear_cross_entropy(const Tensor& h, const Tensor& w, const Targets& targets, Tensor* token_loss) {
   const metrics::TraceSpan span("linear_cross_entropy", "op");
   require_inputs("linear_cross_entropy", h, w, targets, token_loss);
   tell_cost({&h, &w}, 2.0 * static_cast<double>(h.count()) * static_cast<double>(w.size(0)));
   return kernel("linear_cross_entropy", &Kernels::linear_cross_entropy, {&h, &w})(h, w, targets, nullptr, token_loss);
 }
 
-Loss linear_cross_entropy_with_gradients(const Tensor& h, const Tensor& w, const Tensor& targets,
+Loss linear_cross_entropy_with_gradients(const Tensor& h, const Tensor& w, const Targets& targets,
                                          LossGradients gradients, Tensor* token_loss) {
   const metrics::TraceSpan span("linear_cross_entropy_with_gradients", "op");
   constexpr std::string_view kOp = "linear_cross_entropy_with_gradients";

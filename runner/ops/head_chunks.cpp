@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
 
 #include "ops/cost.h"
 #include "ops/kernels.h"
@@ -72,17 +71,9 @@ struct HeadChunks {
 
 }  // namespace
 
-Tensor valid_tokens(const Tensor& targets) {
-  std::vector<int32_t> valid;
-  valid.reserve(static_cast<size_t>(targets.count()));
-  const std::span<const int32_t> values = targets.values<int32_t>();
-  for (size_t token = 0; token < values.size(); ++token)
-    if (values[token] != kIgnoredTarget) valid.push_back(static_cast<int32_t>(token));
-  return Tensor::from<int32_t>(valid, {static_cast<int64_t>(valid.size())});
-}
-
-void for_head_chunks(const Tensor& h, const Tensor& w, const Tensor& valid, LossGradients* gradients,
+void for_head_chunks(const Tensor& h, const Tensor& w, const Targets& targets, LossGradients* gradients,
                      const ChunkSoftmax& softmax) {
+  const Tensor &valid = targets.valid(), ids = targets.valid_on(h.device());
   const Kernels& kernels = kernels_for("linear_cross_entropy", std::array{&h, &w});
   if (gradients && valid.count() < h.size(0)) kernels.set_zero(gradients->dh);
   const ChunkLimits limits = limits_for(h);
@@ -90,7 +81,6 @@ void for_head_chunks(const Tensor& h, const Tensor& w, const Tensor& valid, Loss
   const auto row_bytes = std::max<int64_t>(w.size(0), 1) * static_cast<int64_t>(size_of(limits.dtype));
   const int64_t tokens = std::clamp(limits.bytes / row_bytes, limits.least_tokens, limits.most_tokens);
   const int64_t chunks = (valid.count() + tokens - 1) / tokens;
-  const Tensor ids = on_device(valid, h.device());
   const std::span<const int32_t> values = valid.values<int32_t>();
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {  // of equal size, give or take one
     const int64_t begin = valid.count() * chunk / chunks, rows = valid.count() * (chunk + 1) / chunks - begin;

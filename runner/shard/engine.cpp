@@ -197,6 +197,11 @@ void Engine::finish_backward() {
   goes_back_ = false;
 }
 
+void Engine::accept_gradients() {
+  for (const auto& group : groups_)
+    if (group->trains()) group->accept_gradient();
+}
+
 void Engine::release_gradients() {
   for (const auto& group : groups_) group->release_gradient();
   scales_are_current_ = false;

@@ -70,6 +70,8 @@ class Engine {
   /// Waits for the reductions under way. Afterwards gradients are valid, of all micro-batches since
   /// release_gradients().
   void finish_backward();
+  /// As after a step's finish_backward(), where a graph of that step (tensor/stream_graph.h) has filled the gradients.
+  void accept_gradients();
   /// Gives the gradients back; the optimizer may have changed the weights.
   void release_gradients();
 

@@ -219,6 +219,11 @@ void Group::accumulate(const Tensor& reduced) {
   has_gradient_ = true;
 }
 
+void Group::accept_gradient() {
+  has_gradient_ = true;
+  whole_gradient_ready_ = gradient_in_place_;
+}
+
 void Group::release_gradient() {
   shard_gradient_.storage()->release();
   if (gradient_in_place_) whole_gradient_ready_ = false;

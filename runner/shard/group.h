@@ -61,6 +61,8 @@ class Group {
   /// Takes the reduction a stage on: scattered, then summed over replicas, then added to shard_gradient(). Waits for
   /// the stage under way. True when that was the last.
   bool advance_reduction();
+  /// Somebody else has filled shard_gradient().
+  void accept_gradient();
   /// No gradient any more: the next reduction begins a new sum.
   void release_gradient();
 

@@ -103,7 +103,7 @@ Stream::~Stream() {
   idle_streams().give_back(id_);
 }
 
-StreamScope::StreamScope(const Stream& stream) : outer_(set_current_stream(stream.id())) {}
+StreamScope::StreamScope(StreamId stream) : outer_(set_current_stream(stream)) {}
 StreamScope::~StreamScope() {
   set_current_stream(outer_);
 }

@@ -72,7 +72,8 @@ class Stream {
 /// While it lives, this thread's work for the stream's device goes to that stream. Scopes nest.
 class StreamScope {
  public:
-  explicit StreamScope(const Stream& stream);
+  explicit StreamScope(const Stream& stream) : StreamScope(stream.id()) {}
+  explicit StreamScope(StreamId stream);
   ~StreamScope();
   StreamScope(const StreamScope&) = delete;
   StreamScope& operator=(const StreamScope&) = delete;

@@ -80,11 +80,12 @@ DeviceMemory& memory_of(Device device) {
       .first->second;
 }
 
-DeviceMemoryScope::DeviceMemoryScope(Device device, std::shared_ptr<DeviceMemory> memory) {
-  t_lent = {device, std::move(memory)};
+DeviceMemoryScope::DeviceMemoryScope(Device device, std::shared_ptr<DeviceMemory> memory)
+    : outer_device_(t_lent.device), outer_(std::exchange(t_lent.memory, std::move(memory))) {
+  t_lent.device = device;
 }
 DeviceMemoryScope::~DeviceMemoryScope() {
-  t_lent = {};
+  t_lent = {outer_device_, std::move(outer_)};
 }
 
 std::shared_ptr<DeviceMemory> current_memory_of(Device device) {

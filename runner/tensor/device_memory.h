@@ -38,13 +38,17 @@ class DeviceMemory {
 /// destructor runs.
 DeviceMemory& memory_of(Device device);
 
-/// While it lives, what this thread allocates on `device` comes out of `memory`. Scopes do not nest.
+/// While it lives, what this thread allocates on `device` comes out of `memory`, null: out of memory_of(). Scopes nest.
 class DeviceMemoryScope {
  public:
   DeviceMemoryScope(Device device, std::shared_ptr<DeviceMemory> memory);
   ~DeviceMemoryScope();
   DeviceMemoryScope(const DeviceMemoryScope&) = delete;
   DeviceMemoryScope& operator=(const DeviceMemoryScope&) = delete;
+
+ private:
+  Device outer_device_;
+  std::shared_ptr<DeviceMemory> outer_;
 };
 
 /// That of the scope of this thread, else memory_of(), which nobody owns.

@@ -2,13 +2,14 @@
 
 #include <stdexcept>
 #include <unordered_map>
+#include <utility>
 
 #include "tensor/accelerator.h"
 
 namespace trainyard {
 namespace {
 
-thread_local std::vector<Tensor>* t_kept = nullptr;  // of the graph that this thread is making
+thread_local StreamGraph* t_made = nullptr;  // the graph that this thread is making
 
 /// Nothing is done while work is written down, so no stream comes past anything.
 class NeverPassed final : public Fence {
@@ -39,23 +40,39 @@ class StreamGraph::Source final : public MemorySource {
   std::unordered_map<void*, size_t> taken_;  // bytes of the segments
 };
 
+/// The thread as it was before it began with the graph.
+class StreamGraph::Outside {
+ public:
+  explicit Outside(StreamGraph& graph) : graph_(graph), memory_(graph.device_, nullptr), stream_(graph.outer_) {}
+  ~Outside() { t_made = &graph_; }
+  Outside(const Outside&) = delete;
+  Outside& operator=(const Outside&) = delete;
+
+ private:
+  StreamGraph& graph_;
+  DeviceMemoryScope memory_;
+  StreamScope stream_;
+};
+
 StreamGraph::StreamGraph(Device device, const std::function<void()>& work,
                          std::vector<std::shared_ptr<Storage>> results)
-    : device_(device), memory_(std::make_shared<DeviceMemory>(to_string(device), std::make_unique<Source>(device))) {
+    : device_(device),
+      outer_(current_stream(device)),
+      memory_(std::make_shared<DeviceMemory>(to_string(device), std::make_unique<Source>(device))) {
   Accelerator& provider = *accelerator();
   const Stream stream(device);  // as a default stream is not to be written down
   const DeviceMemoryScope memory_scope(device, memory_);
   const StreamScope stream_scope(stream);
   provider.begin_capture(stream.id());
-  t_kept = &kept_;
+  t_made = this;
   try {
     work();
   } catch (...) {
-    t_kept = nullptr;
+    t_made = nullptr;
     provider.abandon_capture(stream.id());
     throw;
   }
-  t_kept = nullptr;
+  t_made = nullptr;
   const Accelerator::Graph made = provider.end_capture(stream.id());
   handle_ = made.handle, operations_ = made.operations;
   memory_->seal();
@@ -73,11 +90,17 @@ void StreamGraph::launch() {
 }
 
 bool StreamGraph::is_being_made() {
-  return t_kept != nullptr;
+  return t_made != nullptr;
+}
+
+void StreamGraph::outside(const std::function<void()>& work) {
+  if (!t_made) return work();
+  const Outside scope(*std::exchange(t_made, nullptr));
+  work();
 }
 
 void StreamGraph::keep(const Tensor& tensor) {
-  if (t_kept) t_kept->push_back(tensor);
+  if (t_made) t_made->kept_.push_back(tensor);
 }
 
 }  // namespace trainyard

@@ -32,13 +32,16 @@ class StreamGraph {
   /// How many kernels, copies and the like it is.
   [[nodiscard]] size_t operations() const { return operations_; }
 
-  /// Whether this thread is inside a constructor.
+  // Of the graph that this thread is making; without one they do what they say all the same.
   static bool is_being_made();
-  /// What the graph that this thread is making reads and somebody else may drop: it is kept as long as the graph.
+  /// Does `work` now, before the graph's, and in memory that is not the graph's: makes tables that it reads.
+  static void outside(const std::function<void()>& work);
+  /// What the graph reads and somebody else may drop stays as long as the graph.
   static void keep(const Tensor& tensor);
 
  private:
   class Source;
+  class Outside;
 
   /// What a storage had when the work had been written down.
   struct Result {
@@ -47,6 +50,7 @@ class StreamGraph {
   };
 
   Device device_;
+  StreamId outer_;  // of who makes it
   std::shared_ptr<DeviceMemory> memory_;
   std::vector<Tensor> kept_;
   std::vector<Result> results_;

@@ -34,6 +34,7 @@
 #include "train/report.h"
 #include "train/setup.h"
 #include "train/snapshot.h"
+#include "train/step_graph.h"
 #include "train/validation.h"
 
 namespace trainyard::train {
@@ -151,6 +152,7 @@ Run::Run(const config::Loaded& loaded, const World& world, MeshSize mesh)
       agreement_(world.store, "resume", world.comm.rank(), world.comm.world(), config_.checkpoint.timeout),
       description_{models::to_hugging_face(model_config_), config_.data.tokenizer, tokenizer_files_of(config_.data),
                    config::print_config(loaded)} {
+  check_graphs(loaded, world, *sharded_.model);
   set_recompute(*sharded_.model, config_.activation_checkpointing);
   if (auto held_out = made_on_every_rank(world.comm, [&] {
         return validation_loader_of(config_, tokenizer_.get(), model_config_, world.comm.rank(), world.comm.world());
@@ -344,7 +346,8 @@ Outcome Run::train() {
                    .accumulation_steps = config_.training.accumulation_steps,
                    .clip_grad_norm = config_.training.clip_grad_norm,
                    .schedule = optim::schedule_of(config_.optimizer, total_steps_),
-                   .dropout_seed = config_.training.seed},
+                   .dropout_seed = config_.training.seed,
+                   .graphs = config_.device.cuda_graphs},
                   {.asked_to_stop = world_.asked_to_stop,
                    .validate = [this](int64_t step) { return validate(step); },
                    .on_step =

@@ -23,10 +23,18 @@ enum Column : size_t { kSquares, kMemory, kDataWait, kCompute, kCommunication, k
 
 }  // namespace
 
+Trainer::Trainer(Parts parts, Plan plan, Callbacks callbacks)
+    : parts_(parts), plan_(plan), callbacks_(std::move(callbacks)) {
+  if (plan_.graphs)
+    graph_.emplace(parts_.engine, [this](const StepGraph::MicroBatches& micro_batches, float scale) {
+      return compute(micro_batches, scale);
+    });
+}
+
 Outcome Trainer::run(Progress& progress) {
   const bool waits = totals_device().kind == DeviceKind::Cpu || parts_.scaler.is_on() || dry_run();
   while (progress.step < plan_.total_steps) {
-    parts_.engine.begin_step();
+    if (!graph_) parts_.engine.begin_step();  // a graph gathers all that it uses
     std::vector<data::Batch> micro_batches;
     const std::string error = input_error_of([&] { micro_batches = next_micro_batches(); });
     const Agreed agreed = agree(micro_batches, error);
@@ -88,14 +96,20 @@ Trainer::Agreed Trainer::agree(const std::vector<data::Batch>& micro_batches, co
 
 std::vector<ops::Loss> Trainer::forward_backward(const std::vector<data::Batch>& micro_batches, double loss_weight) {
   const auto scale = static_cast<float>(parts_.scaler.scale() / loss_weight);
+  StepGraph::MicroBatches inputs;
+  for (const data::Batch& batch : micro_batches) inputs.push_back(parts_.model.inputs(batch));
+  return graph_ ? graph_->run(std::move(inputs), scale) : compute(inputs, scale);
+}
+
+std::vector<ops::Loss> Trainer::compute(const StepGraph::MicroBatches& micro_batches, float scale) {
   const MemoryKindScope activations(MemoryKind::Activations);
   std::vector<ops::Loss> losses;
-  for (const data::Batch& batch : micro_batches) {
+  for (const models::Inputs& inputs : micro_batches) {
     nn::Tape tape;
-    parts_.engine.begin_micro_batch(&batch == &micro_batches.back());
+    parts_.engine.begin_micro_batch(&inputs == &micro_batches.back());
     {
       const metrics::TraceSpan span("forward", "forward");
-      losses.push_back(parts_.model.loss(batch, {scale, &tape, plan_.dropout_seed}));
+      losses.push_back(parts_.model.loss(inputs, {scale, &tape, plan_.dropout_seed}));
     }
     const metrics::TraceSpan span("backward", "backward");
     tape.backward();

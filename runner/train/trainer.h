@@ -13,6 +13,7 @@
 #include "optim/schedule.h"
 #include "shard/engine.h"
 #include "train/exchange.h"
+#include "train/step_graph.h"
 #include "train/step_times.h"
 
 namespace trainyard::train {
@@ -61,6 +62,7 @@ struct Plan {
   double clip_grad_norm = 1;  ///< 0: none
   optim::Schedule schedule;
   uint64_t dropout_seed = 0;  ///< of the masks of models that drop values while they train
+  bool graphs = false;        ///< steps that are alike as one graph of the device's work (train/step_graph.h)
 };
 
 /// What the loop asks and tells on its way. All ranks get the same results, in the same order: each before anything is
@@ -86,7 +88,9 @@ enum class Outcome { Completed, Stopped };
 /// once whether a step is skipped, and waits.
 class Trainer {
  public:
-  Trainer(Parts parts, Plan plan, Callbacks callbacks) : parts_(parts), plan_(plan), callbacks_(std::move(callbacks)) {}
+  Trainer(Parts parts, Plan plan, Callbacks callbacks);
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
 
   /// From `progress` to the last step, or to the step after which some rank wanted to stop; saved in both cases.
   /// Throws NotFiniteError, naming step and first bad tensor, on all ranks alike: at once where the loss is not finite,
@@ -112,6 +116,7 @@ class Trainer {
     bool is_read = false;
   };
   std::vector<ops::Loss> forward_backward(const std::vector<data::Batch>& micro_batches, double loss_weight);
+  std::vector<ops::Loss> compute(const StepGraph::MicroBatches& micro_batches, float scale);
   Step total(const std::vector<ops::Loss>& losses, int64_t step, const Agreed& agreed);
   [[nodiscard]] Device totals_device() const;
   void read(Step& step);
@@ -127,6 +132,7 @@ class Trainer {
   Stopwatch watch_;
   StepTimes own_;  ///< this rank's, as the step goes on; of the update and of saving until they are replaced
   std::optional<Step> untold_;  ///< the last, where nobody has waited for it yet
+  std::optional<StepGraph> graph_;
 };
 
 }  // namespace trainyard::train

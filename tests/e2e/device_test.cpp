@@ -46,6 +46,19 @@ TEST_CASE("device: a run that moves to a GPU and back goes on as one that stays 
   CHECK(text_of("cuda") == text_of("cpu"));
 }
 
+TEST_CASE("device: steps that are one graph give the same losses, and it is said what cannot be part of one") {
+  const SmallJob with, without;
+  const Words cuda{"--device", "cuda"}, graphs{"--device.cuda_graphs", "true"};
+  const Ended there = done(with.train(4, cuda + graphs));
+  CHECK_THAT(there.err, Catch::Contains("forward and backward are one CUDA graph of "));
+  done(without.train(4, cuda));
+  CHECK(with.losses() == without.losses());
+  check_failure(on_host_cuda(with.train(5, graphs + Words{"--device", "cpu"})), 2,
+                {"device.cuda_graphs", "this run computes on the CPU"});
+  check_failure(on_host_cuda(with.train(5, cuda + graphs + Words{"--parallel.offload", "true"})), 2,
+                {"device.cuda_graphs", "parallel.offload is true"});
+}
+
 TEST_CASE("device: what does not fit a GPU ends with what holds its memory, and more ranks than GPUs do not start") {
   const SmallJob job;
   const Words large{"--model.hidden_size", "8192", "--model.intermediate_size", "32768"};

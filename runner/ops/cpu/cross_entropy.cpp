@@ -97,18 +97,17 @@ struct TokenLosses {
 
 }  // namespace
 
-Loss linear_cross_entropy(const Tensor& h, const Tensor& w, const Tensor& targets, LossGradients* gradients,
+Loss linear_cross_entropy(const Tensor& h, const Tensor& w, const Targets& targets, LossGradients* gradients,
                           Tensor* token_loss) {
-  TokenLosses losses{targets.data<int32_t>(), gradients, std::vector<double>(static_cast<size_t>(h.size(0)))};
-  const Tensor valid = valid_tokens(targets);
-  for_head_chunks(h, w, valid, gradients, [&](const Tensor& ids, Tensor& logits, Tensor* dlogits) {
+  TokenLosses losses{targets.values().data<int32_t>(), gradients, std::vector<double>(static_cast<size_t>(h.size(0)))};
+  for_head_chunks(h, w, targets, gradients, [&](const Tensor& ids, Tensor& logits, Tensor* dlogits) {
     with_element(h.dtype(), [&]<typename T>(T*) { losses.add<T>(ids.data<int32_t>(), logits, dlogits); });
   });
   if (token_loss)
     std::ranges::transform(losses.of_token, token_loss->data<float>(),
                            [](double value) { return static_cast<float>(value); });
-  return Loss(
-      {.loss_sum = std::accumulate(losses.of_token.begin(), losses.of_token.end(), 0.0), .valid = valid.count()});
+  return Loss({.loss_sum = std::accumulate(losses.of_token.begin(), losses.of_token.end(), 0.0),
+               .valid = targets.valid().count()});
 }
 
 Loss cross_entropy(const Tensor& logits, const Tensor& targets, float grad_scale, Tensor* dlogits) {

@@ -45,7 +45,7 @@ void layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float
 void layer_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const RowMoments& moments,
                          LayerNormGradients& gradients);
 /// `gradients` null: the loss alone.
-Loss linear_cross_entropy(const Tensor& h, const Tensor& w, const Tensor& targets, LossGradients* gradients,
+Loss linear_cross_entropy(const Tensor& h, const Tensor& w, const Targets& targets, LossGradients* gradients,
                           Tensor* token_loss);
 void matmul(const Tensor& a, const Tensor& b, Tensor& c, MatmulOptions options);
 void multiply(const Tensor& a, const Tensor& b, Tensor& y);

@@ -132,12 +132,12 @@ Loss sums_of(const char* name, const Tensor& losses, const Tensor& outcomes, int
 
 }  // namespace
 
-Loss linear_cross_entropy(const Tensor& h, const Tensor& w, const Tensor& targets, LossGradients* gradients,
+Loss linear_cross_entropy(const Tensor& h, const Tensor& w, const Targets& targets, LossGradients* gradients,
                           Tensor* token_loss) {
-  const Tensor valid = valid_tokens(on_device(targets, {})), by_token = on_device(targets, h.device());
+  const Tensor by_token = targets.values_on(h.device());
   Tensor losses = Tensor::zeros({h.size(0)}, DType::Float64, h.device());
   if (token_loss) set_zero(*token_loss);
-  for_head_chunks(h, w, valid, gradients, [&](const Tensor& ids, Tensor& logits, Tensor* dlogits) {
+  for_head_chunks(h, w, targets, gradients, [&](const Tensor& ids, Tensor& logits, Tensor* dlogits) {
     with_element(h.dtype(), [&]<typename T>(T*) {
       const Softmax<T> work{.logits = elements<T>(std::as_const(logits)),
                             .gradient = dlogits ? elements<T>(*dlogits) : nullptr,
@@ -151,7 +151,7 @@ Loss linear_cross_entropy(const Tensor& h, const Tensor& w, const Tensor& target
       softmax("linear_cross_entropy", ids.count(), work, h.device());
     });
   });
-  return sums_of("linear_cross_entropy", losses, {}, valid.count());
+  return sums_of("linear_cross_entropy", losses, {}, targets.valid().count());
 }
 
 Loss cross_entropy(const Tensor& logits, const Tensor& targets, float grad_scale, Tensor* dlogits) {

@@ -118,6 +118,35 @@ TEST_CASE("stream graph: what it reads stays, though its owner drops it", "[cuda
   StreamGraph::keep(another);  // outside of any it means nothing
 }
 
+TEST_CASE("stream graph: a table that is made on the way is made once, and is not the graph's memory", "[cuda]") {
+  Tensor to = bytes_of(0);
+  int made = 0;
+  StreamGraph graph(kDevice,
+                    [&] {
+                      const Tensor scratch =
+                          Tensor::zeros({4}, DType::UInt8, kDevice);  // where the next one shall not be
+                      Tensor table;
+                      StreamGraph::outside([&] {
+                        CHECK_FALSE(StreamGraph::is_being_made());
+                        table = bytes_of(4);
+                        CHECK(first_of(table) == 4);
+                        ++made;
+                      });
+                      CHECK(StreamGraph::is_being_made());
+                      StreamGraph::keep(table);
+                      copy(table, to);
+                    },
+                    {});
+  for (int launch = 0; launch < 2; ++launch) {
+    copy(bytes_of(0), to);
+    graph.launch();
+    CHECK(first_of(to) == 4);
+  }
+  CHECK(made == 1);
+  StreamGraph::outside([&] { ++made; });
+  CHECK(made == 2);
+}
+
 TEST_CASE("stream graph: what cannot be repeated is refused, and the device goes on", "[cuda]") {
   const size_t before = bytes_in_use();
   Tensor there = bytes_of(1);

@@ -31,7 +31,9 @@ Ran run_rank(comm::Communicator& comm, const config::Config& config, const model
                   {.total_steps = steps,
                    .accumulation_steps = config.training.accumulation_steps,
                    .clip_grad_norm = config.training.clip_grad_norm,
-                   .schedule = optim::schedule_of(config.optimizer, steps)},
+                   .schedule = optim::schedule_of(config.optimizer, steps),
+                   .dropout_seed = config.training.seed,
+                   .graphs = config.device.cuda_graphs},
                   {.asked_to_stop = [] { return false; },
                    .on_step =
                        [&ran](const StepResult& result) {

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "config/load.h"
+#include "models/model.h"
+#include "shard/engine.h"
+#include "tensor/stream_graph.h"
+#include "train/world.h"
+
+namespace trainyard::train {
+
+/// Throws InputError where device.cuda_graphs asks for what this run cannot have: with several ranks, on a CPU, or of a
+/// model that waits for its loss.
+void check_graphs(const config::Loaded& loaded, const World& world, const models::Model& model);
+
+/// Forward and backward of training steps as one graph of the device's work, where steps are alike: the second of two
+/// such steps in a row is written down, and from then on the host launches it with the values of the next.
+///   One rank, whose shards and activations stay on the device; one thread.
+class StepGraph {
+ public:
+  using MicroBatches = std::vector<models::Inputs>;
+  /// Forward and backward of the micro-batches, each with the loss times `scale`.
+  using Compute = std::function<std::vector<ops::Loss>(const MicroBatches&, float scale)>;
+
+  StepGraph(shard::Engine& engine, Compute compute) : engine_(engine), compute_(std::move(compute)) {}
+
+  /// As `compute` does it. The losses are there until the next step is run.
+  std::vector<ops::Loss> run(MicroBatches micro_batches, float scale);
+
+ private:
+  void write_down();
+
+  shard::Engine& engine_;
+  Compute compute_;
+  MicroBatches micro_batches_;  // of the latest step; those that the graph reads
+  float scale_ = 0;
+  std::vector<ops::Loss> losses_;  // of the graph
+  std::unique_ptr<StreamGraph> graph_;
+  bool is_told_ = false;
+};
+
+}  // namespace trainyard::train
