@@ -52,11 +52,15 @@ Tensor in_dtype(const Tensor& tensor, DType dtype) {
   return other;
 }
 
-/// x · weightᵀ.
-Tensor product_of(const Tensor& x, const Parameter& weight) {
-  if (weight.float8()) return float8_linear(x, weight);
+/// x · weightᵀ + bias; `bias` null: none.
+Tensor product_of(const Tensor& x, const Parameter& weight, const Parameter* bias) {
+  if (weight.float8()) {
+    Tensor product = float8_linear(x, weight);
+    if (bias) ops::add_bias(product, bias->value());
+    return product;
+  }
   Tensor product = Tensor::empty({x.size(0), weight.shape()[0]}, x.dtype(), x.device());
-  ops::matmul(x, weight.value(), product, {.b = ops::Transpose::Yes});
+  ops::matmul(x, weight.value(), product, {.b = ops::Transpose::Yes, .bias = bias ? bias->value() : Tensor()});
   return product;
 }
 
@@ -72,11 +76,7 @@ Tensor product_backward(const Tensor& gradient, const Tensor& x, Parameter& weig
 /// `bias` null: none.
 Variable linear(const Variable& input, Parameter& weight, Parameter* bias) {
   const Variable x = cast(input, weight.compute_dtype());
-  const auto outputs = kept([&] {
-    Tensor product = product_of(x.value(), weight);
-    if (bias) ops::add_bias(product, bias->value());
-    return std::vector{std::move(product)};
-  });
+  const auto outputs = kept([&] { return std::vector{product_of(x.value(), weight, bias)}; });
   const Variable y(outputs[0], x.tape());
   if (x.tape()) {
     x.tape()->record(y, [value = x.value(), &weight, bias, dx = x.gradient()](const Tensor& gradient) {
@@ -312,8 +312,8 @@ Variable convolution(const Variable& input, const ops::ImageShape& shape, Parame
   const auto outputs = kept([&] {
     const Tensor patches = patches_of(x.value());
     Tensor product = Tensor::empty({patches.size(0), out}, patches.dtype(), patches.device());
-    ops::matmul(patches, weight.value().reshape({out, width}), product, {.b = ops::Transpose::Yes});
-    ops::add_bias(product, bias.value());
+    ops::matmul(patches, weight.value().reshape({out, width}), product,
+                {.b = ops::Transpose::Yes, .bias = bias.value()});
     return std::vector{std::move(product)};
   });
   const Variable y(outputs[0], x.tape());

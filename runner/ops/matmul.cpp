@@ -36,8 +36,9 @@ void matmul(const Tensor& a, const Tensor& b, Tensor& c, MatmulOptions options) 
   require("matmul", "b", b, b.shape(), a.dtype());
   require_floating("matmul", "c", c);
   require("matmul", "c", c, {left.rows, right.columns}, c.dtype());
+  if (options.bias.defined()) require("matmul", "bias", options.bias, {right.columns}, c.dtype());
   tell_cost({&a, &b, &c}, 2.0 * static_cast<double>(left.rows * left.columns) * static_cast<double>(right.columns));
-  kernel("matmul", &Kernels::matmul, {&a, &b, &c})(a, b, c, options);
+  kernel("matmul", &Kernels::matmul, {&a, &b, &c, &options.bias})(a, b, c, options);
 }
 
 }  // namespace trainyard::ops

@@ -38,7 +38,7 @@ void spread_matmul(const Tensor& a, const Factor& b, Tensor& c, float beta) {
   }
 }
 
-void float_matmul(const Tensor& a, const Tensor& b, Tensor& c, const MatmulOptions& options) {
+void product(const Tensor& a, const Tensor& b, Tensor& c, const MatmulOptions& options) {
   const Factor right{b.data<float>(), b.size(1), options.b};
   const float beta = options.accumulate ? 1.0F : 0.0F;
   if (reads_collide(a, c, options)) return spread_matmul(a, right, c, beta);
@@ -47,18 +47,23 @@ void float_matmul(const Tensor& a, const Tensor& b, Tensor& c, const MatmulOptio
         {c.data<float>(), c.size(1)});
 }
 
+/// Of float32.
+void float_matmul(const Tensor& a, const Tensor& b, Tensor& c, const MatmulOptions& options) {
+  if (a.count() > 0)
+    product(a, b, c, options);
+  else if (!options.accumulate)
+    set_zero(c);  // an empty sum
+  if (options.bias.defined()) add_bias(c, in_float(options.bias));
+}
+
 }  // namespace
 
 void matmul(const Tensor& a, const Tensor& b, Tensor& c, MatmulOptions options) {
   if (c.count() == 0 || runs_elsewhere()) return;
-  if (a.count() == 0) {  // an empty sum
-    if (!options.accumulate && !dry_run()) std::memset(c.raw(), 0, c.bytes());
-    return;
-  }
   const Tensor left = in_float(a), right = in_float(b);
   if (c.dtype() == DType::Float32) return float_matmul(left, right, c, options);
   Tensor sums = Tensor::empty(c.shape(), DType::Float32);
-  float_matmul(left, right, sums, {.a = options.a, .b = options.b});
+  float_matmul(left, right, sums, {.a = options.a, .b = options.b, .bias = options.bias});
   if (options.accumulate)
     add_to(c, sums);
   else

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "ops/cuda/cublas_lt.h"
 #include "ops/cuda/float8.h"
@@ -36,11 +37,18 @@ struct Scaling {
   const std::byte *a = nullptr, *b = nullptr;
 };
 
+/// What lies on the device beside the matrices, elsewhere with every call.
+struct Vectors {
+  Scaling scaling;
+  const std::byte* bias;  ///< of c's dtype; null: none
+};
+
 /// All that the choice of a kernel depends on.
 struct Product {
   Stored a, b, c;
   Scales scales;
-  uint32_t alignment;  ///< bytes, of the least aligned of the three
+  uint32_t alignment;       ///< bytes, of the least aligned of the three
+  uint32_t bias_alignment;  ///< bytes; 0: no bias
   auto operator<=>(const Product&) const = default;
 };
 
@@ -66,6 +74,7 @@ cudaDataType_t type_of(DType dtype) {
   }
 }
 
+/// Of the least aligned, in bytes.
 uint32_t alignment_of(std::initializer_list<const std::byte*> addresses) {
   constexpr uintptr_t kMost = 256;  // more is of no use to cuBLASLt
   uintptr_t bits = kMost;
@@ -85,11 +94,13 @@ class Products {
   [[nodiscard]] bool run(const Tensor& a, const Tensor& b, Tensor& c, const MatmulOptions& options,
                          const Scaling& scaling = {}) {
     trainyard::cuda::use(device_);
-    std::optional<Plan> plan = plan_of({Stored(a, options.a), Stored(b, options.b), Stored(c), scaling.scales,
-                                        alignment_of({a.raw(), b.raw(), c.raw()})},
-                                       scaling);
+    const Vectors vectors{scaling, options.bias.defined() ? options.bias.raw() : nullptr};
+    std::optional<Plan> plan =
+        plan_of({Stored(a, options.a), Stored(b, options.b), Stored(c), scaling.scales,
+                 alignment_of({a.raw(), b.raw(), c.raw()}), vectors.bias ? alignment_of({vectors.bias}) : 0},
+                vectors);
     if (!plan) return false;
-    set_scaling(*plan, scaling);
+    set_vectors(*plan, vectors);
     const float alpha = 1, beta = options.accumulate ? 1 : 0;
     Tensor workspace = Tensor::empty({static_cast<int64_t>(plan->workspace)}, DType::UInt8, c.device());
     check(library_.matmul(handle_, &plan->operation, &alpha, b.raw(), &plan->b, a.raw(), &plan->a, &beta, c.raw(),
@@ -101,22 +112,22 @@ class Products {
 
  private:
   /// Steps repeat their shapes, so a plan is made once; where batches come in ever new shapes, those of old ones go.
-  /// None: there is no kernel. `scaling`: any of the product's kind.
-  std::optional<Plan> plan_of(const Product& product, const Scaling& scaling) {
+  /// None: there is no kernel. `vectors`: any of the product's kind.
+  std::optional<Plan> plan_of(const Product& product, const Vectors& vectors) {
     const std::lock_guard lock(mutex_);
     if (const auto found = plans_.find(product); found != plans_.end()) return found->second;
     if (plans_.size() == kMostPlans) plans_.clear();
-    return plans_.emplace(product, make_plan(product, scaling)).first->second;
+    return plans_.emplace(product, make_plan(product, vectors)).first->second;
   }
 
-  [[nodiscard]] std::optional<Plan> make_plan(const Product& product, const Scaling& scaling) const {
+  [[nodiscard]] std::optional<Plan> make_plan(const Product& product, const Vectors& vectors) const {
     Plan plan{};
     // float32 is multiplied as such, not as TF32: the reference numbers are held to 1e-5.
     check(library_.init_operation(&plan.operation, sizeof(plan.operation), CUBLAS_COMPUTE_32F, CUDA_R_32F),
           "cublasLtMatmulDescInit", device_);
     set_transpose(plan, CUBLASLT_MATMUL_DESC_TRANSA, product.b);
     set_transpose(plan, CUBLASLT_MATMUL_DESC_TRANSB, product.a);
-    set_scaling(plan, scaling);
+    set_vectors(plan, vectors);
     set_layout(plan.a, product.a);
     set_layout(plan.b, product.b);
     set_layout(plan.c, product.c);
@@ -131,6 +142,14 @@ class Products {
 
   void set_transpose(Plan& plan, cublasLtMatmulDescAttributes_t attribute, const Stored& matrix) const {
     set_operation(plan, attribute, matrix.transpose == Transpose::Yes ? CUBLAS_OP_T : CUBLAS_OP_N);
+  }
+
+  /// cuBLASLt's heuristic reads from the bias's address how it is aligned, so its plan has one too.
+  void set_vectors(Plan& plan, const Vectors& vectors) const {
+    set_scaling(plan, vectors.scaling);
+    if (!vectors.bias) return;
+    set_operation(plan, CUBLASLT_MATMUL_DESC_EPILOGUE, uint32_t{CUBLASLT_EPILOGUE_BIAS});
+    set_operation(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(vectors.bias));
   }
 
   void set_scaling(Plan& plan, const Scaling& scaling) const {
@@ -188,24 +207,38 @@ Products& products_of(Device device) {
   return all.try_emplace(device.index, device.index).first->second;
 }
 
-void run(const Tensor& a, const Tensor& b, Tensor& c, const MatmulOptions& options) {
-  if (!products_of(c.device()).run(a, b, c, options))
+/// A product whose result is float32.
+void run_to_float(const Tensor& a, const Tensor& b, Tensor& c, MatmulOptions options) {
+  Products& products = products_of(c.device());
+  if (products.run(a, b, c, options)) return;
+  const Tensor bias = std::exchange(options.bias, {});
+  if (!bias.defined() || !products.run(a, b, c, options))
     check(CUBLAS_STATUS_NOT_SUPPORTED, "cublasLtMatmulAlgoGetHeuristic", c.device().index);
+  add_bias(c, bias);
+}
+
+Tensor in_float(const Tensor& tensor) {
+  if (!tensor.defined() || tensor.dtype() == DType::Float32) return tensor;
+  Tensor converted = Tensor::empty(tensor.shape(), DType::Float32, tensor.device());
+  cast(tensor, converted);
+  return converted;
 }
 
 /// An empty sum.
-void add_nothing(Tensor& c, bool accumulate) {
-  if (!accumulate) set_zero(c);
+void add_nothing(Tensor& c, const MatmulOptions& options) {
+  if (!options.accumulate) set_zero(c);
+  if (options.bias.defined()) add_bias(c, options.bias);
 }
 
 }  // namespace
 
 void matmul(const Tensor& a, const Tensor& b, Tensor& c, MatmulOptions options) {
   if (c.count() == 0) return;
-  if (a.count() == 0) return add_nothing(c, options.accumulate);
-  if (c.dtype() == DType::Float32 || c.dtype() == a.dtype()) return run(a, b, c, options);
-  Tensor sums = Tensor::empty(c.shape(), DType::Float32, c.device());  // cuBLASLt has no such mixture
-  run(a, b, sums, {.a = options.a, .b = options.b});
+  if (a.count() == 0) return add_nothing(c, options);
+  if (c.dtype() == DType::Float32) return run_to_float(a, b, c, options);
+  if (c.dtype() == a.dtype() && products_of(c.device()).run(a, b, c, options)) return;
+  Tensor sums = Tensor::empty(c.shape(), DType::Float32, c.device());
+  run_to_float(a, b, sums, {.a = options.a, .b = options.b, .bias = in_float(options.bias)});
   if (options.accumulate)
     add_to(c, sums);
   else
@@ -217,7 +250,7 @@ void matmul(const Tensor& a, const Tensor& b, Tensor& c, MatmulOptions options) 
 void float8_matmul(const Float8Matrix& a, const Float8Matrix& b, Tensor& c, Accumulate accumulate) {
   if (c.count() == 0) return;
   MatmulOptions options{.b = Transpose::Yes, .accumulate = accumulate == Accumulate::Yes};
-  if (a.values.count() == 0) return add_nothing(c, options.accumulate);
+  if (a.values.count() == 0) return add_nothing(c, options);
   const bool is_by_rows = b.inverse_scale.count() > 1;
   if (products_of(c.device())
           .run(a.values, b.values, c, options,
@@ -225,7 +258,7 @@ void float8_matmul(const Float8Matrix& a, const Float8Matrix& b, Tensor& c, Accu
     return;
   Tensor sums = Tensor::empty(c.shape(), DType::Float32, c.device());
   options.accumulate = false;
-  run(a.values, b.values, sums, options);
+  run_to_float(a.values, b.values, sums, options);
   scaled_sums(sums, a.inverse_scale, b.inverse_scale, c, accumulate);
 }
 

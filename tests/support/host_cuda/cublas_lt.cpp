@@ -16,10 +16,15 @@ using trainyard::Float8E5M2;
 
 enum OperationField { kCompute, kScale };              // after these the attributes, by their number
 enum LayoutField { kType, kRows, kColumns, kStride };  // column-major
-enum AlgorithmField { kAlignment, kWorkspace, kOuterRows, kOuterColumns };
+enum AlgorithmField { kAlignment, kBiasAlignment, kWorkspace, kOuterRows, kOuterColumns };
 
 constexpr uint64_t kSomeWorkspace = 4096;
 int g_handle;
+
+/// Bytes; more than 16 are of no use. Of a null address 16.
+uint64_t alignment_of(uint64_t address) {
+  return std::min<uint64_t>(address & -address, 16) + (address == 0 ? 16 : 0);
+}
 
 uint64_t number(const void* value, size_t bytes) {
   uint64_t read = 0;
@@ -89,6 +94,14 @@ bool has_float8_kernel(cublasLtMatmulDesc_t operation, const Sizes& sizes, uint6
   return is_tn && !is_mixture && has_mode && sizes.rows % 16 == 0 && sizes.inner % 16 == 0 && alignment % 16 == 0;
 }
 
+/// Whether the operation has no bias, or one that there is a kernel with. Those that widen their factors may have one
+/// on a device; here they have none, so that what is done without is done too.
+bool has_bias_kernel(cublasLtMatmulDesc_t operation, uint64_t in, uint64_t out) {
+  const uint64_t epilogue = operation->data[CUBLASLT_MATMUL_DESC_EPILOGUE];
+  if (epilogue == CUBLASLT_EPILOGUE_DEFAULT) return true;
+  return epilogue == CUBLASLT_EPILOGUE_BIAS && operation->data[CUBLASLT_MATMUL_DESC_BIAS_POINTER] != 0 && in == out;
+}
+
 /// What the operation multiplies row (of A) or column (of B) `index` by.
 float scale_of(const cublasLtMatmulDescOpaque_t& operation, int pointer, int mode, uint64_t index) {
   const auto* const scales = reinterpret_cast<const float*>(operation.data[pointer]);
@@ -112,13 +125,15 @@ cublasStatus_t cublasLtMatmulDescInit_internal(cublasLtMatmulDesc_t operation, s
   if (bytes != sizeof(*operation)) return CUBLAS_STATUS_INVALID_VALUE;
   *operation = {};
   operation->data[kCompute] = compute, operation->data[kScale] = scale;
+  operation->data[CUBLASLT_MATMUL_DESC_EPILOGUE] = CUBLASLT_EPILOGUE_DEFAULT;
   return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute,
                                               const void* value, size_t bytes) {
-  const bool is_pointer =
-      attribute == CUBLASLT_MATMUL_DESC_A_SCALE_POINTER || attribute == CUBLASLT_MATMUL_DESC_B_SCALE_POINTER;
+  const bool is_pointer = attribute == CUBLASLT_MATMUL_DESC_A_SCALE_POINTER ||
+                          attribute == CUBLASLT_MATMUL_DESC_B_SCALE_POINTER ||
+                          attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER;
   if (bytes != (is_pointer ? sizeof(void*) : sizeof(int32_t))) return CUBLAS_STATUS_INVALID_VALUE;
   operation->data[attribute] = number(value, bytes);
   return CUBLAS_STATUS_SUCCESS;
@@ -163,10 +178,12 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
   const uint64_t alignment = *std::min_element(alignments, alignments + 4);
   const bool is_there = is_float8(in) ? has_float8_kernel(operation, sizes, in, b->data[kType], out, alignment)
                                       : b->data[kType] == in && (out == in || out == CUDA_R_32F);
-  if (!is_there || d->data[kType] != out || operation->data[kCompute] != CUBLAS_COMPUTE_32F)
+  if (!is_there || !has_bias_kernel(operation, in, out) || d->data[kType] != out ||
+      operation->data[kCompute] != CUBLAS_COMPUTE_32F)
     return CUBLAS_STATUS_NOT_SUPPORTED;
-  results[0] = {{{alignment, std::min(kSomeWorkspace, preference->data[CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES]),
-                  sizes.rows, sizes.columns}},
+  results[0] = {{{alignment, alignment_of(operation->data[CUBLASLT_MATMUL_DESC_BIAS_POINTER]),
+                  std::min(kSomeWorkspace, preference->data[CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES]), sizes.rows,
+                  sizes.columns}},
                 0,
                 CUBLAS_STATUS_SUCCESS};
   results[0].workspaceSize = results[0].algo.data[kWorkspace];
@@ -181,10 +198,13 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
                               size_t workspace_bytes, cudaStream_t stream) {
   const Sizes sizes = sizes_of(operation, a_layout, b_layout, c_layout);
   const uint64_t* const chosen = algorithm->data;
+  const bool has_bias = operation->data[CUBLASLT_MATMUL_DESC_EPILOGUE] == CUBLASLT_EPILOGUE_BIAS;
+  const uint64_t bias = has_bias ? operation->data[CUBLASLT_MATMUL_DESC_BIAS_POINTER] : 0;
   const auto is_aligned = [&](const void* data) { return reinterpret_cast<uintptr_t>(data) % chosen[kAlignment] == 0; };
   const bool is_right = handle == &g_handle && sizes.inner > 0 && c == d && c_layout == d_layout && is_aligned(a) &&
-                        is_aligned(b) && is_aligned(c) && workspace_bytes >= chosen[kWorkspace] &&
-                        chosen[kOuterRows] == sizes.rows && chosen[kOuterColumns] == sizes.columns;
+                        is_aligned(b) && is_aligned(c) && alignment_of(bias) >= chosen[kBiasAlignment] &&
+                        workspace_bytes >= chosen[kWorkspace] && chosen[kOuterRows] == sizes.rows &&
+                        chosen[kOuterColumns] == sizes.columns;
   if (!is_right) return CUBLAS_STATUS_INVALID_VALUE;
   const auto matrix = [&](const void* data, cublasLtMatrixLayout_t layout, int attribute) {
     return Matrix{static_cast<const std::byte*>(data), layout->data[kType], layout->data[kStride],
@@ -204,6 +224,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
         sum *= of_product *
                scale_of(operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, row) *
                scale_of(operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, column);
+        if (bias != 0) sum += Matrix{reinterpret_cast<const std::byte*>(bias), before.type, 0, false}.at(row, 0);
         if (of_before != 0) sum += of_before * before.at(row, column);  // else c is not read, and may hold anything
         store(d, before.type, column * before.stride + row, sum);
       }

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "ops_support.h"
+#include "tensor/convert.h"
 
 namespace trainyard {
 using namespace test;
@@ -20,9 +21,10 @@ std::vector<double> reference(const Tensor& a, const Tensor& b, const Product& s
                               std::vector<double> c) {
   c.resize(static_cast<size_t>(size.m * size.n));
   const std::vector<double> left = in_double(a), right = in_double(b);
+  const std::vector<double> bias = options.bias.defined() ? in_double(options.bias) : std::vector<double>(size.n);
   for (int64_t i = 0; i < size.m; ++i)
     for (int64_t j = 0; j < size.n; ++j) {
-      double sum = options.accumulate ? c[i * size.n + j] : 0;
+      double sum = bias[j] + (options.accumulate ? c[i * size.n + j] : 0);
       for (int64_t p = 0; p < size.k; ++p)
         sum += left[options.a == ops::Transpose::Yes ? p * size.m + i : i * size.k + p] *
                right[options.b == ops::Transpose::Yes ? j * size.k + p : p * size.n + j];
@@ -33,7 +35,8 @@ std::vector<double> reference(const Tensor& a, const Tensor& b, const Product& s
 
 }  // namespace
 
-TEST_CASE("matmul: equals the double-precision product for every transposition, size and dtype", "[ops]") {
+TEST_CASE("matmul: equals the double-precision product for every transposition, size and dtype, with a bias or not",
+          "[ops]") {
   const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes())), out_dtype = GENERATE(from_range(floating_dtypes()));
   const Product size = GENERATE(Product{1, 1, 1}, Product{3, 0, 2}, Product{0, 4, 5}, Product{7, 5, 3},
@@ -43,6 +46,7 @@ TEST_CASE("matmul: equals the double-precision product for every transposition, 
                              .accumulate = GENERATE(false, true)};
   const Tensor a = random_tensor(stored(size.m, size.k, options.a), dtype, 1, device);
   const Tensor b = random_tensor(stored(size.k, size.n, options.b), dtype, 2, device);
+  if (GENERATE(false, true)) options.bias = random_tensor({size.n}, out_dtype, 4, device);
   Tensor c = random_tensor({size.m, size.n}, out_dtype, 3, device);
   const std::vector<double> expected = reference(a, b, size, options, in_double(c));
   ops::matmul(a, b, c, options);
@@ -58,6 +62,34 @@ TEST_CASE("matmul: takes tensors that begin anywhere in a storage", "[ops]") {
   Tensor c = Tensor::empty({9, 7}, dtype, device).rows(first, 5);
   ops::matmul(a, b, c);
   CHECK(relative_error(c, reference(a, b, {5, 3, 7}, {}, {})) < tolerance(dtype));
+}
+
+TEST_CASE("matmul: the bias is the call's own, wherever it begins", "[ops]") {
+  const Device device = GENERATE(from_range(devices()));
+  const DType dtype = GENERATE(from_range(floating_dtypes()));
+  const Tensor a = random_tensor({5, 8}, dtype, 1, device), b = random_tensor({8, 16}, dtype, 2, device),
+               biases = random_tensor({40}, dtype, 3, device);
+  Tensor c = Tensor::empty({5, 16}, dtype, device);
+  for (const int64_t first : {0, 16, 8, 1, 3, 24}) {  // of which the first two, and the last two, share a plan
+    CAPTURE(first);
+    const ops::MatmulOptions options{.bias = biases.rows(first, 16)};
+    ops::matmul(a, b, c, options);
+    CHECK(relative_error(c, reference(a, b, {5, 8, 16}, options, {})) < tolerance(dtype));
+  }
+  ops::matmul(a, b, c);
+  CHECK(relative_error(c, reference(a, b, {5, 8, 16}, {}, {})) < tolerance(dtype));
+}
+
+TEST_CASE("matmul: a bias is added to the sums before these are rounded", "[ops]") {
+  const Device device = GENERATE(from_range(devices()));
+  const auto in_bfloat16 = [&](const std::vector<float>& values, const Shape& shape) {
+    return on_device(converted(Tensor::from<float>(values, shape), DType::BFloat16), device);
+  };
+  // The sum 1 + 2^-8 lies half-way between 1 and 1 + 2^-7, and would be rounded to 1; with 2^-8 more it is the latter.
+  const float part = 0x1p-8F;
+  Tensor c = Tensor::empty({1, 1}, DType::BFloat16, device);
+  ops::matmul(in_bfloat16({1, part}, {1, 2}), in_bfloat16({1, 1}, {2, 1}), c, {.bias = in_bfloat16({part}, {1})});
+  CHECK(in_double(c).front() == 1 + 0x1p-7);
 }
 
 TEST_CASE("matmul: takes more shapes than any device remembers", "[ops]") {
@@ -95,6 +127,9 @@ TEST_CASE("matmul: shapes and dtypes that do not fit are refused, with both valu
                     Catch::Contains("b is bfloat16 [96, 64]"));
   CHECK_THROWS_WITH(ops::matmul(a, Tensor::zeros({96, 63}, DType::Float32), c),
                     "matmul: c is float32 [4, 64], but float32 [4, 63] is needed");
+  CHECK_THROWS_WITH(
+      ops::matmul(a, Tensor::zeros({96, 64}, DType::Float32), c, {.bias = Tensor::zeros({4}, DType::Float32)}),
+      "matmul: bias is float32 [4], but float32 [64] is needed");
   CHECK_THROWS_WITH(ops::matmul(Tensor::zeros({4}, DType::Float32), b, c),
                     Catch::Contains("a is [4], but 2 dimensions"));
 }
