@@ -17,7 +17,7 @@
 #include "ops/multiply.h"
 #include "ops/relative_bias.h"
 #include "ops/rms_norm.h"
-#include "ops/rope.h"
+#include "ops/rms_norm_rope.h"
 #include "ops/scale.h"
 #include "ops/sum.h"
 #include "ops/swiglu.h"
@@ -261,6 +261,22 @@ Variable rope(const Variable& x, const Tensor& positions, const ops::RopeTables&
   if (x.tape()) {
     x.tape()->record(y, [positions, tables, dx = x.gradient()](Tensor gradient) {
       ops::rope(gradient, positions, tables, ops::Rotation::Inverse, gradient);
+      dx->add(std::move(gradient));
+    });
+  }
+  return y;
+}
+
+Variable rms_norm_rope(const Variable& input, Parameter& weight, float eps, const ops::RopePlaces& places) {
+  const Variable x = cast(input, weight.value().dtype());
+  Tensor turned = empty_like(x.value());
+  Tensor inverse_rms = Tensor::empty({turned.count() / weight.shape()[0]}, DType::Float32, turned.device());
+  ops::rms_norm_rope(x.value(), weight.value(), eps, places, turned, inverse_rms);
+  const Variable y(std::move(turned), x.tape());
+  if (x.tape()) {
+    x.tape()->record(y, [value = x.value(), inverse_rms, places, &weight, dx = x.gradient()](Tensor gradient) {
+      ops::rms_norm_rope_backward(gradient, value, weight.value(), inverse_rms, places,
+                                  {gradient, weight.is_frozen() ? Tensor() : weight.gradient()});
       dx->add(std::move(gradient));
     });
   }

@@ -6,7 +6,7 @@
 #include "ops/attention.h"
 #include "ops/cross_entropy.h"
 #include "ops/image.h"
-#include "ops/rope.h"
+#include "ops/rms_norm_rope.h"
 
 // The operations of models on variables: each computes with ops/ and records its way back on its input's tape.
 namespace trainyard::autograd {
@@ -55,6 +55,9 @@ Variable swiglu(const Variable& gate, const Variable& up);
 
 /// Rotates the heads of x [tokens, heads · head_dim] by their positions (int32 [tokens]); half-split pairs.
 Variable rope(const Variable& x, const Tensor& positions, const ops::RopeTables& tables);
+
+/// rope() of rms_norm(), of each head by itself, as one op: weight [head_dim].
+Variable rms_norm_rope(const Variable& x, Parameter& weight, float eps, const ops::RopePlaces& places);
 
 /// ops/attention.h. q [batch · q_tokens, heads · head_dim] → the same. `bias`, of any dtype, takes the place of
 /// options.bias; empty: none.

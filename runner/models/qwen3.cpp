@@ -27,14 +27,14 @@ class Qwen3Attention : public nn::Module {
 
   Variable operator()(const Variable& input, const nn::DecoderContext& context) const {
     return run(input, [this, context](const Variable& x) {
-      const Variable q = nn::rotate(q_norm_(q_proj_(x)), context), k = nn::rotate(k_norm_(k_proj_(x)), context);
+      const Variable q = q_norm_(q_proj_(x), context), k = k_norm_(k_proj_(x), context);
       return o_proj_(nn::causal_attention(q, k, v_proj_(x), heads_, layer_, context));
     });
   }
 
  private:
   nn::Linear q_proj_, k_proj_, v_proj_, o_proj_;
-  nn::RmsNorm q_norm_, k_norm_;
+  nn::RotaryNorm q_norm_, k_norm_;
   nn::Heads heads_;
   int layer_;
 };

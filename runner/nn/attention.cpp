@@ -29,6 +29,12 @@ Variable rotate(const Variable& x, const DecoderContext& context) {
   return autograd::rope(x, context.positions, context.rope);
 }
 
+Variable RotaryNorm::operator()(const Variable& input, const DecoderContext& context) const {
+  return run(input, [this, places = ops::RopePlaces{context.positions, context.rope}](const Variable& x) {
+    return autograd::rms_norm_rope(x, weight_, eps_, places);
+  });
+}
+
 Variable causal_attention(const Variable& q, const Variable& k, const Variable& v, const Heads& heads, int layer,
                           const DecoderContext& context) {
   ops::AttentionShape shape{context.rows, context.tokens, context.tokens, heads.query, heads.key_value, heads.dim};

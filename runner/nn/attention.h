@@ -3,10 +3,9 @@
 #include <vector>
 
 #include "autograd/functions.h"
+#include "nn/module.h"
 
 namespace trainyard::nn {
-
-using autograd::Variable;
 
 struct Heads {
   int64_t query = 0, key_value = 0, dim = 0;
@@ -31,6 +30,18 @@ struct DecoderContext {
       document_starts;  ///< int32 [rows · tokens]: index in its row of each token's document; undefined: a row is one
   ops::RopeTables rope;
   std::vector<KeyValueCache>* caches = nullptr;  ///< while generating: one a layer, and rows is 1
+};
+
+/// RMS norm of each head (nn/layers.h) and then rotary positions: the same as rotate() of it, in one pass.
+class RotaryNorm : public Module {
+ public:
+  RotaryNorm(std::string name, int64_t head_dim, float eps)
+      : Module(std::move(name)), weight_(add_parameter("weight", {head_dim}, {Init::Kind::Ones})), eps_(eps) {}
+  Variable operator()(const Variable& x, const DecoderContext& context) const;
+
+ private:
+  Parameter& weight_;
+  float eps_;
 };
 
 /// Rotary positions (Su et al. 2021) on the heads of x [rows · tokens, heads · dim].

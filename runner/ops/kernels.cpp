@@ -43,6 +43,8 @@ constexpr Kernels kCpuKernels{
     .relative_bias_backward = cpu::relative_bias_backward,
     .rms_norm = cpu::rms_norm,
     .rms_norm_backward = cpu::rms_norm_backward,
+    .rms_norm_rope = cpu::rms_norm_rope,
+    .rms_norm_rope_backward = cpu::rms_norm_rope_backward,
     .rope = cpu::rope,
     .scale = cpu::scale,
     .set_zero = cpu::set_zero,

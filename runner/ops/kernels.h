@@ -45,6 +45,8 @@ struct Kernels {
   decltype(&cpu::relative_bias_backward) relative_bias_backward;
   decltype(&cpu::rms_norm) rms_norm;
   decltype(&cpu::rms_norm_backward) rms_norm_backward;
+  decltype(&cpu::rms_norm_rope) rms_norm_rope;
+  decltype(&cpu::rms_norm_rope_backward) rms_norm_rope_backward;
   decltype(&cpu::rope) rope;
   decltype(&cpu::scale) scale;
   decltype(&cpu::set_zero) set_zero;

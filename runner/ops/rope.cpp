@@ -28,20 +28,24 @@ RopeTables rope_tables(int64_t positions, std::span<const float> inv_freq) {
   return tables;
 }
 
-void rope(const Tensor& x, const Tensor& positions, const RopeTables& tables, Rotation rotation, Tensor& out) {
-  const metrics::TraceSpan span("rope", "op");
-  require_rank("rope", "x", x, 2);
-  require_rank("rope", "cos", tables.cos, 2);
-  require_floating("rope", "x", x);
-  require("rope", "out", out, x.shape(), x.dtype());
-  require("rope", "positions", positions, {x.size(0)}, DType::Int32);
-  require("rope", "cos", tables.cos, tables.cos.shape(), DType::Float32);
-  require("rope", "sin", tables.sin, tables.cos.shape(), DType::Float32);
+void require_rotation(std::string_view op, const Tensor& x, const Tensor& positions, const RopeTables& tables) {
+  require_rank(op, "x", x, 2);
+  require_rank(op, "cos", tables.cos, 2);
+  require_floating(op, "x", x);
+  require(op, "positions", positions, {x.size(0)}, DType::Int32);
+  require(op, "cos", tables.cos, tables.cos.shape(), DType::Float32);
+  require(op, "sin", tables.sin, tables.cos.shape(), DType::Float32);
   const int64_t head_dim = 2 * tables.cos.size(1);
   if (head_dim == 0 || x.size(1) % head_dim != 0)
-    throw std::invalid_argument(fmt::format(
-        "rope: x is {}, whose width is no multiple of the head size {} of the tables", to_string(x.shape()), head_dim));
-  require_indices("rope", "positions", positions, tables.cos.size(0));
+    throw std::invalid_argument(fmt::format("{}: x is {}, whose width is no multiple of the head size {} of the tables",
+                                            op, to_string(x.shape()), head_dim));
+  require_indices(op, "positions", positions, tables.cos.size(0));
+}
+
+void rope(const Tensor& x, const Tensor& positions, const RopeTables& tables, Rotation rotation, Tensor& out) {
+  const metrics::TraceSpan span("rope", "op");
+  require_rotation("rope", x, positions, tables);
+  require("rope", "out", out, x.shape(), x.dtype());
   tell_cost({&x, &out});
   kernel("rope", &Kernels::rope, {&x, &positions, &tables.cos, &tables.sin, &out})(x, positions, tables, rotation, out);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include "tensor/tensor.h"
 
@@ -14,6 +15,9 @@ struct RopeTables {
 /// Tables for positions 0 to positions − 1. `inv_freq` has head_dim / 2 values. The angle is the float32 product that
 /// transformers takes: angles in double would be nearer the truth and farther from every published model.
 RopeTables rope_tables(int64_t positions, std::span<const float> inv_freq);
+
+/// Throws std::invalid_argument, in the name of `op`, where heads of x cannot be turned so: rope()'s checks.
+void require_rotation(std::string_view op, const Tensor& x, const Tensor& positions, const RopeTables& tables);
 
 /// Backward is the inverse rotation: the matrix is orthogonal.
 enum class Rotation : uint8_t { Forward, Inverse };

@@ -1,5 +1,5 @@
 #include "ops/cpu/kernels.h"
-#include "ops/cpu/parallel.h"
+#include "ops/cpu/row_sums.h"
 #include "ops/cpu/simd.h"
 #include "ops/elements.h"
 
@@ -33,25 +33,15 @@ void add_bias(Tensor& y, const Tensor& bias) {
   });
 }
 
-// Blocks of rows, then the blocks in order, as in rms_norm_backward: at most kBlocks partial sums.
 void bias_backward(const Tensor& dy, Tensor& dbias) {
-  constexpr int64_t kBlocks = 32;
-  const int64_t rows = dy.size(0), width = dy.size(1);
-  const int64_t block_rows = std::max<int64_t>((rows + kBlocks - 1) / kBlocks, rows_grain(width));
-  const int64_t blocks = (rows + block_rows - 1) / block_rows;
-  if (blocks == 0) return;
-  Tensor partial = Tensor::zeros({blocks, width}, DType::Float32);
-  with_element(dy.dtype(), [&]<typename T>(T*) {
-    parallel_for(blocks, 1, [&, dy = dy.data<T>(), sums = partial.data<float>()](int64_t begin, int64_t end) {
-      for (int64_t block = begin; block < end; ++block) {
-        const int64_t first = block * block_rows;
-        add_rows_to(dy + first * width, sums + block * width, std::min(block_rows, rows - first), width);
-      }
-    });
+  const int64_t width = dy.size(1);
+  const Tensor sums = with_element(dy.dtype(), [&]<typename T>(T*) {
+    return row_sums(dy.size(0), rows_grain(width), width,
+                    [width, dy = dy.data<T>()](int64_t begin, int64_t end, float* to) {
+                      add_rows_to(dy + begin * width, to, end - begin, width);
+                    });
   });
-  Tensor total = partial.rows(0, 1);
-  for (int64_t block = 1; block < blocks; ++block) add_to(total, partial.rows(block, 1));
-  add_to(dbias, total);
+  add_to(dbias, sums);
 }
 
 }  // namespace trainyard::ops::cpu

@@ -11,7 +11,7 @@
 #include "ops/matmul.h"
 #include "ops/norm.h"
 #include "ops/rms_norm.h"
-#include "ops/rope.h"
+#include "ops/rms_norm_rope.h"
 
 // The CPU's kernels: one function for each op, arguments as in the op's header, already checked there.
 namespace trainyard::ops::cpu {
@@ -58,6 +58,10 @@ void add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& weight,
 void rms_norm(const Tensor& x, const Tensor& weight, float eps, Tensor& y, Tensor& rstd);
 void rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& rstd,
                        RmsNormGradients& gradients);
+void rms_norm_rope(const Tensor& x, const Tensor& weight, float eps, const RopePlaces& places, Tensor& out,
+                   Tensor& rstd);
+void rms_norm_rope_backward(const Tensor& dout, const Tensor& x, const Tensor& weight, const Tensor& rstd,
+                            const RopePlaces& places, RmsNormRopeGradients& gradients);
 void rope(const Tensor& x, const Tensor& positions, const RopeTables& tables, Rotation rotation, Tensor& out);
 void scale(Tensor& x, float factor);
 void set_zero(Tensor& x);

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "ops/cpu/kernels.h"
-#include "ops/cpu/parallel.h"
+#include "ops/cpu/row_sums.h"
 #include "ops/cpu/simd.h"
 #include "ops/elements.h"
 
@@ -90,33 +90,19 @@ void layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float
   });
 }
 
-// Blocks of rows, then the blocks in order, as in rms_norm_backward: at most kBlocks partial sums of each kind.
 void layer_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const RowMoments& moments,
                          LayerNormGradients& gradients) {
-  constexpr int64_t kBlocks = 32;
-  const int64_t tokens = x.size(0), hidden = x.size(1);
-  const int64_t block_rows = std::max<int64_t>((tokens + kBlocks - 1) / kBlocks, rows_grain(hidden));
-  const int64_t blocks = (tokens + block_rows - 1) / block_rows;
-  if (blocks == 0) return;
-  Tensor dweight = Tensor::zeros({blocks, hidden}, DType::Float32),
-         dbias = Tensor::zeros({blocks, hidden}, DType::Float32);
-  with_element(x.dtype(), [&]<typename T>(T*) {
+  const int64_t hidden = x.size(1);
+  const Tensor both = with_element(x.dtype(), [&]<typename T>(T*) {
     const CenteredGradients<T> rows{
         dy.data<T>(),           x.data<T>(), weight.data<T>(), moments.mean.data<float>(), moments.rstd.data<float>(),
         gradients.dx.data<T>(), hidden};
-    parallel_for(blocks, 1, [&, w = dweight.data<float>(), b = dbias.data<float>()](int64_t begin, int64_t end) {
-      for (int64_t block = begin; block < end; ++block)
-        center_rows_backward(rows, w + block * hidden, b + block * hidden, block * block_rows,
-                             std::min((block + 1) * block_rows, tokens));
+    return row_sums(x.size(0), rows_grain(hidden), 2 * hidden, [&](int64_t begin, int64_t end, float* sums) {
+      center_rows_backward(rows, sums, sums + hidden, begin, end);
     });
   });
-  Tensor weight_total = dweight.rows(0, 1), bias_total = dbias.rows(0, 1);
-  for (int64_t block = 1; block < blocks; ++block) {
-    add_to(weight_total, dweight.rows(block, 1));
-    add_to(bias_total, dbias.rows(block, 1));
-  }
-  add_to(gradients.dweight, weight_total);
-  add_to(gradients.dbias, bias_total);
+  add_to(gradients.dweight, both.rows(0, hidden));
+  add_to(gradients.dbias, both.rows(hidden, hidden));
 }
 
 }  // namespace trainyard::ops::cpu

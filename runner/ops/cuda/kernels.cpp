@@ -39,6 +39,8 @@ constexpr Kernels kCudaKernels{
     .relative_bias_backward = cuda::relative_bias_backward,
     .rms_norm = cuda::rms_norm,
     .rms_norm_backward = cuda::rms_norm_backward,
+    .rms_norm_rope = cuda::rms_norm_rope,
+    .rms_norm_rope_backward = cuda::rms_norm_rope_backward,
     .rope = cuda::rope,
     .scale = cuda::scale,
     .set_zero = cuda::set_zero,

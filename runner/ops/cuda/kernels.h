@@ -43,6 +43,8 @@ std::remove_pointer_t<decltype(Kernels::relative_bias)> relative_bias;
 std::remove_pointer_t<decltype(Kernels::relative_bias_backward)> relative_bias_backward;
 std::remove_pointer_t<decltype(Kernels::rms_norm)> rms_norm;
 std::remove_pointer_t<decltype(Kernels::rms_norm_backward)> rms_norm_backward;
+std::remove_pointer_t<decltype(Kernels::rms_norm_rope)> rms_norm_rope;
+std::remove_pointer_t<decltype(Kernels::rms_norm_rope_backward)> rms_norm_rope_backward;
 std::remove_pointer_t<decltype(Kernels::rope)> rope;
 std::remove_pointer_t<decltype(Kernels::scale)> scale;
 std::remove_pointer_t<decltype(Kernels::set_zero)> set_zero;
