@@ -5,10 +5,12 @@
 // `peak`: only what the machine gives. op_bench.h says how times are taken.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <exception>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +18,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "metrics/trace.h"
 #include "op_bench.h"
 #include "ops/adamw.h"
 #include "ops/add.h"
@@ -27,7 +30,7 @@
 #include "ops/matmul.h"
 #include "ops/norm.h"
 #include "ops/rms_norm.h"
-#include "ops/rope.h"
+#include "ops/rms_norm_rope.h"
 #include "ops/swiglu.h"
 #include "ops/threads.h"
 #include "train/hardware.h"
@@ -87,6 +90,17 @@ void float8_linear(const OpBench& bench, const std::string& name, int64_t rows, 
   }
 }
 
+/// Whose kernels an attention on a device runs, as it says in its trace; "" on a CPU, where there is one kind.
+std::string path_of(const OpBench& bench, const std::function<void()>& attention) {
+  if (bench.device().kind == DeviceKind::Cpu) return "";
+  metrics::Trace trace(0);
+  const metrics::AttachTrace attach(&trace, "compute");
+  attention();
+  const auto spans = trace.spans();
+  const bool is_by_cudnn = std::ranges::any_of(spans, [](const auto& span) { return span.name == "cudnn attention"; });
+  return is_by_cudnn ? ", cuDNN" : ", own kernels";
+}
+
 void attention(const OpBench& bench, const ModelShape& m) {
   const ops::AttentionShape shape{m.batch, m.tokens, m.tokens, m.heads, m.kv_heads, m.head_dim};
   const ops::AttentionOptions options{.scale = 1 / std::sqrt(static_cast<float>(m.head_dim)), .document_starts = {}};
@@ -98,10 +112,10 @@ void attention(const OpBench& bench, const ModelShape& m) {
   // What a causal row needs, diagonal included: no credit for products beyond it.
   const double pairs = static_cast<double>(m.batch * m.heads) * static_cast<double>(m.tokens * (m.tokens + 1) / 2);
   const double flops = pairs * 4 * static_cast<double>(m.head_dim);
-  bench.products("attention", flops, [&] { ops::attention(q, k, v, shape, options, out, lse); });
-  bench.products("attention backward", 2.5 * flops, [&] {
-    ops::attention_backward(q, {q, k, v, out, lse}, shape, options, gradients);
-  });
+  const auto forward = [&] { ops::attention(q, k, v, shape, options, out, lse); };
+  const auto backward = [&] { ops::attention_backward(q, {q, k, v, out, lse}, shape, options, gradients); };
+  bench.products("attention" + path_of(bench, forward), flops, forward);
+  bench.products("attention backward" + path_of(bench, backward), 2.5 * flops, backward);
 }
 
 void loss(const OpBench& bench, const ModelShape& m) {
@@ -147,6 +161,14 @@ void elementwise(const OpBench& bench, const ModelShape& m) {
   const ops::RopeTables made = ops::rope_tables(m.tokens, frequencies);
   const ops::RopeTables tables{on_device(made.cos, bench.device()), on_device(made.sin, bench.device())};
   bench.stream("rope", 2 * bytes_of(q), [&] { ops::rope(q, positions, tables, ops::Rotation::Forward, q); });
+  Tensor out = bench.filled(q.shape()), rstd = bench.filled({m.rows() * m.heads}, DType::Float32);
+  const Tensor weight = bench.filled({m.head_dim}), dweight = bench.filled({m.head_dim}, DType::Float32);
+  const ops::RopePlaces places{positions, tables};
+  bench.stream("rms norm and rope of q's heads", 2 * bytes_of(q),
+               [&] { ops::rms_norm_rope(q, weight, 1e-6F, places, out, rstd); });
+  const ops::RmsNormRopeGradients gradients{bench.filled(q.shape()), dweight};
+  bench.stream("rms norm and rope of q's heads backward", 3 * bytes_of(q),
+               [&] { ops::rms_norm_rope_backward(out, q, weight, rstd, places, gradients); });
 }
 
 void optimizer(const OpBench& bench) {

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "metrics/trace.h"
 #include "ops/cuda/cudnn_graph.h"
 #include "tensor/cuda/check.h"
 
@@ -17,6 +18,7 @@
 namespace trainyard::ops::cuda {
 namespace {
 
+constexpr const char* kSpan = "cudnn attention";  // within the op's own in a trace: says whose kernels these are
 constexpr size_t kMostGraphs = 512;
 /// A plan takes half a second, as cuDNN compiles its kernel, and serves its shape alone: rows of any length would wait
 /// for ever new ones.
@@ -277,6 +279,7 @@ class Task {
   }
 
   void forward(const Tensor& q, const Tensor& k, const Tensor& v, Tensor& out, Tensor& lse) {
+    const metrics::TraceSpan span(kSpan, "op");
     const Lengths lengths = make_lengths();
     for (const auto& [slice, work] : slices_) {
       const Tensor matrices = matrices_of(slice, work);
@@ -293,6 +296,7 @@ class Task {
   }
 
   void backward(const Tensor& dout, const AttentionSaved& saved, AttentionGradients& gradients) {
+    const metrics::TraceSpan span(kSpan, "op");
     const Lengths lengths = make_lengths();
     const bool may_be_blind = options_.key_lengths.defined() || options_.document_starts.defined();
     const Tensor lse = may_be_blind ? lse_without_blind_queries(saved.lse) : saved.lse;

@@ -121,6 +121,7 @@ struct Descriptor {
 };
 
 int g_handle;
+bool g_refuses_backward = false;
 
 // --- Tensors
 
@@ -435,6 +436,15 @@ void check_graph(const Descriptor& graph) {
     require(operation->is_finalized, "an operation is not finalized");
 }
 
+/// A matrix of each head, as the real library's deterministic backward has one; 0 of forward.
+int64_t workspace_of(const Descriptor& graph) {
+  int64_t most = 0;
+  for (const auto* const operation : graph.all<const Descriptor*>(CUDNN_ATTR_OPERATIONGRAPH_OPS))
+    if (operation->type == CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR)
+      most = std::max(most, static_cast<int64_t>(Tensor(operation->part(CUDNN_ATTR_OPERATION_RESHAPE_YDESC)).count()));
+  return 2 * most;
+}
+
 void finalize(Descriptor& made) {
   switch (made.type) {
     case CUDNN_BACKEND_TENSOR_DESCRIPTOR:
@@ -453,19 +463,11 @@ void finalize(Descriptor& made) {
     case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR:
       require(made.one<int*>(CUDNN_ATTR_EXECUTION_PLAN_HANDLE) == &g_handle, "another handle");
       made.graph = made.part(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG).graph;
+      require_supported(!g_refuses_backward || workspace_of(*made.graph) == 0, "no kernel of it is deterministic");
       return;
     default:
       return;
   }
-}
-
-/// A matrix of each head, as the real library's deterministic backward has one.
-int64_t workspace_of(const Descriptor& graph) {
-  int64_t most = 0;
-  for (const auto* const operation : graph.all<const Descriptor*>(CUDNN_ATTR_OPERATIONGRAPH_OPS))
-    if (operation->type == CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR)
-      most = std::max(most, static_cast<int64_t>(Tensor(operation->part(CUDNN_ATTR_OPERATION_RESHAPE_YDESC)).count()));
-  return 2 * most;
 }
 
 void execute(const Descriptor& plan, const Descriptor& pack) {
@@ -575,4 +577,8 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     };
     if (host_cuda::submit(t_stream, work) != cudaSuccess) throw Refusal{CUDNN_STATUS_BAD_PARAM, t_last_error};
   });
+}
+
+void host_cudnn_refuse_backward(bool refuse) {
+  g_refuses_backward = refuse;
 }

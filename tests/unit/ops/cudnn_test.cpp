@@ -1,11 +1,13 @@
 // How cuDNN is opened and what it refuses, on the stand-in of tests/support/host_cuda.
 #include "ops/cuda/cudnn.h"
 
+#include <dlfcn.h>
 #include <catch2/catch.hpp>
 
 #include <set>
 
 #include "base/error.h"
+#include "metrics/trace.h"
 #include "ops/cuda/attention_cudnn.h"
 #include "ops/cuda/cudnn_graph.h"
 #include "ops/cuda_info.h"
@@ -31,6 +33,7 @@ struct Attention {
   ops::AttentionShape shape;
   ops::AttentionOptions options = {.scale = 0.25F};
   DType dtype = DType::BFloat16;
+  Device device = kCuda;
 
   /// Whether cuDNN computes both ways.
   [[nodiscard]] std::pair<bool, bool> is_by_cudnn() const {
@@ -40,23 +43,34 @@ struct Attention {
 
   std::pair<bool, bool> results(int64_t most_bytes, std::vector<Tensor>& results) const {
     const int64_t q_rows = shape.batch * shape.q_tokens, kv_rows = shape.batch * shape.kv_tokens;
-    const Tensor q = random_tensor({q_rows, shape.heads * shape.head_dim}, dtype, 1, kCuda);
-    const Tensor k = random_tensor({kv_rows, shape.kv_heads * shape.head_dim}, dtype, 2, kCuda);
-    Tensor out = Tensor::empty(q.shape(), dtype, kCuda);
-    Tensor lse = Tensor::empty({shape.batch, shape.heads, shape.q_tokens}, DType::Float32, kCuda);
+    const Tensor q = random_tensor({q_rows, shape.heads * shape.head_dim}, dtype, 1, device);
+    const Tensor k = random_tensor({kv_rows, shape.kv_heads * shape.head_dim}, dtype, 2, device);
+    Tensor out = Tensor::empty(q.shape(), dtype, device);
+    Tensor lse = Tensor::empty({shape.batch, shape.heads, shape.q_tokens}, DType::Float32, device);
     const bool forward = attention_by_cudnn(q, k, k, shape, options, out, lse, most_bytes);
-    if (!forward) lse = random_tensor(lse.shape(), DType::Float32, 3, kCuda);
-    ops::AttentionGradients gradients{Tensor::empty(q.shape(), dtype, kCuda),
-                                      Tensor::empty(k.shape(), dtype, kCuda),
-                                      Tensor::empty(k.shape(), dtype, kCuda),
+    if (!forward) lse = random_tensor(lse.shape(), DType::Float32, 3, device);
+    ops::AttentionGradients gradients{Tensor::empty(q.shape(), dtype, device),
+                                      Tensor::empty(k.shape(), dtype, device),
+                                      Tensor::empty(k.shape(), dtype, device),
                                       {}};
-    if (options.bias.defined()) gradients.dbias = Tensor::empty(options.bias.shape(), DType::Float32, kCuda);
+    if (options.bias.defined()) gradients.dbias = Tensor::empty(options.bias.shape(), DType::Float32, device);
     const bool backward = attention_backward_by_cudnn(q, {q, k, k, out, lse}, shape, options, gradients, most_bytes);
     results = {out, lse, gradients.dq, gradients.dk, gradients.dv};
     if (options.bias.defined()) results.push_back(gradients.dbias);
     return {forward, backward};
   }
 };
+
+/// Of the stand-in, which is opened and not linked.
+void refuse_backward(bool refuse) {
+  void* const library = dlopen("libcudnn.so.0", RTLD_NOW | RTLD_NOLOAD);
+  REQUIRE(library);
+  const auto function =
+      reinterpret_cast<decltype(&host_cudnn_refuse_backward)>(dlsym(library, "host_cudnn_refuse_backward"));
+  REQUIRE(function);
+  function(refuse);
+  dlclose(library);
+}
 
 using Both = std::pair<bool, bool>;
 constexpr Both kTaken{true, true}, kLeft{false, false};
@@ -100,6 +114,48 @@ TEST_CASE("cudnn: leaves to the other kernels what it has not, or not as promise
   CHECK(Attention{{1, 100, 100, 4, 2, 64}}.is_by_cudnn() == kLeft);
   const ops::Dropout dropout{0.1F, 7, on_device(Tensor::from<int64_t>({{0}}, {1}), kCuda)};
   CHECK(Attention{{1, 64, 64, 4, 2, 64}, {.dropout = dropout}}.is_by_cudnn() == kLeft);
+}
+
+TEST_CASE("cudnn: what it computes says so in a trace", "[ops]") {
+  metrics::Trace trace(0);
+  {
+    const metrics::AttachTrace attach(&trace, "compute");
+    CHECK(Attention{{1, 100, 100, 4, 2, 64}}.is_by_cudnn() == kLeft);
+    CHECK(trace.spans().empty());
+    CHECK(Attention{{1, 64, 64, 4, 2, 64}}.is_by_cudnn() == kTaken);
+  }
+  const auto spans = trace.spans();
+  REQUIRE(spans.size() == 2);  // one each way
+  for (const auto& span : spans) CHECK(span.name == "cudnn attention");
+}
+
+TEST_CASE("cudnn: where it has no deterministic backward, our own kernels compute it", "[ops]") {
+  const bool is_by_capability = GENERATE(true, false);
+  const ops::AttentionShape shape{2, 64, 64, 2, 2, 24};
+  Device device = kCuda;
+  if (is_by_capability) {
+    host_cuda::set_devices(2), host_cuda::set_capability(10, 0);
+    device.index = 1;  // of which nothing is remembered yet
+  } else {
+    refuse_backward(true);
+  }
+  CHECK(Attention{.shape = shape, .device = device}.is_by_cudnn() == Both{true, false});
+  const auto gradients_on = [&](Device on) {
+    const auto tensor = [&](uint32_t seed) { return random_tensor({128, 48}, DType::BFloat16, seed, on); };
+    const Tensor q = tensor(1), k = tensor(2), v = tensor(3), dout = tensor(4);
+    Tensor out = tensor(5), lse = Tensor::empty({2, 2, 64}, DType::Float32, on);
+    ops::attention(q, k, v, shape, {.scale = 0.25F}, out, lse);
+    const ops::AttentionGradients made{tensor(6), tensor(7), tensor(8), {}};
+    ops::attention_backward(dout, {q, k, v, out, lse}, shape, {.scale = 0.25F}, made);
+    return std::vector{made.dq, made.dk, made.dv};
+  };
+  const auto expected = gradients_on({}), first = gradients_on(device), second = gradients_on(device);
+  for (size_t i = 0; i < first.size(); ++i) {
+    CHECK(relative_error(first[i], in_double(expected[i])) < 2 * tolerance(DType::BFloat16));
+    CHECK(same_bits(first[i], second[i]));
+  }
+  refuse_backward(false);
+  host_cuda::set_devices(1), host_cuda::set_capability(9, 0);
 }
 
 TEST_CASE("cudnn: slices give what the whole gives", "[ops]") {
