@@ -54,9 +54,10 @@ struct Data {
   int64_t max_source_length = 512, max_target_length = 128;  ///< tokens
   bool truncate = true;                                      ///< what is longer; else that is an error
   Padding padding = Padding::Bucket;
-  int64_t max_samples = 0;      ///< pairs from the beginning; 0 = all
-  int64_t num_workers = 0;      ///< threads that make batches ahead; 0 = the training thread makes them
-  int64_t prefetch_factor = 2;  ///< batches that each has ready at most
+  int64_t pad_to_multiple_of = 1;  ///< rows of pairs, to lengths that this divides
+  int64_t max_samples = 0;         ///< pairs from the beginning; 0 = all
+  int64_t num_workers = 0;         ///< threads that make batches ahead; 0 = the training thread makes them
+  int64_t prefetch_factor = 2;     ///< batches that each has ready at most
 };
 
 /// Held-out data. Empty path, tokens and images: no validation.

@@ -24,8 +24,8 @@ class PairLoader : public Loader {
       source_.take(pairs_.source(pair).size());
       target_.take(pairs_.target(pair).size());
     }
-    if (options_.padding != Padding::MaxLength) return;
-    source_.most = options_.max_source_length, target_.most = options_.max_target_length;
+    if (options_.padding == Padding::MaxLength)
+      source_.most = options_.max_source_length, target_.most = options_.max_target_length;
   }
 
   Batch next() override {
@@ -60,8 +60,8 @@ class PairLoader : public Loader {
   }
   [[nodiscard]] int64_t sequence_length() const override { return mean(target_); }
   [[nodiscard]] int64_t source_length() const override { return mean(source_); }
-  [[nodiscard]] int64_t longest_sequence() const override { return target_.most; }
-  [[nodiscard]] int64_t longest_source() const override { return source_.most; }
+  [[nodiscard]] int64_t longest_sequence() const override { return row_length(target_.most); }
+  [[nodiscard]] int64_t longest_source() const override { return row_length(source_.most); }
 
  private:
   /// Of all sources, or of all targets.
@@ -118,19 +118,18 @@ class PairLoader : public Loader {
     held_epoch_ = epoch, held_window_ = window;
   }
 
+  [[nodiscard]] int64_t row_length(int64_t tokens) const { return padded_length(tokens, options_.pad_to_multiple_of); }
+
   [[nodiscard]] Batch padded(const std::vector<int64_t>& chosen) const {
-    size_t source_length = 1, target_length = 1;
-    for (const int64_t pair : chosen) {
-      source_length = std::max(source_length, pairs_.source(pair).size());
-      target_length = std::max(target_length, pairs_.target(pair).size());
-    }
-    if (options_.padding == Padding::MaxLength) {
-      source_length = static_cast<size_t>(options_.max_source_length);
-      target_length = static_cast<size_t>(options_.max_target_length);
-    }
+    Lengths of_sources{.most = 1}, of_targets{.most = 1};
+    for (const int64_t pair : chosen)
+      of_sources.take(pairs_.source(pair).size()), of_targets.take(pairs_.target(pair).size());
+    if (options_.padding == Padding::MaxLength) of_sources.most = source_.most, of_targets.most = target_.most;
     const auto rows = static_cast<int64_t>(chosen.size());
-    Batch batch{Tensor::empty({rows, static_cast<int64_t>(source_length)}, DType::Int32),
-                Tensor::empty({rows, static_cast<int64_t>(target_length)}, DType::Int32)};
+    Batch batch{Tensor::empty({rows, row_length(of_sources.most)}, DType::Int32),
+                Tensor::empty({rows, row_length(of_targets.most)}, DType::Int32)};
+    const auto source_length = static_cast<size_t>(batch.input_ids.size(1));
+    const auto target_length = static_cast<size_t>(batch.targets.size(1));
     batch.input_lengths = Tensor::empty({rows}, DType::Int32);
     const auto sources = batch.input_ids.values<int32_t>(), targets = batch.targets.values<int32_t>();
     std::ranges::fill(sources, options_.pad_token);

@@ -70,6 +70,11 @@ enum class Padding {
   Bucket,     ///< as Longest, in an order in which pairs of like length are neighbours
 };
 
+/// `tokens` and so many more that `multiple` divides it.
+inline int64_t padded_length(int64_t tokens, int64_t multiple) {
+  return (tokens + multiple - 1) / multiple * multiple;
+}
+
 struct PairLoaderOptions {
   Place place;
   int64_t batch_size = 8;  ///< rows a rank and micro-batch
@@ -78,6 +83,7 @@ struct PairLoaderOptions {
   bool shuffle = true;
   Padding padding = Padding::Bucket;
   int64_t max_source_length = 512, max_target_length = 128;
+  int64_t pad_to_multiple_of = 1;  ///< lengths of rows, sources and targets, by padded_length(), also beyond the limits
   int32_t pad_token = 0;
   Repeat repeat = Repeat::Forever;
 };

@@ -97,6 +97,7 @@ std::unique_ptr<data::Loader> pair_loader_of(const config::Config& config, const
                                         .padding = padding_of(config.data.padding),
                                         .max_source_length = config.data.max_source_length,
                                         .max_target_length = config.data.max_target_length,
+                                        .pad_to_multiple_of = config.data.pad_to_multiple_of,
                                         .pad_token = model.t5.pad_token,
                                         .repeat = repeat};
   return by_workers(config.data, [&] { return data::pair_loader(pairs, options); });

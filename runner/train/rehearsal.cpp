@@ -13,6 +13,7 @@
 #include "comm/dry_run.h"
 #include "config/check.h"
 #include "data/loader.h"
+#include "data/pairs.h"
 #include "metrics/trace.h"
 #include "optim/adamw.h"
 #include "optim/schedule.h"
@@ -189,7 +190,8 @@ BatchShape batch_shape_of(const config::Config& config, const models::ModelConfi
     case models::LearnsFrom::Text:
       return {rows, config.training.sequence_length};
     case models::LearnsFrom::Pairs:
-      return {rows, config.data.max_target_length, config.data.max_source_length};
+      return {rows, data::padded_length(config.data.max_target_length, config.data.pad_to_multiple_of),
+              data::padded_length(config.data.max_source_length, config.data.pad_to_multiple_of)};
     case models::LearnsFrom::Images:
       return {.rows = rows, .tokens = 1, .image_size = model.cnn.image_size};
   }

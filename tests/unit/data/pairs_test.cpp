@@ -111,13 +111,20 @@ TEST_CASE("pair_loader: padding is -100 in targets and counted out of sources", 
   const test::TemporaryFolder folder;
   const PairArray pairs = pairs_of(many_pairs(folder.path(), 40));
   const auto padding = GENERATE(Padding::MaxLength, Padding::Longest, Padding::Bucket);
-  const auto loader = pair_loader(
-      pairs, {.batch_size = 4, .padding = padding, .max_source_length = 99, .max_target_length = 9, .pad_token = 7});
+  const int64_t multiple = GENERATE(1, 64);
+  const auto loader = pair_loader(pairs, {.batch_size = 4,
+                                          .padding = padding,
+                                          .max_source_length = 99,
+                                          .max_target_length = 9,
+                                          .pad_to_multiple_of = multiple,
+                                          .pad_token = 7});
   const Batch batch = loader->next();
   CHECK(batch.valid_tokens == count_valid(batch.targets));
   if (padding == Padding::MaxLength) {
-    CHECK(batch.input_ids.shape() == Shape{4, 99});
-    CHECK(batch.targets.shape() == Shape{4, 9});
+    CHECK(batch.input_ids.shape() == Shape{4, multiple == 1 ? 99 : 128});
+    CHECK(batch.targets.shape() == Shape{4, multiple == 1 ? 9 : 64});
+    CHECK(loader->longest_source() == batch.input_ids.size(1));
+    CHECK(loader->longest_sequence() == batch.targets.size(1));
   }
   int32_t longest = 0;
   for (int64_t row = 0; row < 4; ++row) {
@@ -127,7 +134,11 @@ TEST_CASE("pair_loader: padding is -100 in targets and counted out of sources", 
     for (int64_t t = 0; t < ids.count(); ++t)
       CHECK((ids.values<int32_t>()[static_cast<size_t>(t)] == 7) == (t >= length));
   }
-  if (padding != Padding::MaxLength) CHECK(batch.input_ids.size(1) == longest);
+  if (padding == Padding::MaxLength) return;
+  CHECK(batch.input_ids.size(1) % multiple == 0);
+  CHECK(batch.input_ids.size(1) >= longest);
+  CHECK(batch.input_ids.size(1) < longest + multiple);
+  CHECK(batch.targets.size(1) % multiple == 0);
 }
 
 TEST_CASE("pair_loader: one order for any number of ranks, each pair once an epoch, another order in the next",

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "nn/init.h"
+#include "ops/scale.h"
 #include "support/support.h"
 
 namespace trainyard::train {
@@ -15,6 +16,16 @@ models::ModelConfig tiny_t5() {
   config.vocab_size = 259, config.hidden_size = 16, config.intermediate_size = 20, config.layers = 1;
   config.heads = config.kv_heads = 2, config.head_dim = 6, config.t5.decoder_layers = 2, config.max_positions = 64;
   return config;
+}
+
+std::unique_ptr<models::Model> random_t5() {
+  auto model = models::build(tiny_t5());
+  nn::place_whole(*model);
+  for (nn::Parameter* const parameter : model->parameters()) {
+    Tensor value = parameter->value();
+    nn::initial_rows(*parameter, 5, 0, parameter->shape()[0], value.values<float>());
+  }
+  return model;
 }
 
 config::Config config_of(const std::filesystem::path& path) {
@@ -50,15 +61,43 @@ TEST_CASE("pairs: what does not fit data, model and tokenizer together is refuse
   fails(tiny_t5(), "data.max_source_length is 65, but the model takes sources of 64 tokens");
 }
 
+TEST_CASE("pairs: padding to a multiple leaves loss and gradients as they are", "[train]") {
+  const test::TemporaryFolder folder;
+  const auto bytes = tokenizer::load_tokenizer("bytes");
+  const auto model = random_t5();
+  config::Config config = config_of(three_pairs(folder));
+  const auto learn = [&](int64_t multiple) {
+    config.data.pad_to_multiple_of = multiple;
+    const data::Batch batch = pair_loader_of(config, *bytes, tiny_t5(), {})->next();
+    CHECK(batch.input_ids.size(1) == (multiple == 1 ? 12 : 64));
+    CHECK(batch.targets.size(1) == (multiple == 1 ? 5 : 64));
+    std::vector<double> numbers;
+    for (nn::Parameter* const parameter : model->parameters()) {
+      Tensor gradient = parameter->gradient();
+      ops::set_zero(gradient);
+    }
+    nn::Tape tape;
+    numbers.push_back(model->loss(batch, {.tape = &tape}).read().loss_sum);
+    tape.backward();
+    for (nn::Parameter* const parameter : model->parameters())
+      for (const float value : parameter->gradient().values<float>()) numbers.push_back(static_cast<double>(value));
+    return numbers;
+  };
+  const std::vector<double> as_they_are = learn(1), padded = learn(64);
+  REQUIRE(padded.size() == as_they_are.size());
+  double most = 0, worst = 0;
+  for (size_t i = 0; i < padded.size(); ++i) {
+    most = std::max(most, std::abs(as_they_are[i]));
+    worst = std::max(worst, std::abs(padded[i] - as_they_are[i]));
+  }
+  CHECK(most > 1);
+  CHECK(worst < 1e-6 * most);  // float32 sums, in other blocks
+}
+
 TEST_CASE("pairs: the asked number of sources is answered, and the scores are their mean", "[train]") {
   const test::TemporaryFolder folder;
   const auto bytes = tokenizer::load_tokenizer("bytes");
-  const auto model = models::build(tiny_t5());
-  nn::place_whole(*model);
-  for (nn::Parameter* const parameter : model->parameters()) {
-    Tensor value = parameter->value();
-    nn::initial_rows(*parameter, 5, 0, parameter->shape()[0], value.values<float>());
-  }
+  const auto model = random_t5();
   const config::Config config = config_of(three_pairs(folder));
   const AnswersReport report = answer_pairs(models::language_model(*model), *bytes, config.data, sample_pairs(config));
   REQUIRE(report.all.size() == 2);
