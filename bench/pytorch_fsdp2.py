@@ -39,7 +39,10 @@ def checkpointed(block, mode):
 def build(arguments):
     torch.manual_seed(0)
     with torch.device(arguments.device):
-        model = Qwen3ForCausalLM(Qwen3Config.from_pretrained(arguments.config, attn_implementation="sdpa"))
+        if os.path.isdir(arguments.config):
+            model = Qwen3ForCausalLM.from_pretrained(arguments.config, attn_implementation="sdpa", dtype=torch.float32)
+        else:
+            model = Qwen3ForCausalLM(Qwen3Config.from_pretrained(arguments.config, attn_implementation="sdpa"))
     layers = model.model.layers
     for i in range(0, len(layers), 2 if arguments.checkpointing == "every_n" else 1):
         if arguments.checkpointing:
@@ -67,7 +70,8 @@ def sharded(model, arguments):
 
 def parse():
     parser = argparse.ArgumentParser()
-    for name in ("--config", "--tokens", "--output"):
+    parser.add_argument("--config", required=True, help="a config.json, or a folder with weights beside it")
+    for name in ("--tokens", "--output"):
         parser.add_argument(name, required=True)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--compile", action="store_true", help="torch.compile of each block")
@@ -91,8 +95,9 @@ def main():
     dist.init_process_group("nccl" if on_gpu else "gloo")
     rank, world = dist.get_rank(), dist.get_world_size()
     model = build(arguments)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, betas=(0.9, 0.95), weight_decay=0.1,
-                                  fused=on_gpu)
+    groups = [{"params": [each for each in model.parameters() if (each.dim() >= 2) == decays],
+               "weight_decay": 0.1 if decays else 0.0} for decays in (True, False)]
+    optimizer = torch.optim.AdamW(groups, lr=3e-4, betas=(0.9, 0.95), fused=on_gpu)
     waiting = torch.autograd.graph.save_on_cpu if arguments.offload_activations else contextlib.nullcontext
     data = load_file(arguments.tokens)
     steps = zip(*(data[name].long().to(arguments.device) for name in ("train.input_ids", "train.labels")))

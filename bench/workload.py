@@ -1,7 +1,9 @@
 """The shapes, token files and measurements that the comparisons share. Standard library only."""
+import argparse
 import json
 import os
 import random
+import shutil
 import statistics
 import struct
 import subprocess
@@ -14,6 +16,14 @@ ROOT = Path(__file__).resolve().parent.parent
 RANKS = 2
 PYTORCH = ROOT / "build/pytorch"  # a virtual environment
 PACKAGES = ["torch==2.11.0", "transformers==5.17.0", "safetensors", "numpy", "sentencepiece", "protobuf"]
+
+
+def program(text):
+    """An argument that names a program."""
+    found = shutil.which(text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"there is no program {text}")
+    return Path(found).absolute()
 
 
 def bench_program(name):
@@ -93,20 +103,29 @@ GPU_SHAPES = {
 }
 
 
+def write_config(shape, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    config = folder / "config.json"
+    config.write_text(json.dumps(shape.config(), indent=2))
+    return config
+
+
 def prepare(shape, folder, steps, ranks=RANKS):
     """config.json and a safetensors file of random tokens, [steps, rows of all ranks, tokens]: (config, tokens)."""
-    folder.mkdir(parents=True, exist_ok=True)
-    config, tokens = folder / "config.json", folder / f"tokens-{steps}-{ranks}.safetensors"
-    config.write_text(json.dumps(shape.config(), indent=2))
+    config, tokens = write_config(shape, folder), folder / f"tokens-{steps}-{ranks}.safetensors"
     dims = [steps, shape.rows * ranks, shape.tokens]
-    count = dims[0] * dims[1] * dims[2]
-    ids = struct.pack(f"<{count}i", *random.Random(1).choices(range(shape.vocab), k=count))
+    write_tokens(tokens, dims, random.Random(1).choices(range(shape.vocab), k=dims[0] * dims[1] * dims[2]))
+    return config, tokens
+
+
+def write_tokens(tokens, dims, ids):
+    """`ids`, dims[0] · dims[1] · dims[2] numbers, as the tokens of a training."""
+    ids = struct.pack(f"<{len(ids)}i", *ids)
     names = ("train.input_ids", "train.labels")  # labels are not shifted: the model does that
     header = json.dumps({name: {"dtype": "I32", "shape": dims, "data_offsets": [i * len(ids), (i + 1) * len(ids)]}
                          for i, name in enumerate(names)}).encode()
     header += b" " * (-len(header) % 8)
     tokens.write_bytes(struct.pack("<Q", len(header)) + header + ids + ids)
-    return config, tokens
 
 
 # Of bench/compare_t5, both sides: the job of kustomize/overlays/t5-summarization.
@@ -152,9 +171,11 @@ def measure(command, record, shape, log, ranks=RANKS, device=None):
 
 
 def trainyard_command(binary, config, tokens, folder, steps, ranks=RANKS, extra=()):
-    return [binary, "launch", "--nproc-per-node", str(ranks), "train", "--model.config", config,
-            "--data.tokens", tokens, "--training.steps", str(steps), "--optimizer.decay", "constant",
-            "--checkpoint.enabled", "false", "--metrics.dir", folder / "ours", *extra]
+    """`config`: a config.json, or a folder with weights beside it."""
+    model = "--model.init_from" if config.is_dir() else "--model.config"
+    return [binary, "launch", "--nproc-per-node", str(ranks), "train", model, config, "--data.tokens", tokens,
+            "--training.steps", str(steps), "--optimizer.decay", "constant", "--checkpoint.enabled", "false",
+            "--metrics.dir", folder / "ours", *extra]
 
 
 def pytorch_command(config, tokens, folder, ranks=RANKS, extra=(), python=PYTORCH / "bin/python"):
