@@ -33,7 +33,7 @@ CachingAllocator::~CachingAllocator() {
 }
 
 void* CachingAllocator::allocate(size_t bytes, StreamId stream) {
-  const size_t needed = round_up(std::max<size_t>(bytes, 1), kBlockStep);
+  const size_t needed = round_up(std::max<size_t>(bytes, 1), has_own_segments_ ? kSegmentStep : kBlockStep);
   const std::lock_guard lock(mutex_);
   collect(Wait::No);
   std::byte* block = find(needed, stream);
@@ -52,11 +52,12 @@ void* CachingAllocator::allocate(size_t bytes, StreamId stream) {
 std::byte* CachingAllocator::find(size_t bytes, StreamId stream) const {
   const bool small = bytes <= kMostSmall;
   const auto found = free_.lower_bound({small, stream, bytes, nullptr});
-  return found == free_.end() || found->is_small != small || found->stream != stream ? nullptr : found->address;
+  if (found == free_.end() || found->is_small != small || found->stream != stream) return nullptr;
+  return has_own_segments_ && found->bytes != bytes ? nullptr : found->address;
 }
 
 std::byte* CachingAllocator::grow(size_t bytes, StreamId stream) {
-  const size_t size = segment_bytes(bytes);
+  const size_t size = has_own_segments_ ? bytes : segment_bytes(bytes);
   auto* const segment = static_cast<std::byte*>(source_.take(size));
   if (!segment) return nullptr;
   segments_.emplace(segment, Segment{size, bytes <= kMostSmall});
@@ -109,6 +110,12 @@ std::shared_ptr<StreamUse> CachingAllocator::used_on(void* address, StreamId str
     return use->is_over() || (use->stream() == stream && use.use_count() == 1);
   });
   return block.uses.emplace_back(std::make_shared<StreamUse>(stream, block.stream));
+}
+
+bool CachingAllocator::owns(const void* address) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = blocks_.find(static_cast<std::byte*>(const_cast<void*>(address)));
+  return found != blocks_.end() && found->second.in_use;
 }
 
 void CachingAllocator::make_free(Blocks::iterator block) {

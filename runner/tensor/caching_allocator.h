@@ -49,18 +49,28 @@ class StreamUse {
   std::atomic<bool> is_over_ = false;
 };
 
+/// How a CachingAllocator parts what it takes.
+enum class Segments : uint8_t {
+  Shared,
+  /// Every block is a segment to itself, of a multiple of 2 MiB, and serves requests of its size alone: it begins where
+  /// its segment does, whatever was asked for before it.
+  Own,
+};
+
 /// Memory that is expensive to get, kept for reuse: segments of a source, split into blocks. A freed block is joined
 /// with its free neighbours at once.
 ///   A block belongs to the stream for which it was allocated (kNoStream: to the host): freed, it serves that stream's
 /// next request without waiting, since what still runs in it there comes before. Other streams that it was used_on(),
 /// and whose use is not over, must first have passed the moment at which it was freed, as asked when memory is next
 /// needed.
-///   What a request takes: a multiple of 512 bytes; up to 1 MiB from segments of 2 MiB, below 10 MiB from segments of
+///   What a request takes, where segments are shared: a multiple of 512 bytes; up to 1 MiB from segments of 2 MiB,
+///   below 10 MiB from segments of
 /// 20 MiB, so that the many sizes of a step share them; else a segment of its own, rounded to 2 MiB, which smaller
 /// requests may split later. The smallest block that fits is taken (best fit). Any thread may call any function.
 class CachingAllocator {
  public:
-  explicit CachingAllocator(MemorySource& source) : source_(source) {}
+  explicit CachingAllocator(MemorySource& source, Segments segments = Segments::Shared)
+      : source_(source), has_own_segments_(segments == Segments::Own) {}
   /// Gives back everything, blocks in use too: as at the end of the process.
   ~CachingAllocator();
   CachingAllocator(const CachingAllocator&) = delete;
@@ -74,6 +84,8 @@ class CachingAllocator {
   /// The block is used by work that `stream` was given, which need not be done when the block is freed. Null where
   /// nothing has to be known of it: of the stream that the block belongs to.
   std::shared_ptr<StreamUse> used_on(void* block, StreamId stream);
+  /// Whether `block` is one that came from allocate() and was not freed since.
+  [[nodiscard]] bool owns(const void* block) const;
   /// Gives segments in which nothing is in use back to the source.
   void trim() noexcept;
 
@@ -131,6 +143,7 @@ class CachingAllocator {
   };
 
   MemorySource& source_;
+  const bool has_own_segments_;
   mutable std::mutex mutex_;
   Blocks blocks_;  ///< all of them, by address; those of a segment lie side by side and fill it
   std::map<const void*, Segment> segments_;

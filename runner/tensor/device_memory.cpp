@@ -34,7 +34,7 @@ class DeviceSource final : public MemorySource {
   explicit DeviceSource(int index) : index_(index) {}
   void* take(size_t bytes) override { return accelerator()->take_memory(index_, bytes); }
   void give_back(void* segment) noexcept override { accelerator()->give_memory_back(index_, segment); }
-  std::unique_ptr<Fence> fence(StreamId stream) override { return std::make_unique<EventFence>(stream); }
+  std::unique_ptr<Fence> fence(StreamId stream) override { return fence_of(stream); }
 
  private:
   int index_;
@@ -44,7 +44,7 @@ class PinnedSource final : public MemorySource {
  public:
   void* take(size_t bytes) override { return accelerator()->take_pinned(bytes); }
   void give_back(void* segment) noexcept override { accelerator()->give_pinned_back(segment); }
-  std::unique_ptr<Fence> fence(StreamId stream) override { return std::make_unique<EventFence>(stream); }
+  std::unique_ptr<Fence> fence(StreamId stream) override { return fence_of(stream); }
 };
 
 struct Lent {
@@ -59,16 +59,50 @@ std::shared_ptr<DeviceMemory> unowned(DeviceMemory& memory) {
 
 }  // namespace
 
+std::unique_ptr<Fence> fence_of(StreamId stream) {
+  return std::make_unique<EventFence>(stream);
+}
+
 void* DeviceMemory::allocate(size_t bytes, MemoryKind kind, StreamId stream) {
-  void* const address = allocator_.allocate(bytes, stream);
-  if (!address) throw OutOfMemoryError(describe({name_, bytes, kind, allocator_.statistics(), ledger_.held()}));
+  const bool is_apart = gathers_apart_ && kind == MemoryKind::Gathered;
+  CachingAllocator& chosen = is_apart ? *gathered_ : allocator_;
+  void* address = chosen.allocate(bytes, stream);
+  if (CachingAllocator* const other = is_apart ? &allocator_ : gathered_.get(); !address && other) {
+    other->trim();
+    address = chosen.allocate(bytes, stream);
+  }
+  if (!address) throw OutOfMemoryError(describe({name_, bytes, kind, statistics(), ledger_.held()}));
   ledger_.add(bytes, kind);
   return address;
 }
 
 void DeviceMemory::free(void* address, size_t bytes, MemoryKind kind) noexcept {
   ledger_.remove(bytes, kind);
-  if (!is_sealed_) allocator_.free(address);
+  if (!is_sealed_) allocator_of(address).free(address);
+}
+
+std::shared_ptr<StreamUse> DeviceMemory::used_on(void* address, StreamId stream) {
+  return allocator_of(address).used_on(address, stream);
+}
+
+void DeviceMemory::gather_in(MemorySource* source) {
+  if (source && !gathered_) gathered_ = std::make_unique<CachingAllocator>(*source, Segments::Own);
+  gathers_apart_ = source != nullptr;
+}
+
+CachingAllocator::Statistics DeviceMemory::statistics() const {
+  CachingAllocator::Statistics sum = allocator_.statistics();
+  if (!gathered_) return sum;
+  const CachingAllocator::Statistics gathered = gathered_->statistics();
+  sum.in_use += gathered.in_use, sum.most_in_use += gathered.most_in_use;
+  sum.reserved += gathered.reserved, sum.most_reserved += gathered.most_reserved;
+  sum.largest_free = std::max(sum.largest_free, gathered.largest_free);
+  sum.segments += gathered.segments;
+  return sum;
+}
+
+CachingAllocator& DeviceMemory::allocator_of(const void* address) {
+  return gathered_ && gathered_->owns(address) ? *gathered_ : allocator_;
 }
 
 DeviceMemory& memory_of(Device device) {
@@ -99,7 +133,7 @@ std::shared_ptr<DeviceMemory> pinned_memory() {
 
 size_t process_bytes(Device device) {
   const bool is_on_host = device.kind == DeviceKind::Cpu || dry_run();
-  return is_on_host ? resident_bytes() : memory_of(device).allocator().statistics().reserved;
+  return is_on_host ? resident_bytes() : memory_of(device).statistics().reserved;
 }
 
 std::string describe(const OutOfMemory& failure) {

@@ -21,18 +21,34 @@ class DeviceMemory {
   void free(void* address, size_t bytes, MemoryKind kind) noexcept;
   /// Nothing is given out any more, and what is freed stays as it is.
   void seal() { is_sealed_ = true; }
+  /// As CachingAllocator's.
+  std::shared_ptr<StreamUse> used_on(void* address, StreamId stream);
 
+  /// From now on what is MemoryKind::Gathered comes from `source`, which outlives this and is always the same, in
+  /// Segments::Own; null: from where everything comes. Nobody uses this memory meanwhile.
+  void gather_in(MemorySource* source);
+
+  /// Of all kinds, or of all but what gather_in() set apart.
   [[nodiscard]] CachingAllocator& allocator() { return allocator_; }
+  /// Of everything.
+  [[nodiscard]] CachingAllocator::Statistics statistics() const;
   /// Of all ranks of this process.
   [[nodiscard]] MemoryLedger& ledger() { return ledger_; }
 
  private:
+  [[nodiscard]] CachingAllocator& allocator_of(const void* address);
+
   std::string name_;
   std::unique_ptr<MemorySource> source_;
   CachingAllocator allocator_;
+  std::unique_ptr<CachingAllocator> gathered_;
+  bool gathers_apart_ = false;
   MemoryLedger ledger_;
   bool is_sealed_ = false;
 };
+
+/// The end of what `stream`, a device's, has been given up to now.
+std::unique_ptr<Fence> fence_of(StreamId stream);
 
 /// Of a CUDA device. Throws as require_device(). It lasts until the process ends, as the driver may be gone before a
 /// destructor runs.

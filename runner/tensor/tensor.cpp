@@ -88,7 +88,7 @@ void Storage::set_kind(MemoryKind kind) {
 }
 
 std::shared_ptr<StreamUse> Storage::used_on(StreamId stream) {
-  return memory_ && data_ ? memory_->allocator().used_on(data_, stream) : nullptr;
+  return memory_ && data_ ? memory_->used_on(data_, stream) : nullptr;
 }
 
 Tensor Tensor::empty(Shape shape, DType dtype, Device device) {

@@ -100,6 +100,26 @@ TEST_CASE("CachingAllocator: sizes share segments by their kind, and blocks are 
   CHECK(allocator.allocate(kMiB, kMain) == a);  // the whole segment's beginning: both were joined with the rest
 }
 
+TEST_CASE("CachingAllocator: a block with a segment of its own begins there, and serves its size alone", "[tensor]") {
+  FakeSource source(64 * kMiB);
+  CachingAllocator allocator(source, Segments::Own);
+  auto* const small = static_cast<std::byte*>(allocator.allocate(1, kMain));
+  auto* const large = static_cast<std::byte*>(allocator.allocate(3 * kMiB, kMain));
+  CHECK(source.segments() == 2);
+  CHECK(source.taken() == 6 * kMiB);  // multiples of 2 MiB
+  CHECK(source.segment_of(small, 2 * kMiB) == small);
+  CHECK(source.segment_of(large, 4 * kMiB) == large);
+  allocator.free(small);
+  allocator.free(large);
+  CHECK(allocator.allocate(4 * kMiB, kMain) == large);
+  CHECK(allocator.allocate(512 * kKiB, kMain) == small);
+  allocator.free(large);
+  CHECK(allocator.allocate(2 * kMiB, kMain) != large);  // it would fit
+  CHECK(source.segments() == 3);
+  CHECK(allocator.allocate(58 * kMiB, kMain) != nullptr);
+  CHECK(source.taken() == 62 * kMiB);  // what was unused had to go
+}
+
 TEST_CASE("CachingAllocator: the smallest free block that fits is taken", "[tensor]") {
   FakeSource source(1024 * kMiB);
   CachingAllocator allocator(source);

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "support/support.h"
+#include "tensor/accelerator.h"
 #include "tensor/cuda/check.h"
 #include "tensor/device_memory.h"
 #include "tensor/tensor.h"
@@ -142,6 +143,70 @@ TEST_CASE("cuda: memory is counted by kind for the rank and for the device, and 
   CHECK(of_device.held_bytes() == before);
   tensor.storage()->materialize();
   CHECK(tensor.raw() == address);
+}
+
+namespace {
+
+class NotedSource final : public MemorySource {
+ public:
+  void* take(size_t bytes) override {
+    void* const segment = accelerator()->take_memory(kCuda.index, bytes);
+    if (segment) ++segments;
+    return segment;
+  }
+  void give_back(void* segment) noexcept override {
+    --segments;
+    accelerator()->give_memory_back(kCuda.index, segment);
+  }
+  std::unique_ptr<Fence> fence(StreamId stream) override { return fence_of(stream); }
+
+  int segments = 0;
+};
+
+/// No device has room for this: whatever is unused is given back before it says so.
+void ask_for_too_much() {
+  CHECK_THROWS_AS(Tensor::empty({int64_t{1} << 40}, DType::UInt8, kCuda), OutOfMemoryError);
+}
+
+}  // namespace
+
+TEST_CASE("cuda: what is gathered may have memory apart, of which all is counted as of one device", "[cuda]") {
+  const Restored restored;
+  static NotedSource source;
+  DeviceMemory& memory = memory_of(kCuda);
+  ask_for_too_much();
+  const size_t before = process_bytes(kCuda);
+  memory.gather_in(&source);
+  Tensor other = Tensor::empty({30 << 20}, DType::UInt8, kCuda);
+  CHECK(source.segments == 0);
+  const MemoryKindScope kind(MemoryKind::Gathered);
+  Tensor gathered = Tensor::empty({30 << 20}, DType::UInt8, kCuda), more = Tensor::empty({1}, DType::UInt8, kCuda);
+  CHECK(source.segments == 2);
+  CHECK(process_bytes(kCuda) - before == 62 * kMiB);
+  gathered.storage()->set_kind(MemoryKind::Other);  // it lies where it did
+  gathered.storage()->release();
+  SECTION("memory that is unused apart is there for the rest") {
+    host_cuda::set_memory(host_cuda::taken_bytes());
+    const MemoryKindScope rest(MemoryKind::Other);
+    CHECK_NOTHROW(Tensor::empty({20 << 20}, DType::UInt8, kCuda));
+    CHECK(source.segments == 1);
+  }
+  SECTION("and the other way round") {
+    other = {};
+    host_cuda::set_memory(host_cuda::taken_bytes());
+    CHECK_NOTHROW(Tensor::empty({50 << 20}, DType::UInt8, kCuda));
+    CHECK(source.segments == 2);
+  }
+  SECTION("until it has not") {
+    memory.gather_in(nullptr);
+    const int segments = source.segments;
+    CHECK_NOTHROW(Tensor::empty({40 << 20}, DType::UInt8, kCuda));
+    CHECK(source.segments == segments);
+  }
+  gathered = more = {};
+  ask_for_too_much();
+  CHECK(source.segments == 0);
+  memory.gather_in(nullptr);
 }
 
 TEST_CASE("cuda: what another stream still uses is not given out, and an event tells when it may", "[cuda]") {
