@@ -84,6 +84,7 @@ struct Flags {
   std::vector<std::string> collectives{"all_gather", "reduce_scatter", "all_reduce"};
   std::string min_bytes = "8", max_bytes = "128M", step_bytes = "0", type = "float", backend = "auto";
   bool without_shared_memory = false;
+  int registers = 0;
   int checks = 1;
   comm::BenchPlan plan;
 };
@@ -103,6 +104,8 @@ void add_options(CLI::App& app, Flags& flags) {
   app.add_option("-d,--datatype", flags.type, "float or bfloat16")->check(CLI::IsMember({"float", "bfloat16"}));
   app.add_option("--backend", flags.backend, "auto (nccl where there are GPUs), nccl, gloo or mpi")
       ->check(CLI::IsMember({"auto", "nccl", "gloo", "mpi"}));
+  app.add_option("-R,--local_register", flags.registers, "1: over NCCL in registered buffers (comm.user_buffers)")
+      ->check(CLI::Range(0, 1));
   app.add_flag("--no-shared-memory", flags.without_shared_memory, "TCP between ranks of one host, too");
 }
 
@@ -133,6 +136,7 @@ int run_comm_bench(const Arguments& arguments, const Launched* launched) {
   SessionSettings session{.device = device_of(flags.backend), .config_text = "comm-bench", .launched = launched};
   session.comm.backend = backend_of(flags.backend);
   session.comm.shared_memory = !flags.without_shared_memory;
+  session.comm.user_buffers = flags.registers == 1;
   int64_t wrong = 0;
   const int code = run_in_world(with_name("comm-bench", arguments), session, [&](const train::World& world) {
     print_ranks(world);

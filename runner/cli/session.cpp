@@ -118,6 +118,7 @@ comm::Settings comm_settings(const config::Comm& comm, const rendezvous::Members
   settings.timeout = comm.timeout;
   settings.address = membership.self().address;
   settings.shared_memory = comm.shared_memory;
+  settings.user_buffers = comm.user_buffers;
   settings.mpi = std::move(mpi);
   return settings;
 }

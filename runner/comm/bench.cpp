@@ -54,7 +54,9 @@ bool is(const Tensor& tensor, int64_t index, int value) {
              : tensor.values<float>()[static_cast<size_t>(index)] == wanted;
 }
 
+/// In the memory of what a training gathers and reduces.
 Tensor filled(int rank, const BenchPlan& plan, int64_t elements) {
+  const MemoryKindScope scope(MemoryKind::Gathered);
   Tensor tensor = Tensor::empty({elements}, plan.dtype);
   for (int64_t i = 0; i < elements; ++i) set(tensor, i, value_at(rank, i));
   return on_device(tensor, plan.device);

@@ -25,6 +25,11 @@ struct Settings {
   std::string prefix = "comm";  ///< of the keys in the store
   std::chrono::milliseconds timeout{std::chrono::minutes(10)};
 
+  // nccl
+  /// Tensors of MemoryKind::Gathered on the device, of this process from now on, lie in memory that NCCL maps to the
+  /// peers and are registered with it. Alike on every rank.
+  bool user_buffers = false;
+
   // gloo
   std::string address;        ///< of this rank, for its peers: a numeric IPv4 or IPv6 address of the interface to use
   bool shared_memory = true;  ///< with ranks of the same host

@@ -157,6 +157,7 @@ struct Comm {
   Backend backend = Backend::Auto;
   std::chrono::milliseconds timeout{std::chrono::minutes(10)};
   bool shared_memory = true;  ///< between ranks of one host, inside gloo
+  bool user_buffers = false;  ///< NCCL's: what collectives gather to and reduce from is registered with it
 };
 
 struct Rendezvous {

@@ -281,6 +281,9 @@ void add_system(std::vector<Key>& table) {
        "Who carries the collectives; auto: nccl on CUDA, mpi under mpirun, else gloo.");
   comm("timeout", &Comm::timeout, kTimeout, "How long a collective waits before it names the ranks that did not come.");
   comm("shared_memory", &Comm::shared_memory, kAny, "Let gloo's ranks on one host talk through shared memory.");
+  comm("user_buffers", &Comm::user_buffers, kAny,
+       "Gather and reduce in memory that NCCL (2.19 or newer) maps to the peers: its user-buffer registration, without "
+       "copies in between where its algorithm allows (NVLink, NVLink SHARP, RDMA).");
   const SectionKeys<Rendezvous> rendezvous{table, "rendezvous", &Config::rendezvous};
   rendezvous("timeout", &Rendezvous::timeout, kTimeout,
              "How long ranks wait for the master and for each other at the start.")

@@ -101,20 +101,21 @@ void Unsharded::begin(const std::string& label) {
     ops::cast(shard_on_device(), whole_);
     return;
   }
-  const Tensor own = input();
+  sent_ = input();
   if (coalesces_ && !part_.defined()) {
     whole_.storage()->materialize();
     std::vector<Tensor> wholes = wholes_of(layout_, whole_);
-    gathering_ = sharders_->all_gather_coalesced(parts_of(layout_, own), wholes, label);
+    gathering_ = sharders_->all_gather_coalesced(parts_of(layout_, sent_), wholes, label);
     return;
   }
   comm::Communicator& peers = part_.defined() ? *regatherers_ : *sharders_;
-  gathered_ = Tensor::empty({peers.world() * own.count()}, dtype_, device_);
-  gathering_ = peers.all_gather(own, gathered_, label);
+  gathered_ = Tensor::empty({peers.world() * sent_.count()}, dtype_, device_);
+  gathering_ = peers.all_gather(sent_, gathered_, label);
 }
 
 void Unsharded::finish() {
   std::exchange(gathering_, {}).wait();
+  sent_ = {};
   if (!gathered_.defined()) return;
   whole_.storage()->materialize();
   copy_out(part_.defined() ? part_layout_ : layout_, gathered_, whole_);

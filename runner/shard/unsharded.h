@@ -62,6 +62,9 @@ class Unsharded {
   bool in_place_;   // they are the shard
   bool coalesces_;  // each goes to its place, without a buffer in between
   Tensor whole_;    // flat, [whole_elements]; the values are views of it
+  // Kept while it is sent: freed before, its memory would be there again for what comes next when the device is past
+  // it, and so elsewhere on each rank; registered buffers are to be the same on all (comm/cuda/nccl_memory.h).
+  Tensor sent_;
   Tensor gathered_, part_;
   ops::Float8Scale scales_;
   comm::Work gathering_;

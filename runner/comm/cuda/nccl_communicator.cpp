@@ -78,8 +78,13 @@ class NcclWork final : public Work::State {
 class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(std::shared_ptr<NcclWatch> watch, std::shared_ptr<NcclGroup> group,
-                   std::unique_ptr<Communicator> host, Device device)
-      : watch_(std::move(watch)), group_(std::move(group)), host_(std::move(host)), device_(device), stream_(device) {}
+                   std::unique_ptr<Communicator> host, NcclPlace place)
+      : watch_(std::move(watch)),
+        group_(std::move(group)),
+        host_(std::move(host)),
+        device_(place.device),
+        user_buffers_(place.user_buffers),
+        stream_(device_) {}
   ~NcclCommunicator() override {
     if (!closed_) watch_->abandon(*group_);
   }
@@ -88,8 +93,9 @@ class NcclCommunicator final : public Communicator {
   int world() const override { return group_->roster().world(); }
   std::chrono::milliseconds timeout() const override { return host_->timeout(); }
   std::string transport() const override {
-    return fmt::format("NCCL {} from {} ({}); of host memory {}", nccl_version_text(nccl().version()),
-                       to_string(device_), properties_of(device_).name, host_->transport());
+    return fmt::format("NCCL {} from {} ({}){}; of host memory {}", nccl_version_text(nccl().version()),
+                       to_string(device_), properties_of(device_).name,
+                       user_buffers_ ? ", with registered buffers" : "", host_->transport());
   }
   CollectiveObserver on_collective(CollectiveObserver observer) override {
     return watch_->on_collective(std::move(observer));  // the host's share it
@@ -162,12 +168,13 @@ class NcclCommunicator final : public Communicator {
     part->adopt_split();
     watch_->settle(*flight, *part, ncclInProgress);
     watch_->ended(*flight);
-    return std::make_unique<NcclCommunicator>(watch_, std::move(part), std::move(host), device_);
+    return std::make_unique<NcclCommunicator>(watch_, std::move(part), std::move(host),
+                                              NcclPlace{device_, user_buffers_});
   }
 
   void close(std::chrono::steady_clock::time_point deadline) override {
     if (closed_) return;
-    if (!watch_->await_all(*group_, deadline) || !group_->finish(deadline)) {
+    if (!watch_->await_all(*group_, deadline) || !finish(deadline)) {
       watch_->abandon(*group_);
       throw PeerError(
           fmt::format("rank {}: the communicator did not come to its end in time; a peer has not finished "
@@ -182,6 +189,10 @@ class NcclCommunicator final : public Communicator {
   /// Undefined ones among them: it refuses those.
   static bool are_on_host(std::span<const Tensor> tensors) {
     return tensors.empty() || tensors.front().device().kind == DeviceKind::Cpu;
+  }
+  [[nodiscard]] bool finish(std::chrono::steady_clock::time_point deadline) {
+    if (user_buffers_) user_buffers_->deregister_from(group_);
+    return group_->finish(deadline);
   }
   [[nodiscard]] Seat seat() const { return {.rank = rank(), .world = world(), .device = device_}; }
 
@@ -199,11 +210,20 @@ class NcclCommunicator final : public Communicator {
     for (const std::span<const Tensor> some : tensors)
       for (const Tensor& tensor : some)
         if (auto use = tensor.storage()->used_on(stream_.id())) uses.push_back(std::move(use));
-    watch_->settle(*flight, *group_, group_->call([&](ncclComm_t comm) {
+    const ncclResult_t registered = register_buffers(tensors);
+    watch_->settle(*flight, *group_, registered != ncclSuccess ? registered : group_->call([&](ncclComm_t comm) {
       return launch(comm, static_cast<cudaStream_t>(stream_.id().handle));
     }));
     watch_->launched(*flight, std::move(start), Event(device_));
     return Work(std::make_shared<NcclWork>(watch_, flight, device_, std::move(uses)));
+  }
+
+  ncclResult_t register_buffers(std::initializer_list<std::span<const Tensor>> tensors) {
+    ncclResult_t result = ncclSuccess;
+    if (!user_buffers_) return result;
+    for (auto some = tensors.begin(); some != tensors.end() && result == ncclSuccess; ++some)
+      result = user_buffers_->register_with(group_, *some);
+    return result;
   }
 
   /// Calls call(0), … call(count - 1) as one operation.
@@ -241,6 +261,7 @@ class NcclCommunicator final : public Communicator {
   const std::shared_ptr<NcclGroup> group_;
   const std::unique_ptr<Communicator> host_;
   const Device device_;
+  NcclMemory* const user_buffers_;
   const Stream stream_;
   int splits_ = 0;
   bool closed_ = false;
@@ -249,8 +270,8 @@ class NcclCommunicator final : public Communicator {
 }  // namespace
 
 std::unique_ptr<Communicator> make_nccl_communicator(std::shared_ptr<NcclWatch> watch, std::shared_ptr<NcclGroup> group,
-                                                     std::unique_ptr<Communicator> host, Device device) {
-  return std::make_unique<NcclCommunicator>(std::move(watch), std::move(group), std::move(host), device);
+                                                     std::unique_ptr<Communicator> host, NcclPlace place) {
+  return std::make_unique<NcclCommunicator>(std::move(watch), std::move(group), std::move(host), place);
 }
 
 }  // namespace trainyard::comm

@@ -12,9 +12,12 @@
 #include "comm/nccl.h"
 #include "comm/store_rounds.h"
 #include "tensor/cuda/check.h"
+#include "tensor/device_memory.h"
 
 namespace trainyard::comm {
 namespace {
+
+constexpr int kFirstWithUserBuffers = 21903;
 
 /// What a rank says of itself first. Whoever cannot take part says why, so that nobody waits for it in vain.
 struct NcclHello {
@@ -24,12 +27,19 @@ struct NcclHello {
   ncclUniqueId id{};  ///< rank 0's counts
 };
 
+void require_user_buffers(int version) {
+  if (version < kFirstWithUserBuffers)
+    throw InputError(fmt::format("comm.user_buffers is true, but NCCL {} registers no buffers; use {} or newer",
+                                 nccl_version_text(version), nccl_version_text(kFirstWithUserBuffers)));
+}
+
 NcclHello hello_of(const Settings& settings) {
   NcclHello mine{.host = settings.host};
   try {
     require_device(settings.device);
     cuda::use(settings.device.index);
     mine.version = nccl().version();
+    if (settings.user_buffers) require_user_buffers(mine.version);
     if (settings.rank != 0) return mine;
     if (const ncclResult_t result = nccl().get_unique_id(&mine.id); result != ncclSuccess)
       throw InputError("NCCL: " + describe(result));
@@ -91,7 +101,9 @@ std::unique_ptr<Communicator> connect_nccl(const Settings& settings, std::unique
   const auto flight = watch->begin(group, "connecting", {}, 0);
   watch->settle(*flight, *group, group->join(ranks.front().id));
   watch->ended(*flight);
-  return make_nccl_communicator(watch, group, std::move(host), settings.device);
+  NcclMemory* const user_buffers = settings.user_buffers ? &nccl_memory_of(settings.device) : nullptr;
+  memory_of(settings.device).gather_in(user_buffers);
+  return make_nccl_communicator(watch, group, std::move(host), {settings.device, user_buffers});
 }
 
 }  // namespace trainyard::comm

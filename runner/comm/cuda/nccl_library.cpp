@@ -20,8 +20,13 @@ void* open_library() {
 }
 
 template <typename Function>
-void find(void* library, const char* name, Function*& function) {
+void find_if_there(void* library, const char* name, Function*& function) {
   function = reinterpret_cast<Function*>(::dlsym(library, name));
+}
+
+template <typename Function>
+void find(void* library, const char* name, Function*& function) {
+  find_if_there(library, name, function);
   if (!function)
     throw InputError(
         fmt::format("this machine's {} has no {}: it is older than NCCL 2.18; use a newer one", kName, name));
@@ -48,6 +53,10 @@ NcclLibrary find_functions() {
   find(library, "ncclRecv", found.recv);
   find(library, "ncclGroupStart", found.group_start);
   find(library, "ncclGroupEnd", found.group_end);
+  find_if_there(library, "ncclMemAlloc", found.mem_alloc);
+  find_if_there(library, "ncclMemFree", found.mem_free);
+  find_if_there(library, "ncclCommRegister", found.comm_register);
+  find_if_there(library, "ncclCommDeregister", found.comm_deregister);
   return found;
 }
 

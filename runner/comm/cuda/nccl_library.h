@@ -27,6 +27,12 @@ struct NcclLibrary {
   decltype(&ncclGroupStart) group_start;
   decltype(&ncclGroupEnd) group_end;
 
+  // From 2.19 on; null before.
+  decltype(&ncclMemAlloc) mem_alloc;
+  decltype(&ncclMemFree) mem_free;
+  decltype(&ncclCommRegister) comm_register;
+  decltype(&ncclCommDeregister) comm_deregister;
+
   /// 22809 for 2.28.9.
   [[nodiscard]] int version() const;
 };

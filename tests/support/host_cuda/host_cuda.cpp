@@ -2,6 +2,7 @@
 #include <setjmp.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <condition_variable>
@@ -31,6 +32,7 @@ struct HostCudaGraph {
   bool is_broken = false;
 };
 struct HostCudaStream {
+  int device = 0;
   HostCudaGraph* captured = nullptr;  ///< what its work is written down in; none: it is done
   bool is_held = false;
   uint64_t begun = 0, ended = 0;  ///< work of others
@@ -44,6 +46,7 @@ struct HostCudaEvent {
 namespace {
 
 HostCudaStream g_default_stream;
+thread_local int t_device = 0;
 
 struct Machine {
   std::mutex mutex;  // guards streams, too
@@ -52,6 +55,7 @@ struct Machine {
   int devices = 1, driver = 13010, major = 9, minor = 0;
   size_t memory = size_t{1} << 30, taken = 0;
   std::map<void*, size_t> allocations;
+  std::vector<HostCudaStream*> streams;  ///< all but the default one
   std::map<std::string, cudaError_t> failures;
 };
 
@@ -366,7 +370,18 @@ const char* cudaGetErrorName(cudaError_t error) {
   return error == cudaErrorECCUncorrectable ? "cudaErrorECCUncorrectable" : "cudaErrorOfTest";
 }
 cudaError_t cudaSetDevice(int device) {
-  return device < machine().devices ? cudaSuccess : cudaErrorInvalidDevice;
+  if (device >= machine().devices) return cudaErrorInvalidDevice;
+  t_device = device;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceSynchronize() {
+  std::unique_lock lock(machine().mutex);
+  machine().work_ended.wait(lock, [] {
+    return std::ranges::all_of(machine().streams, [](const HostCudaStream* stream) {
+      return stream->device != t_device || stream->ended == stream->begun;
+    });
+  });
+  return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {"host", machine().memory, size_t{48} << 10, machine().major, machine().minor, 4, 1 << 20};
@@ -389,7 +404,9 @@ cudaError_t cudaFreeHost(void* address) {
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  *stream = new HostCudaStream;
+  *stream = new HostCudaStream{.device = t_device};
+  const std::lock_guard lock(machine().mutex);
+  machine().streams.push_back(*stream);
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {

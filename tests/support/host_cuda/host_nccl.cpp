@@ -28,6 +28,14 @@ struct Message {
   int peer;
 };
 
+struct Registration {
+  const std::byte* begin;
+  size_t bytes;
+};
+
+/// Where a buffer lies in the registration that holds it; none: it is not registered.
+using Place = std::optional<ptrdiff_t>;
+
 /// What one rank brings to an operation.
 struct Part {
   Kind kind;
@@ -38,6 +46,7 @@ struct Part {
   ncclRedOp_t op = ncclSum;
   int root = 0;
   cudaStream_t stream = nullptr;
+  Place from_place{}, to_place{};
   std::vector<Message> sends, receives;
   int color = 0, key = 0;  ///< of a split, and where its communicator goes
   ncclComm_t* split = nullptr;
@@ -54,6 +63,8 @@ struct Group {
 std::mutex g_mutex;  // guards all groups and communicators
 std::map<std::string, std::shared_ptr<Group>> g_groups;
 std::set<ncclComm*> g_comms;
+std::map<const std::byte*, size_t> g_memory;  ///< ncclMemAlloc's
+std::vector<std::string> g_misuses;
 int g_last_id = 0;
 thread_local int t_version = 22809, t_depth = 0;
 thread_local std::map<std::string, ncclResult_t> t_failures;
@@ -68,9 +79,37 @@ struct ncclComm {
   uint64_t posted = 0;
   std::optional<uint64_t> settling;  ///< the operation that NCCL on the host is not through with: a first one, a split
   ncclResult_t error = ncclSuccess;
+  std::map<void*, Registration> registered{};  ///< by handle
 };
 
 namespace {
+
+ncclResult_t misused(const std::string& how) {
+  g_misuses.push_back(how);
+  return ncclInvalidUsage;
+}
+
+Place place_of(const ncclComm& comm, const std::byte* buffer) {
+  for (const auto& [handle, one] : comm.registered)
+    if (buffer >= one.begin && buffer < one.begin + one.bytes) return buffer - one.begin;
+  return std::nullopt;
+}
+
+/// Ranks bring registered buffers all or none, and at the same place from where they begin; the slice of each in that
+/// of all is elsewhere, of course.
+void check_places(const std::vector<Part>& parts) {
+  const auto is_slice_of_output = [](const Part& part) { return part.kind == Kind::AllGather; };
+  const auto is_slice_of_input = [](const Part& part) { return part.kind == Kind::ReduceScatter; };
+  const auto are_alike = [](const Place& a, const Place& b, bool is_slice) {
+    return a.has_value() == b.has_value() && (is_slice || a == b);
+  };
+  for (const Part& part : parts)
+    if (!are_alike(part.from_place, parts[0].from_place, is_slice_of_output(part)) ||
+        !are_alike(part.to_place, parts[0].to_place, is_slice_of_input(part))) {
+      misused("ranks bring registered buffers to a collective that are not alike");
+      return;
+    }
+}
 
 ncclResult_t ordered(const char* call) {
   const auto found = t_failures.find(call);
@@ -201,6 +240,7 @@ void split(const std::vector<Part>& parts) {
 }
 
 void run(const std::vector<Part>& parts) {
+  check_places(parts);
   switch (parts[0].kind) {
     case Kind::AllGather:
       return all_gather(parts);
@@ -235,6 +275,7 @@ ncclResult_t post(ncclComm* comm, Part part) {
   if (number == 0 || is_split) comm->settling = number;  // a first operation connects the ranks
   auto& waiting = group.waiting[number];
   waiting.resize(group.ranks);
+  part.from_place = place_of(*comm, part.from), part.to_place = place_of(*comm, part.to);
   waiting[comm->rank] = std::move(part);
   if (std::ranges::all_of(waiting, [](const auto& each) { return each.has_value(); })) {
     std::vector<Part> parts;
@@ -263,6 +304,7 @@ Part part_of(const What& what, const void* from, void* to, size_t count) {
 
 /// No more operations of this rank; those it has brought end, undone.
 void leave(ncclComm* comm) {
+  for (const auto& [handle, _] : comm->registered) delete static_cast<char*>(handle);
   Group& group = *comm->group;
   for (auto& [number, parts] : group.waiting) {
     auto& mine = parts[comm->rank];
@@ -316,6 +358,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t) {
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   const std::lock_guard lock(g_mutex);
+  if (!comm->registered.empty()) misused("a communicator is destroyed that has registered buffers");
   leave(comm);
   return ncclSuccess;
 }
@@ -324,6 +367,40 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   for (ncclComm* const member : comm->group->members)
     if (member) member->error = ncclRemoteError;  // their connection to it ends
   leave(comm);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclMemAlloc(void** address, size_t bytes) {
+  if (const ncclResult_t result = ordered("ncclMemAlloc")) return result;
+  if (cudaMalloc(address, bytes) != cudaSuccess) return ncclUnhandledCudaError;
+  const std::lock_guard lock(g_mutex);
+  g_memory[static_cast<std::byte*>(*address)] = bytes;
+  return ncclSuccess;
+}
+ncclResult_t ncclMemFree(void* address) {
+  const std::lock_guard lock(g_mutex);
+  if (g_memory.erase(static_cast<std::byte*>(address)) == 0)
+    return misused("memory is freed that is not ncclMemAlloc's");
+  for (const ncclComm* const comm : g_comms)
+    if (place_of(*comm, static_cast<std::byte*>(address))) misused("memory is freed that is registered");
+  return cudaFree(address) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+ncclResult_t ncclCommRegister(ncclComm_t comm, void* address, size_t bytes, void** handle) {
+  if (const ncclResult_t result = ordered("ncclCommRegister")) return result;
+  const std::lock_guard lock(g_mutex);
+  const auto* const begin = static_cast<std::byte*>(address);
+  const auto memory = g_memory.find(begin);
+  if (memory == g_memory.end() || memory->second < bytes)
+    return misused("memory is registered that is not ncclMemAlloc's");
+  if (place_of(*comm, begin)) return misused("memory is registered twice");
+  *handle = new char;
+  comm->registered[*handle] = {begin, bytes};
+  return ncclSuccess;
+}
+ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle) {
+  const std::lock_guard lock(g_mutex);
+  if (comm->registered.erase(handle) == 0) return misused("a handle is deregistered that is none");
+  delete static_cast<char*>(handle);
   return ncclSuccess;
 }
 
@@ -391,6 +468,16 @@ void fail_next(const char* call, ncclResult_t result) {
 void break_connections() {
   const std::lock_guard lock(g_mutex);
   for (ncclComm* const comm : g_comms) comm->error = ncclRemoteError;
+}
+std::vector<std::string> misuses() {
+  const std::lock_guard lock(g_mutex);
+  return std::exchange(g_misuses, {});
+}
+size_t registrations() {
+  const std::lock_guard lock(g_mutex);
+  size_t sum = 0;
+  for (const ncclComm* const comm : g_comms) sum += comm->registered.size();
+  return sum;
 }
 
 }  // namespace host_nccl

@@ -4,6 +4,8 @@
 
 #include <climits>
 #include <cstddef>
+#include <string>
+#include <vector>
 
 // As much of NCCL as Trainyard uses, between threads of one process on host_cuda's streams: a library of its own,
 // libnccl.so.2, which is opened at run time as the real one is. Declarations are those of NCCL 2.28.
@@ -59,6 +61,10 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state);
 ncclResult_t ncclCommFinalize(ncclComm_t comm);
 ncclResult_t ncclCommDestroy(ncclComm_t comm);
 ncclResult_t ncclCommAbort(ncclComm_t comm);
+ncclResult_t ncclMemAlloc(void** address, size_t bytes);
+ncclResult_t ncclMemFree(void* address);
+ncclResult_t ncclCommRegister(ncclComm_t comm, void* address, size_t bytes, void** handle);
+ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle);
 ncclResult_t ncclAllGather(const void* from, void* to, size_t count, ncclDataType_t type, ncclComm_t comm,
                            cudaStream_t stream);
 ncclResult_t ncclReduceScatter(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t op,
@@ -83,5 +89,12 @@ void set_version(int version);
 void fail_next(const char* call, ncclResult_t result);
 /// As a broken connection would: the communicators that are there, of all ranks, have a remote error from now on.
 void break_connections();
+
+/// What of all threads was against NCCL's rules for registered buffers, and is undefined there, since this was asked
+/// last: memory that is not ncclMemAlloc's, registered twice, freed or its communicator destroyed while it is
+/// registered; ranks of which some bring registered buffers to a collective and others do not, or at other places.
+std::vector<std::string> misuses();
+/// Registrations now, over all communicators.
+size_t registrations();
 
 }  // namespace host_nccl

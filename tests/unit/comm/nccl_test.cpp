@@ -157,6 +157,104 @@ TEST_CASE("nccl: a host far ahead of its device takes no more memory than one th
   CHECK(grown == std::vector<size_t>{0, 0});
 }
 
+/// Ranks that connect with registered buffers, and what each returns. No rule of NCCL's is broken meanwhile, and at the
+/// end nothing is registered.
+template <typename Rank>
+auto run_with_user_buffers(int world, Rank&& rank) {
+  static_cast<void>(host_nccl::misuses());
+  Job job(world);
+  auto seen = job.run([&](int number) {
+    Settings settings = job.settings(number);
+    settings.user_buffers = true;
+    const auto comm = connect(settings);
+    auto result = rank(*comm, Job::device(number));
+    comm->close(std::chrono::steady_clock::now() + 30s);
+    return result;
+  });
+  CHECK(host_nccl::misuses() == std::vector<std::string>{});
+  CHECK(host_nccl::registrations() == 0);
+  return seen;
+}
+
+/// Rank r gives r + 1; whether all came.
+bool gathers(Communicator& comm, Device device) {
+  const MemoryKindScope scope(MemoryKind::Gathered);
+  const std::vector<float> own(100, static_cast<float>(comm.rank() + 1));
+  const Tensor part = on_device(Tensor::from<float>(own, {100}), device);
+  Tensor whole = Tensor::empty({100 * comm.world()}, DType::Float32, device);
+  comm.all_gather(part, whole, "layer").wait();
+  const Tensor back = on_device(whole, {});
+  for (int64_t i = 0; i < back.count(); ++i)
+    if (back.values<float>()[static_cast<size_t>(i)] != static_cast<float>(i / 100 + 1)) return false;
+  return true;
+}
+
+TEST_CASE("nccl: a buffer is registered once with each communicator that uses it, until either ends", "[comm]") {
+  const auto seen = run_with_user_buffers(2, [](Communicator& world, Device device) {
+    const auto shard = world.split(0, "shard");
+    std::vector<size_t> registered;
+    bool is_right = true;
+    const auto after = [&](const auto& step) {
+      is_right = step() && is_right;
+      world.barrier();
+      registered.push_back(host_nccl::registrations());
+      world.barrier();
+    };
+    after([&] { return gathers(world, device) && gathers(world, device); });
+    after([&] { return gather(world, device, "of other memory").wait(), true; });
+    after([&] { return gathers(*shard, device); });
+    after([&] {  // what is unused goes before the device is said to be full
+      const MemoryKindScope scope(MemoryKind::Gathered);
+      const auto error = error_of<OutOfMemoryError>([&] { Tensor::empty({int64_t{1} << 40}, DType::Float32, device); });
+      return error.find("out of memory") != std::string::npos;
+    });
+    after([&] { return gathers(*shard, device); });
+    shard->close(std::chrono::steady_clock::now() + 30s);
+    return std::pair(is_right, registered);
+  });
+  for (const auto& [is_right, registered] : seen) {
+    CHECK(is_right);
+    CHECK(registered == std::vector<size_t>{4, 4, 8, 0, 4});  // two buffers of two ranks
+  }
+}
+
+TEST_CASE("nccl: every collective in registered buffers gives what its formula says", "[comm]") {
+  const auto ranks = run_with_user_buffers(3, [](Communicator& comm, Device device) {
+    const MemoryKindScope scope(MemoryKind::Gathered);
+    return conformance::check_all(comm, {.rank_order = false, .device = device});
+  });
+  for (const auto& problems : ranks) CHECK(problems == std::vector<std::string>{});
+}
+
+TEST_CASE("nccl: where buffers cannot be registered every rank says so", "[comm]") {
+  Job job(2, 1s);
+  const auto with_user_buffers = [&](int rank) {
+    Settings settings = job.settings(rank);
+    settings.user_buffers = true;
+    return connect(settings);
+  };
+  SECTION("NCCL is too old") {
+    const auto seen = job.run([&](int rank) {
+      host_nccl::set_version(21805);
+      return error_of<InputError>([&] { static_cast<void>(with_user_buffers(rank)); });
+    });
+    for (const auto& error : seen)
+      CHECK(error ==
+            "rank 0 (pod-0): comm.user_buffers is true, but NCCL 2.18.5 registers no buffers; use 2.19.3 or newer");
+  }
+  SECTION("a rank's are refused: its word ends the others") {
+    const auto seen = job.run([&](int rank) {
+      const auto comm = with_user_buffers(rank);
+      comm->barrier();  // both have connected
+      if (rank == 0) host_nccl::fail_next("ncclCommRegister", ncclInvalidUsage);
+      const auto issue = [&] { static_cast<void>(gathers(*comm, Job::device(rank))); };
+      return rank == 0 ? error_of<InputError>(issue) : error_of<PeerError>(issue);
+    });
+    CHECK(seen[0] == "rank 0: all_gather of layer: NCCL: an error of the test");
+    CHECK_THAT(seen[1], Catch::StartsWith("rank 1: all_gather of layer"));
+  }
+}
+
 TEST_CASE("nccl: who does not come to connect is named after the time-out", "[comm]") {
   Job job(3, 800ms);
   std::latch done(2);

@@ -1,5 +1,6 @@
 // Training whose ranks have a device each and talk over NCCL: on the stand-ins of tests/support/host_cuda.
 #include <cuda_runtime.h>
+#include <nccl.h>
 
 #include <catch2/catch.hpp>
 
@@ -18,10 +19,10 @@ constexpr int64_t kSteps = 2;
 /// What rank 0 saw.
 test::Ran run_over_nccl(const config::Config& config, int world) {
   host_cuda::set_devices(world);
-  const auto ran =
-      test::run_connected(world, {.device = {DeviceKind::Cuda}}, [&](comm::Communicator& comm, Device device) {
-        return test::run_rank(comm, config, test::tiny_model(), kBatch, kSteps, device);
-      });
+  const comm::Settings settings{.device = {DeviceKind::Cuda}, .user_buffers = config.comm.user_buffers};
+  const auto ran = test::run_connected(world, settings, [&](comm::Communicator& comm, Device device) {
+    return test::run_rank(comm, config, test::tiny_model(), kBatch, kSteps, device);
+  });
   host_cuda::set_devices(1);
   return ran.front();
 }
@@ -59,15 +60,34 @@ TEST_CASE("nccl: a run over it takes the way of the same on the CPU", "[train]")
   }
 }
 
+TEST_CASE("nccl: registered buffers change no bit of a run, and keep NCCL's rules", "[train]") {
+  const Job& job = GENERATE(from_range(std::begin(kJobs), std::end(kJobs)));
+  const int world = GENERATE(2, 3);
+  CAPTURE(job.name, world);
+  config::Config config;
+  job.change(config);
+  const test::Ran expected = run_over_nccl(config, world);
+  static_cast<void>(host_nccl::misuses());
+  config.comm.user_buffers = true;
+  const test::Ran seen = run_over_nccl(config, world);
+  CHECK(seen.losses == expected.losses);
+  CHECK((seen.weights == expected.weights));
+  CHECK(host_nccl::misuses() == std::vector<std::string>{});
+  CHECK(host_nccl::registrations() == 0);
+}
+
 TEST_CASE("nccl: a mesh of two by two has a communicator for each of its dimensions", "[train]") {
   config::Config config;
   config.parallel.strategy = Strategy::HybridShard;
   config.parallel.replicate = 2, config.parallel.shard = 2;
+  config.comm.user_buffers = true;
+  static_cast<void>(host_nccl::misuses());
   const test::Ran seen = run_over_nccl(config, 4);
   config.device.kind = config::DeviceChoice::Cpu;
   const test::Ran expected = test::run_small(config, test::tiny_model(), 4, kBatch, kSteps);
   CHECK(seen.losses.back() == Approx(expected.losses.back()).epsilon(1e-5));
   CHECK(seen.norms.back() == Approx(expected.norms.back()).epsilon(2e-4));
+  CHECK(host_nccl::misuses() == std::vector<std::string>{});
 }
 
 }  // namespace trainyard::train
