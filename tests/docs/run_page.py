@@ -60,6 +60,7 @@ NOT_RUN = {
     ("gpu.md", "bench/gpu/bundle             # here: build/gpu/trainyard-gpu.tar.xz, 37 MB"): "a bench, which builds with CUDA",
     ("gpu.md", "tar --extract --file trainyard-gpu.tar.xz && cd trainyard-gpu          # there"): "it takes a GPU",
     ("gpu.md", "trainyard launch --nproc-per-node gpu comm-bench all_reduce -b 8 -e 1G -f 4"): "it takes GPUs",
+    ("gpu.md", "for node in 0 1; do"): "it takes a GPU; tests/unit/train/one_gpu_training_test.cpp does it there",
     ("storage.md", "aws s3 sync /checkpoints/run-1 s3://bucket/run-1 --exclude '*' --include 'step-*/*'"): "it takes a bucket",
     ("testing.md", "./check --fast"): "it runs this test",
     ("testing.md", "TRAINYARD_SEED=42 TRAINYARD_FAULTS_LOGS=build/faults /usr/bin/python3 tests/faults/faults_test.py \\"):

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include <cmath>
+#include <memory>
 
 #include "failure.h"
 
@@ -68,6 +69,59 @@ TEST_CASE("device: what does not fit a GPU ends with what holds its memory, and 
   CHECK_THAT(
       crowded.err,
       Catch::Contains("LOCAL_WORLD_SIZE is 2, but the ranks of this node see 1 GPU, and each needs one to itself"));
+}
+
+/// `words` on two nodes of one rank, on the one GPU of this machine; what node 0 printed.
+std::string out_of_two_nodes(const Words& words) {
+  const TemporaryFolder mail;
+  const std::string port = std::to_string(free_port());
+  std::vector<std::unique_ptr<Process>> nodes;
+  for (const std::string node : {"0", "1"}) {
+    const Words launch{"launch", "--nnodes",      "2",         "--nproc-per-node", "1", "--node-rank",
+                       node,     "--master-addr", "127.0.0.1", "--master-port",    port};
+    nodes.push_back(std::make_unique<Process>(
+        Command{Words{TRAINYARD_ON_HOST_CUDA} + launch + words,
+                {{"NCCL_HOSTID", "node-" + node}, {"HOST_NCCL_MAIL", mail.path().string()}}}));
+  }
+  std::vector<std::string> printed;
+  for (const auto& node : nodes) {
+    const Ended ended = node->wait();
+    INFO(ended.all());
+    CHECK(ended.code == 0);
+    printed.push_back(ended.out);
+  }
+  return printed.front();
+}
+
+TEST_CASE("device: two nodes on one GPU, each with an NCCL_HOSTID, train over NCCL as over gloo on the CPU") {
+  const SmallJob on_cpu, on_gpu;
+  REQUIRE(run({on_ranks(2, on_cpu.train(2, {"--device", "cpu"}))}).code == 0);
+  out_of_two_nodes(on_gpu.train(2, {"--device", "cuda", "--comm.user_buffers", "true"}));
+  const auto seen = on_gpu.losses(), expected = on_cpu.losses();
+  REQUIRE(seen.size() == 2);
+  for (size_t i = 0; i < 2; ++i) CHECK(std::abs(seen[i] / expected[i] - 1) < 1e-5);
+  CHECK_THAT(out_of_two_nodes({"comm-bench", "all_gather", "-e", "1K", "-f", "8", "-n", "1", "-w", "1", "-R", "1"}),
+             Catch::Contains("NCCL 2.28.9 from cuda:0 (host), with registered buffers"));
+}
+
+TEST_CASE("device: ranks that share a GPU and are of one host to NCCL do not start") {
+  const SmallJob job;
+  const TemporaryFolder mail;
+  const int port = free_port();
+  std::vector<std::unique_ptr<Process>> nodes;
+  for (int rank = 0; rank < 2; ++rank) {
+    auto environment = rank_environment(rank, 2, port);
+    environment["LOCAL_RANK"] = "0", environment["LOCAL_WORLD_SIZE"] = "1";
+    environment["HOST_NCCL_MAIL"] = mail.path().string();
+    nodes.push_back(std::make_unique<Process>(
+        Command{Words{TRAINYARD_ON_HOST_CUDA} + job.train(1, {"--device", "cuda"}), environment}));
+  }
+  for (const auto& node : nodes) {
+    const Ended ended = node->wait();
+    CAPTURE(ended.all());
+    CHECK(ended.code == 2);
+    CHECK_THAT(ended.err, Catch::Contains("connecting: NCCL: "));
+  }
 }
 
 }  // namespace trainyard::test

@@ -374,6 +374,10 @@ cudaError_t cudaSetDevice(int device) {
   t_device = device;
   return cudaSuccess;
 }
+cudaError_t cudaGetDevice(int* device) {
+  *device = t_device;
+  return cudaSuccess;
+}
 cudaError_t cudaDeviceSynchronize() {
   std::unique_lock lock(machine().mutex);
   machine().work_ended.wait(lock, [] {

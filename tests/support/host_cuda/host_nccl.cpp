@@ -1,17 +1,22 @@
 #include <nccl.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "mailbox.h"
 #include "tensor/half.h"
 
 namespace {
@@ -50,6 +55,7 @@ struct Part {
   std::vector<Message> sends, receives;
   int color = 0, key = 0;  ///< of a split, and where its communicator goes
   ncclComm_t* split = nullptr;
+  std::shared_ptr<const std::vector<std::byte>> letter{};  ///< of another process's: `from` and the sends lie in it
 };
 
 struct Group {
@@ -58,6 +64,8 @@ struct Group {
   std::vector<ncclComm*> members;                                ///< null: has not come, or is gone
   size_t arrived = 0;                                            ///< so many have come
   std::map<uint64_t, std::vector<std::optional<Part>>> waiting;  ///< operations that not all ranks have come to
+  std::optional<host_nccl::Mailbox> mail{};                      ///< where the other ranks are processes
+  std::jthread reader{};                                         ///< brings what they do
 };
 
 std::mutex g_mutex;  // guards all groups and communicators
@@ -189,8 +197,9 @@ std::vector<std::byte> reduced(const std::vector<Part>& parts, size_t total) {
   return result;
 }
 
+/// Nowhere: to a rank of another process, which does it for itself.
 void put(const std::byte* from, std::byte* to, size_t bytes) {
-  if (bytes > 0) std::memcpy(to, from, bytes);
+  if (bytes > 0 && to) std::memcpy(to, from, bytes);
 }
 
 void all_gather(const std::vector<Part>& parts) {
@@ -229,17 +238,29 @@ ncclComm* make_comm(const std::shared_ptr<Group>& group, size_t rank) {
   return comm;
 }
 
-void split(const std::vector<Part>& parts) {
+void read_mail(const std::shared_ptr<Group>& group, size_t rank);
+
+void split(const std::vector<Part>& parts, const Group& parent, uint64_t number) {
   std::map<int, std::vector<std::pair<int, size_t>>> colors;  // (key, rank) of each color
   for (size_t rank = 0; rank < parts.size(); ++rank) colors[parts[rank].color].emplace_back(parts[rank].key, rank);
   for (auto& [color, members] : colors) {
     std::ranges::sort(members);
     const auto group = std::make_shared<Group>(static_cast<int>(members.size()));
-    for (size_t rank = 0; rank < members.size(); ++rank) *parts[members[rank].second].split = make_comm(group, rank);
+    for (size_t rank = 0; rank < members.size(); ++rank) {
+      ncclComm_t* const wanted = parts[members[rank].second].split;
+      if (!wanted) {
+        ++group->arrived;  // another process's
+        continue;
+      }
+      *wanted = make_comm(group, rank);
+      if (!parent.mail) continue;
+      group->mail = parent.mail->part(std::to_string(number) + "." + std::to_string(color), rank, group->ranks);
+      read_mail(group, rank);
+    }
   }
 }
 
-void run(const std::vector<Part>& parts) {
+void run(const std::vector<Part>& parts, const Group& group, uint64_t number) {
   check_places(parts);
   switch (parts[0].kind) {
     case Kind::AllGather:
@@ -253,8 +274,23 @@ void run(const std::vector<Part>& parts) {
     case Kind::Exchange:
       return exchange(parts);
     case Kind::Split:
-      return split(parts);
+      return split(parts, group, number);
   }
+}
+
+/// Rank `rank` has come to an operation; the last one to come does the work of all, as nothing but its stream waits for
+/// it.
+void bring(Group& group, uint64_t number, size_t rank, Part part) {
+  auto& waiting = group.waiting[number];
+  waiting.resize(group.ranks);
+  waiting[rank] = std::move(part);
+  if (!std::ranges::all_of(waiting, [](const auto& each) { return each.has_value(); })) return;
+  std::vector<Part> parts;
+  for (auto& each : waiting) parts.push_back(std::move(*each));
+  group.waiting.erase(number);
+  run(parts, group, number);
+  for (const Part& each : parts)
+    if (each.kind != Kind::Split && !each.letter) host_cuda::end_work(each.stream);
 }
 
 ncclResult_t state_of(const ncclComm& comm) {
@@ -263,7 +299,73 @@ ncclResult_t state_of(const ncclComm& comm) {
   return comm.settling && comm.group->waiting.contains(*comm.settling) ? ncclInProgress : ncclSuccess;
 }
 
-/// Brings a rank's part. The last one to come does the work of all, as nothing but its stream waits for an operation.
+size_t bytes_given(const Part& part, size_t ranks) {
+  if (!part.from) return 0;
+  return part.count * size_of(part.type) * (part.kind == Kind::ReduceScatter ? ranks : 1);
+}
+
+std::vector<std::byte> letter_of(const Part& part, size_t ranks) {
+  host_nccl::Writer letter;
+  letter.add(part.kind), letter.add(part.count), letter.add(part.type), letter.add(part.op), letter.add(part.root);
+  letter.add(part.color), letter.add(part.key), letter.add(part.from_place), letter.add(part.to_place);
+  letter.add(bytes_given(part, ranks));
+  letter.add_bytes(part.from, bytes_given(part, ranks));
+  letter.add(part.sends.size());
+  for (const Message& sent : part.sends) {
+    letter.add(sent.peer), letter.add(sent.bytes);
+    letter.add_bytes(sent.memory, sent.bytes);
+  }
+  return letter.bytes();
+}
+
+Part part_of(const std::shared_ptr<const std::vector<std::byte>>& bytes) {
+  host_nccl::Reader letter(*bytes);
+  Part part{.kind = letter.next<Kind>(), .letter = bytes};
+  part.count = letter.next<size_t>(), part.type = letter.next<ncclDataType_t>(), part.op = letter.next<ncclRedOp_t>();
+  part.root = letter.next<int>(), part.color = letter.next<int>(), part.key = letter.next<int>();
+  part.from_place = letter.next<Place>(), part.to_place = letter.next<Place>();
+  part.from = letter.next_bytes(letter.next<size_t>());
+  for (auto left = letter.next<size_t>(); left > 0; --left) {
+    const int peer = letter.next<int>();
+    const auto size = letter.next<size_t>();
+    part.sends.push_back({const_cast<std::byte*>(letter.next_bytes(size)), size, peer});
+  }
+  return part;
+}
+
+/// What tells the GPU of a rank from others': two ranks may not share one, of the same host by NCCL_HOSTID.
+std::string seat_of_this_rank() {
+  int device = 0;
+  cudaGetDevice(&device);
+  const char* const host = std::getenv("NCCL_HOSTID");
+  return std::string(host ? host : "this host") + " " + std::to_string(device);
+}
+
+/// The others' hellos: ranks that are not alone on their GPU have an error.
+void welcome(Group& group, size_t own) {
+  std::set<std::vector<std::byte>> seats;
+  for (size_t rank = 0; rank < group.ranks; ++rank) seats.insert(group.mail->read("hello", rank));
+  group.arrived = group.ranks;
+  if (seats.size() < group.ranks && group.members[own]) group.members[own]->error = ncclInvalidUsage;
+}
+
+/// Starts to bring what the other ranks of a group do, of which `own` alone is in this process.
+void read_mail(const std::shared_ptr<Group>& group, size_t own) {
+  group->reader = std::jthread([group = group.get(), own](const std::stop_token& stop) {
+    std::vector<uint64_t> next(group->ranks);
+    for (; !stop.stop_requested(); std::this_thread::sleep_for(std::chrono::microseconds(200))) {
+      const std::unique_lock lock(g_mutex, std::try_to_lock);  // who ends this thread has it
+      if (!lock) continue;
+      if (group->arrived < group->ranks && group->mail->has_all("hello")) welcome(*group, own);
+      for (size_t rank = 0; rank < group->ranks; ++rank)
+        for (; rank != own && group->mail->has(std::to_string(next[rank]), rank); ++next[rank])
+          bring(*group, next[rank], rank,
+                part_of(std::make_shared<const std::vector<std::byte>>(
+                    group->mail->read(std::to_string(next[rank]), rank))));
+    }
+  });
+}
+
 ncclResult_t post(ncclComm* comm, Part part) {
   const std::lock_guard lock(g_mutex);
   if (t_depth > 0) t_grouped = comm;
@@ -273,18 +375,9 @@ ncclResult_t post(ncclComm* comm, Part part) {
   const bool is_split = part.kind == Kind::Split;
   if (!is_split) host_cuda::begin_work(part.stream);
   if (number == 0 || is_split) comm->settling = number;  // a first operation connects the ranks
-  auto& waiting = group.waiting[number];
-  waiting.resize(group.ranks);
   part.from_place = place_of(*comm, part.from), part.to_place = place_of(*comm, part.to);
-  waiting[comm->rank] = std::move(part);
-  if (std::ranges::all_of(waiting, [](const auto& each) { return each.has_value(); })) {
-    std::vector<Part> parts;
-    for (auto& each : waiting) parts.push_back(std::move(*each));
-    group.waiting.erase(number);
-    run(parts);
-    if (!is_split)
-      for (const Part& each : parts) host_cuda::end_work(each.stream);
-  }
+  if (group.mail) group.mail->put(std::to_string(number), letter_of(part, group.ranks));
+  bring(group, number, comm->rank, std::move(part));
   return state_of(*comm);
 }
 
@@ -313,6 +406,7 @@ void leave(ncclComm* comm) {
   }
   group.members[comm->rank] = nullptr;
   g_comms.erase(comm);
+  if (group.mail) group.reader = {};  // ends, and is waited for: it never waits for g_mutex
   delete comm;
 }
 
@@ -342,6 +436,12 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
   auto& group = g_groups[std::string(id.internal, sizeof id.internal)];
   if (!group) group = std::make_shared<Group>(ranks);
   *comm = make_comm(group, static_cast<size_t>(rank));
+  if (const char* const folder = std::getenv("HOST_NCCL_MAIL")) {
+    group->mail.emplace(folder, id.internal + 1, static_cast<size_t>(rank), group->ranks);
+    const std::string seat = seat_of_this_rank();
+    group->mail->put("hello", std::as_bytes(std::span(seat)));
+    read_mail(group, static_cast<size_t>(rank));
+  }
   return state_of(**comm);
 }
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* part, ncclConfig_t* config) {

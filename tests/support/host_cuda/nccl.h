@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
-// As much of NCCL as Trainyard uses, between threads of one process on host_cuda's streams: a library of its own,
-// libnccl.so.2, which is opened at run time as the real one is. Declarations are those of NCCL 2.28.
+// As much of NCCL as Trainyard uses, on host_cuda's streams: a library of its own, libnccl.so.2, which is opened at run
+// time as the real one is. Ranks are threads of one process; where the environment has HOST_NCCL_MAIL, the path of an
+// empty folder, each is a process of its own. Declarations are those of NCCL 2.28.
 
 extern "C" {
 
