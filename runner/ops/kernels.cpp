@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/rehearsed.h"
 #include "tensor/dry_run.h"
 
 namespace trainyard::ops {
@@ -56,6 +57,19 @@ constexpr Kernels kCpuKernels{
     .unfold_backward = cpu::unfold_backward,
 };
 
+/// Those of the CPU, which compute nothing in a dry run, but for what holds memory of its own on a device.
+constexpr Kernels kRehearsedKernels = [] {
+  Kernels kernels = kCpuKernels;
+  kernels.attention = rehearsed::attention;
+  kernels.attention_backward = rehearsed::attention_backward;
+  kernels.bias_backward = rehearsed::bias_backward;
+  kernels.float8_matmul = rehearsed::float8_matmul;
+  kernels.layer_norm_backward = rehearsed::layer_norm_backward;
+  kernels.matmul = rehearsed::matmul;
+  kernels.rms_norm_backward = rehearsed::rms_norm_backward;
+  return kernels;
+}();
+
 }  // namespace
 
 const Kernels& kernels_for(std::string_view op, std::span<const Tensor* const> tensors) {
@@ -68,7 +82,8 @@ const Kernels& kernels_for(std::string_view op, std::span<const Tensor* const> t
                                               to_string(tensor->device())));
   }
   const bool is_on_cpu = !first || first->device().kind == DeviceKind::Cpu;
-  return is_on_cpu || dry_run() ? kCpuKernels : *cuda_kernels();
+  if (is_on_cpu) return kCpuKernels;
+  return dry_run() ? kRehearsedKernels : *cuda_kernels();
 }
 
 }  // namespace trainyard::ops

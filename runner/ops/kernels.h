@@ -61,8 +61,9 @@ struct Kernels {
 /// That of CUDA devices; null in a build without.
 const Kernels* cuda_kernels();
 
-/// Those of the device on which all of `tensors` lie; undefined ones do not count. In a dry run the CPU's, which then
-/// compute nothing. Throws std::invalid_argument, naming both, where two lie on different devices.
+/// Those of the device on which all of `tensors` lie; undefined ones do not count. In a dry run for a device those of
+/// rehearsed.h, and the CPU's, which compute nothing. Throws std::invalid_argument, naming both, where two lie on
+/// different devices.
 const Kernels& kernels_for(std::string_view op, std::span<const Tensor* const> tensors);
 
 /// The one line that chooses a device:

@@ -21,6 +21,8 @@ class DryRun {
   virtual void operation(const OperationCost& cost) = 0;
   /// Whether the CPU's kernels would run, with the scratch memory that they take, or a device's.
   [[nodiscard]] virtual bool on_cpu() const = 0;
+  /// Bytes of that device; 0: not known.
+  [[nodiscard]] virtual size_t device_memory() const = 0;
 };
 
 /// While it lives, what this thread computes with ops/ is a dry run: a storage made here has an address but takes

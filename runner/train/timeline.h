@@ -30,6 +30,7 @@ class Timeline final : public DryRun, public comm::DryNetwork {
 
   void operation(const OperationCost& cost) override;
   [[nodiscard]] bool on_cpu() const override { return hardware_.is_cpu; }
+  [[nodiscard]] size_t device_memory() const override { return hardware_.memory; }
   int64_t issue(const comm::DryCollective& collective) override;
   void wait(int64_t collective) override;
   [[nodiscard]] int size_of(const std::string& name) const override;

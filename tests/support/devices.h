@@ -19,6 +19,7 @@ class Elsewhere final : public DryRun {
  public:
   void operation(const OperationCost&) override {}
   [[nodiscard]] bool on_cpu() const override { return false; }
+  [[nodiscard]] size_t device_memory() const override { return 0; }
 };
 
 }  // namespace trainyard::test

@@ -270,7 +270,7 @@ class Task {
   Task(DeviceAttention& on, Pass pass, const Tensor& q, const AttentionShape& shape, const AttentionOptions& options,
        int64_t most_bytes)
       : on_(on), pass_(pass), device_(q.device()), dtype_(q.dtype()), shape_(shape), options_(options) {
-    if (most_bytes == 0) most_bytes = static_cast<int64_t>(on.device().memory_bytes / 64);
+    if (most_bytes == 0) most_bytes = most_matrix_bytes(on.device().memory_bytes);
     for (const AttentionSlice& slice : attention_slices(shape, most_bytes)) slices_.push_back({slice, work_of(slice)});
   }
 
@@ -409,18 +409,6 @@ bool attention_backward_by_cudnn(const Tensor& dout, const AttentionSaved& saved
                       shape, options, most_bytes);
   if (task) task->backward(dout, saved, gradients);
   return task.has_value();
-}
-
-std::vector<AttentionSlice> attention_slices(const AttentionShape& shape, int64_t most_bytes) {
-  const int64_t head_bytes = shape.heads / shape.kv_heads * shape.q_tokens * shape.kv_tokens * 2;
-  const int64_t fitting = std::max<int64_t>(most_bytes / std::max<int64_t>(head_bytes, 1), 1);
-  const int64_t kv_heads = std::min(fitting, shape.kv_heads);
-  const int64_t rows = std::clamp<int64_t>(fitting / shape.kv_heads, 1, std::max<int64_t>(shape.batch, 1));
-  std::vector<AttentionSlice> slices;
-  for (int64_t row = 0; row < shape.batch; row += rows)
-    for (int64_t head = 0; head < shape.kv_heads; head += kv_heads)
-      slices.push_back({row, std::min(rows, shape.batch - row), head, std::min(kv_heads, shape.kv_heads - head)});
-  return slices;
 }
 
 }  // namespace trainyard::ops::cuda

@@ -1,29 +1,17 @@
 #pragma once
 
-#include <vector>
-
-#include "ops/attention.h"
+#include "ops/attention_slices.h"
 
 // Attention by cuDNN's fused kernels on the tensor cores, and what those want to have made for them.
 namespace trainyard::ops::cuda {
 
-/// As cuda::attention and cuda::attention_backward, in slices (below) of `most_bytes`, 0: a 64th of the device's
+/// As cuda::attention and cuda::attention_backward, in slices of `most_bytes`, 0: a 64th of the device's
 /// memory. False, with nothing done, where cuDNN is not on this machine or does not compute this.
 bool attention_by_cudnn(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionShape& shape,
                         const AttentionOptions& options, Tensor& out, Tensor& lse, int64_t most_bytes = 0);
 bool attention_backward_by_cudnn(const Tensor& dout, const AttentionSaved& saved, const AttentionShape& shape,
                                  const AttentionOptions& options, AttentionGradients& gradients,
                                  int64_t most_bytes = 0);
-
-/// Some rows of the batch, and some KV heads with the query heads that share them.
-struct AttentionSlice {
-  int64_t first_row, rows;
-  int64_t first_kv_head, kv_heads;
-};
-
-/// All of the work in slices, of which a tokens × tokens matrix of 2-byte elements for each head takes at most
-/// `most_bytes`, unless one head's takes more: whole rows, or heads of one row.
-std::vector<AttentionSlice> attention_slices(const AttentionShape& shape, int64_t most_bytes);
 
 /// options.bias as matrices [1, the slice's heads, q_tokens, kv_tokens] of `dtype`.
 Tensor bias_matrices(const AttentionShape& shape, const AttentionOptions& options, const AttentionSlice& slice,

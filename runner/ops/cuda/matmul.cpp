@@ -9,13 +9,14 @@
 #include "ops/cuda/cublas_lt.h"
 #include "ops/cuda/float8.h"
 #include "ops/cuda/kernels.h"
+#include "ops/rehearsed.h"
 #include "tensor/cuda/check.h"
 
 // cuBLASLt's matrices are column-major: there our row-major c = a · b is the transposed cᵀ = bᵀ · aᵀ, so b comes first.
 namespace trainyard::ops::cuda {
 namespace {
 
-constexpr size_t kMostWorkspace = size_t{32} << 20, kMostPlans = 512;
+constexpr size_t kMostPlans = 512;
 
 /// A matrix as it is stored. Which way it is read is `transpose`; of c that is No.
 struct Stored {
@@ -176,7 +177,7 @@ class Products {
       check(library_.set_preference(&preference, attribute, &value, sizeof(value)),
             "cublasLtMatmulPreferenceSetAttribute", device_);
     };
-    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{kMostWorkspace});
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{kMostProductWorkspace});
     // Where k is split, the parts stay float32 until they are added, in a fixed order.
     prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
     for (const auto matrix : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,

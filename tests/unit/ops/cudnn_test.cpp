@@ -190,7 +190,7 @@ TEST_CASE("cudnn: slices hold every head of every row once, and no more than the
   const int64_t head_bytes = 3 * 100 * 60 * 2;
   const int64_t most_bytes = GENERATE_COPY(1, head_bytes, 3 * head_bytes, 4 * head_bytes, 11 * head_bytes, 1 << 30);
   std::set<std::pair<int64_t, int64_t>> seen;
-  for (const AttentionSlice& slice : attention_slices(shape, most_bytes)) {
+  for (const ops::AttentionSlice& slice : ops::attention_slices(shape, most_bytes)) {
     CHECK(slice.rows * slice.kv_heads * head_bytes <= std::max(most_bytes, head_bytes));
     CHECK((slice.rows == 1 || slice.kv_heads == shape.kv_heads));
     for (int64_t row = slice.first_row; row < slice.first_row + slice.rows; ++row)

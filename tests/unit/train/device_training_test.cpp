@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "checkpoint/background_saver.h"
+#include "ops/rehearsed.h"
 #include "rendezvous/memory_store.h"
 #include "small_run.h"
 #include "support/support.h"
@@ -113,6 +114,20 @@ TEST_CASE("device: with one rank and nothing to cast, parameters and gradients a
   if (cuda_devices() == 0) return skip("no CUDA device");
   const test::Ran ran = run_on(config::DeviceChoice::Cuda, {}, 1);
   CHECK(ran.most[MemoryKind::Gathered] == 0);
+}
+
+TEST_CASE("device: a run holds at most what was planned, and no less than that without what a library may ask for",
+          "[train]") {
+  if (cuda_devices() == 0) return skip("no CUDA device");
+  const Variant variant = GENERATE(from_range(variants()));
+  const int world = GENERATE(1, 2);
+  CAPTURE(variant.name, world);
+  const size_t held = run_on(config::DeviceChoice::Cuda, variant.config, world, 2).at_peak.total();
+  const size_t planned =
+      rehearse({variant.config, {}, {}}, test::tiny_model(), {world, world}, accelerator("h100"), kShortBatch)
+          .at_peak.total();
+  CHECK(held <= planned);
+  CHECK(planned <= held + held / 20 + ops::kMostProductWorkspace);
 }
 
 TEST_CASE("device: gradients that overflow are seen there, and the step is skipped", "[train]") {

@@ -1,0 +1,101 @@
+#include "ops/rehearsed.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "ops/attention_slices.h"
+#include "tensor/dry_run.h"
+
+namespace trainyard::ops::rehearsed {
+namespace {
+
+constexpr int64_t kFloatBytes = 4, kHalfBytes = 2;
+constexpr int64_t kTile = 64;       // of cuda/attention_tiles.cuh
+constexpr int64_t kRowBlocks = 32;  // of cuda/columns.cuh
+
+/// For as long as a kernel would run. Of a type that host code does not touch in a dry run: it needs no memory then.
+void hold(Device device, int64_t bytes) {
+  if (bytes > 0) static_cast<void>(Tensor::empty({bytes / kHalfBytes}, DType::BFloat16, device));
+}
+
+/// Of the first slice, none is larger.
+AttentionShape largest_slice(const AttentionShape& shape) {
+  const size_t memory = dry_run()->device_memory();
+  const int64_t most = memory > 0 ? most_matrix_bytes(memory) : std::numeric_limits<int64_t>::max();
+  const std::vector<AttentionSlice> slices = attention_slices(shape, most);
+  AttentionShape slice = shape;
+  slice.batch = slices.empty() ? 0 : slices.front().rows;
+  slice.kv_heads = slices.empty() ? 0 : slices.front().kv_heads;
+  slice.heads = shape.heads / shape.kv_heads * slice.kv_heads;
+  return slice;
+}
+
+/// What is added to the scores, made for cuDNN: T5's bias for each head, or documents for each row.
+int64_t added_bytes(const AttentionShape& slice, const AttentionOptions& options) {
+  const int64_t matrix = slice.q_tokens * slice.kv_tokens * kHalfBytes;
+  if (options.bias.defined()) return slice.kv_heads * matrix;
+  return options.document_starts.defined() ? slice.batch * matrix : 0;
+}
+
+int64_t lse_bytes(const AttentionShape& shape) {
+  return shape.batch * shape.heads * shape.q_tokens * kFloatBytes;
+}
+
+int64_t own_backward_bytes(const AttentionShape& shape, const AttentionOptions& options) {
+  const int64_t tiles = (shape.q_tokens + kTile - 1) / kTile;
+  const int64_t diagonals =
+      options.bias.defined() ? shape.batch * shape.heads * tiles * (shape.kv_tokens + kTile - 1) : 0;
+  return lse_bytes(shape) + diagonals * kFloatBytes;
+}
+
+int64_t cudnn_backward_bytes(const AttentionShape& shape, const AttentionOptions& options) {
+  const AttentionShape slice = largest_slice(shape);
+  const int64_t scores = slice.batch * slice.heads * slice.q_tokens * slice.kv_tokens * kHalfBytes;
+  const int64_t dq_sums = slice.batch * slice.heads * slice.q_tokens * slice.head_dim * kFloatBytes;
+  const int64_t dbias = options.bias.defined() ? added_bytes(slice, options) : 0;
+  const bool may_be_blind = options.key_lengths.defined() || options.document_starts.defined();
+  return lse_bytes(shape) * (may_be_blind ? 2 : 1) + added_bytes(slice, options) + dbias + scores + dq_sums;
+}
+
+/// Partial sums of a row of `total` and of what has its shape.
+void hold_column_sums(const Tensor& total) {
+  if (total.defined()) hold(total.device(), kRowBlocks * total.count() * kFloatBytes);
+}
+
+}  // namespace
+
+void attention(const Tensor& q, const Tensor&, const Tensor&, const AttentionShape& shape,
+               const AttentionOptions& options, Tensor&, Tensor&) {
+  if (q.dtype() != DType::Float32) hold(q.device(), added_bytes(largest_slice(shape), options));
+}
+
+void attention_backward(const Tensor& dout, const AttentionSaved&, const AttentionShape& shape,
+                        const AttentionOptions& options, AttentionGradients&) {
+  const int64_t own = own_backward_bytes(shape, options);
+  hold(dout.device(), dout.dtype() == DType::Float32 ? own : std::max(own, cudnn_backward_bytes(shape, options)));
+}
+
+void bias_backward(const Tensor&, Tensor& dbias) {
+  hold_column_sums(dbias);
+}
+
+void float8_matmul(const Float8Matrix&, const Float8Matrix&, Tensor& c, Accumulate) {
+  hold(c.device(), kMostProductWorkspace);
+}
+
+void layer_norm_backward(const Tensor&, const Tensor&, const Tensor&, const RowMoments&,
+                         LayerNormGradients& gradients) {
+  hold_column_sums(gradients.dweight);
+}
+
+void matmul(const Tensor& a, const Tensor&, Tensor& c, MatmulOptions) {
+  if (a.count() == 0 || c.count() == 0) return;
+  const bool goes_by_float = c.dtype() != DType::Float32 && c.dtype() != a.dtype();
+  hold(c.device(), static_cast<int64_t>(kMostProductWorkspace) + (goes_by_float ? c.count() * kFloatBytes : 0));
+}
+
+void rms_norm_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, RmsNormGradients& gradients) {
+  hold_column_sums(gradients.dweight);
+}
+
+}  // namespace trainyard::ops::rehearsed
