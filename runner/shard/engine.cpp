@@ -190,6 +190,7 @@ void Engine::after_backward(Group& group) {
 
 void Engine::finish_backward() {
   while (!reductions_.empty()) advance_reductions();
+  await_offloaded_gradients();
   // What was gathered ahead and then not used would be of the weights before the update.
   if (goes_back_)
     for (const auto& group : groups_)
@@ -200,6 +201,15 @@ void Engine::finish_backward() {
 void Engine::accept_gradients() {
   for (const auto& group : groups_)
     if (group->trains()) group->accept_gradient();
+}
+
+/// Once for all groups: the host does not stop between them, and the last is at the end of backward all the same.
+void Engine::await_offloaded_gradients() {
+  const auto has_arriving = [](const auto& group) { return group->has_arriving(); };
+  if (std::ranges::none_of(groups_, has_arriving)) return;
+  if (!dry_run()) synchronize(policy_.device);
+  for (const auto& group : groups_)
+    if (group->has_arriving()) group->take_arrived();
 }
 
 void Engine::release_gradients() {

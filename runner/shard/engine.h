@@ -103,6 +103,7 @@ class Engine {
   void finish_gather(Group& group);
   void reshard(Group& group);
   void reduce(Group& group);
+  void await_offloaded_gradients();
   void advance_reductions();
   void tell(Event::Kind kind, const Group& group, size_t message_bytes = 0) const;
 

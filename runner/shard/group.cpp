@@ -206,15 +206,41 @@ bool Group::advance_reduction() {
 }
 
 void Group::accumulate(const Tensor& reduced) {
-  if (!gradient_in_place_) {
-    shard_gradient_.storage()->materialize();
-    const Tensor here = on_device(reduced, shard_gradient_.device());
-    if (has_gradient_) {
-      ops::add_to(shard_gradient_, here);
-    } else {
-      ops::cast(here, shard_gradient_);
-    }
-    if (sharders_.world() == 1) release_whole_gradient();
+  if (gradient_in_place_) {
+    has_gradient_ = true;
+    return;
+  }
+  shard_gradient_.storage()->materialize();
+  if (offloads_) {
+    send_to_host(reduced);
+  } else {
+    add(reduced);
+  }
+  if (sharders_.world() == 1) release_whole_gradient();
+}
+
+/// To where it belongs, if that is empty and as wide.
+void Group::send_to_host(const Tensor& reduced) {
+  arriving_ = has_gradient_ || reduced.dtype() != DType::Float32
+                  ? empty(reduced.count(), reduced.dtype(), MemoryKind::Gradients, device_, offloads_)
+                  : shard_gradient_;
+  copy_async(reduced, arriving_);
+}
+
+void Group::take_arrived() {
+  if (arriving_.storage() == shard_gradient_.storage()) {
+    has_gradient_ = true;
+  } else {
+    add(arriving_);
+  }
+  arriving_ = {};
+}
+
+void Group::add(const Tensor& reduced) {
+  if (has_gradient_) {
+    ops::add_to(shard_gradient_, reduced);
+  } else {
+    ops::cast(reduced, shard_gradient_);
   }
   has_gradient_ = true;
 }

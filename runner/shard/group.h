@@ -59,10 +59,14 @@ class Group {
   /// Starts the reduction of the gradients gathered so far and gives the unsharded ones back.
   void begin_reduction();
   /// Takes the reduction a stage on: scattered, then summed over replicas, then added to shard_gradient(). Waits for
-  /// the stage under way. True when that was the last.
+  /// the stage under way. True when that was the last. An offloaded one has_arriving() then.
   bool advance_reduction();
   /// Somebody else has filled shard_gradient().
   void accept_gradient();
+  /// Whether an offloaded gradient is on its way to the host: it is there when the device is through with all that it
+  /// has been given, and then take_arrived() makes it part of shard_gradient().
+  [[nodiscard]] bool has_arriving() const { return arriving_.defined(); }
+  void take_arrived();
   /// No gradient any more: the next reduction begins a new sum.
   void release_gradient();
 
@@ -92,6 +96,8 @@ class Group {
   void begin_sum();
   [[nodiscard]] int64_t elements_a_message() const;
   void accumulate(const Tensor& reduced);
+  void send_to_host(const Tensor& reduced);
+  void add(const Tensor& reduced);
 
   std::string label_;
   comm::Communicator& sharders_;
@@ -111,7 +117,7 @@ class Group {
 
   State state_ = State::Sharded;
   Reduction reduction_ = Reduction::None;
-  Tensor reduce_input_, reduced_;
+  Tensor reduce_input_, reduced_, arriving_;
   std::vector<comm::Work> reducing_;
 };
 

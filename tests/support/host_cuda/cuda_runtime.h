@@ -143,6 +143,8 @@ void hold(cudaStream_t stream);
 void release(cudaStream_t stream);
 /// The same of every stream, until it is called with false.
 void hold_all(bool hold);
+/// How often threads have waited for a stream, cudaStreamSynchronize's way, since the process began.
+size_t waits();
 
 /// Work of `stream` that is done by somebody else, later: what comes after it there, or waits for an event after it,
 /// waits on the host until end_work().

@@ -57,6 +57,7 @@ struct Machine {
   std::map<void*, size_t> allocations;
   std::vector<HostCudaStream*> streams;  ///< all but the default one
   std::map<std::string, cudaError_t> failures;
+  std::atomic<size_t> waits = 0;
 };
 
 Machine& machine() {
@@ -336,6 +337,10 @@ cudaError_t submit(cudaStream_t stream, std::function<cudaError_t()> work) {
   wait_for_all_work(stream);
   return work();
 }
+size_t waits() {
+  return machine().waits;
+}
+
 void begin_work(cudaStream_t stream) {
   const std::lock_guard lock(machine().mutex);
   ++stream_of(stream)->begun;
@@ -415,6 +420,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (breaks_capture(stream)) return cudaErrorStreamCaptureUnsupported;
+  ++machine().waits;
   set_held(stream, false);
   wait_for_all_work(stream);
   return ordered("cudaStreamSynchronize");

@@ -76,6 +76,20 @@ TEST_CASE("nccl: registered buffers change no bit of a run, and keep NCCL's rule
   CHECK(host_nccl::registrations() == 0);
 }
 
+TEST_CASE("offloaded gradients: the host waits for a step's no more often where there are more layers", "[train]") {
+  const auto waits = [](int64_t layers, int64_t steps) {
+    config::Config config;
+    config.device.kind = config::DeviceChoice::Cuda;
+    config.parallel.offload = true;
+    models::ModelConfig model = test::tiny_model();
+    model.layers = layers;
+    const size_t before = host_cuda::waits();
+    test::run_small(config, model, 1, kBatch, steps);
+    return host_cuda::waits() - before;
+  };
+  CHECK(waits(4, 3) - waits(4, 2) == waits(2, 3) - waits(2, 2));
+}
+
 TEST_CASE("nccl: a mesh of two by two has a communicator for each of its dimensions", "[train]") {
   config::Config config;
   config.parallel.strategy = Strategy::HybridShard;
