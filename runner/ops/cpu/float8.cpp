@@ -113,7 +113,7 @@ TRAINYARD_MULTIVERSION void convert_row(const T* from, int64_t count, float scal
   for (int64_t i = 0; i < count; ++i) to[i] = to_float(from[i]) * scale;
 }
 
-Tensor in_float(const Float8Matrix& matrix) {
+Tensor dequantized(const Float8Matrix& matrix) {
   const int64_t inner = matrix.values.size(1);
   Tensor converted = Tensor::empty(matrix.values.shape(), DType::Float32);
   with_float8(matrix.values.dtype(), [&]<typename T>(T*) {
@@ -160,7 +160,7 @@ void float8_cast(const Tensor& x, Float8Target& by_rows, Float8Target& by_column
 
 void float8_matmul(const Float8Matrix& a, const Float8Matrix& b, Tensor& c, Accumulate accumulate) {
   if (c.count() == 0 || runs_elsewhere()) return;
-  matmul(in_float(a), in_float(b), c, {.b = Transpose::Yes, .accumulate = accumulate == Accumulate::Yes});
+  matmul(dequantized(a), dequantized(b), c, {.b = Transpose::Yes, .accumulate = accumulate == Accumulate::Yes});
 }
 
 }  // namespace trainyard::ops::cpu
