@@ -4,14 +4,14 @@
 #include <limits>
 
 #include "ops/attention_slices.h"
+#include "ops/column_blocks.h"
 #include "tensor/dry_run.h"
 
 namespace trainyard::ops::rehearsed {
 namespace {
 
 constexpr int64_t kFloatBytes = 4, kHalfBytes = 2;
-constexpr int64_t kTile = 64;       // of cuda/attention_tiles.cuh
-constexpr int64_t kRowBlocks = 32;  // of cuda/columns.cuh
+constexpr int64_t kTile = 64;  // of cuda/attention_tiles.cuh
 
 /// For as long as a kernel would run. Of a type that host code does not touch in a dry run: it needs no memory then.
 void hold(Device device, int64_t bytes) {
@@ -57,9 +57,11 @@ int64_t cudnn_backward_bytes(const AttentionShape& shape, const AttentionOptions
   return lse_bytes(shape) * (may_be_blind ? 2 : 1) + added_bytes(slice, options) + dbias + scores + dq_sums;
 }
 
-/// Partial sums of a row of `total` and of what has its shape.
-void hold_column_sums(const Tensor& total) {
-  if (total.defined()) hold(total.device(), kRowBlocks * total.count() * kFloatBytes);
+/// Those of cuda/columns.cuh: `total` gets the sum of the rows of something like `x`.
+void hold_column_sums(const Tensor& x, const Tensor& total) {
+  if (!total.defined() || total.count() == 0) return;
+  const int64_t width = total.count();
+  hold(total.device(), column_blocks(x.count() / width, width).count * width * kFloatBytes);
 }
 
 }  // namespace
@@ -75,17 +77,17 @@ void attention_backward(const Tensor& dout, const AttentionSaved&, const Attenti
   hold(dout.device(), dout.dtype() == DType::Float32 ? own : std::max(own, cudnn_backward_bytes(shape, options)));
 }
 
-void bias_backward(const Tensor&, Tensor& dbias) {
-  hold_column_sums(dbias);
+void bias_backward(const Tensor& dy, Tensor& dbias) {
+  hold_column_sums(dy, dbias);
 }
 
 void float8_matmul(const Float8Matrix&, const Float8Matrix&, Tensor& c, Accumulate) {
   hold(c.device(), kMostProductWorkspace);
 }
 
-void layer_norm_backward(const Tensor&, const Tensor&, const Tensor&, const RowMoments&,
+void layer_norm_backward(const Tensor& dy, const Tensor&, const Tensor&, const RowMoments&,
                          LayerNormGradients& gradients) {
-  hold_column_sums(gradients.dweight);
+  hold_column_sums(dy, gradients.dweight);
 }
 
 void matmul(const Tensor& a, const Tensor&, Tensor& c, MatmulOptions) {
@@ -94,8 +96,8 @@ void matmul(const Tensor& a, const Tensor&, Tensor& c, MatmulOptions) {
   hold(c.device(), static_cast<int64_t>(kMostProductWorkspace) + (goes_by_float ? c.count() * kFloatBytes : 0));
 }
 
-void rms_norm_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, RmsNormGradients& gradients) {
-  hold_column_sums(gradients.dweight);
+void rms_norm_backward(const Tensor& dy, const Tensor&, const Tensor&, const Tensor&, RmsNormGradients& gradients) {
+  hold_column_sums(dy, gradients.dweight);
 }
 
 }  // namespace trainyard::ops::rehearsed

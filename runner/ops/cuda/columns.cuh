@@ -1,15 +1,10 @@
 #pragma once
 
+#include "ops/column_blocks.h"
 #include "ops/cuda/map.cuh"
 #include "ops/elements.h"
 
 namespace trainyard::ops::cuda {
-
-/// Into how many partial sums a column goes: 32, as on the CPU, more where columns are few, as a device is filled by
-/// some ten thousand threads.
-inline int64_t row_blocks(int64_t width) {
-  return std::clamp<int64_t>((int64_t{1} << 16) / width, 32, 512);
-}
 
 /// parts[block, column] = Σ f(row, column) over the rows of the block: a thread a column, a row of the grid a block.
 template <typename F>
@@ -39,15 +34,14 @@ void add_column_sums(const char* name, int64_t rows, const F& f, Tensor& total) 
   const int64_t width = total.count();
   if (rows == 0 || width == 0) return;
   const Device device = total.device();
-  const int64_t parts_wanted = row_blocks(width);
-  const int64_t block_rows = (rows + parts_wanted - 1) / parts_wanted, blocks = (rows + block_rows - 1) / block_rows;
+  const ColumnBlocks blocks = column_blocks(rows, width);
   const int64_t columns = (width + kThreads - 1) / kThreads;
-  Tensor parts = Tensor::empty({blocks, width}, DType::Float32, device);
-  launch(name, device, {.blocks = columns, .rows = blocks}, column_parts_kernel<F>, rows, width, block_rows, f,
+  Tensor parts = Tensor::empty({blocks.count, width}, DType::Float32, device);
+  launch(name, device, {.blocks = columns, .rows = blocks.count}, column_parts_kernel<F>, rows, width, blocks.rows, f,
          elements<float>(parts));
   with_element(total.dtype(), [&]<typename T>(T*) {
-    launch(name, device, {.blocks = columns}, add_parts_kernel<T>, blocks, width, elements<float>(std::as_const(parts)),
-           elements<T>(total));
+    launch(name, device, {.blocks = columns}, add_parts_kernel<T>, blocks.count, width,
+           elements<float>(std::as_const(parts)), elements<T>(total));
   });
 }
 
