@@ -67,6 +67,7 @@ constexpr Kernels kRehearsedKernels = [] {
   kernels.layer_norm_backward = rehearsed::layer_norm_backward;
   kernels.matmul = rehearsed::matmul;
   kernels.rms_norm_backward = rehearsed::rms_norm_backward;
+  kernels.rms_norm_rope_backward = rehearsed::rms_norm_rope_backward;
   return kernels;
 }();
 

@@ -100,4 +100,9 @@ void rms_norm_backward(const Tensor& dy, const Tensor&, const Tensor&, const Ten
   hold_column_sums(dy, gradients.dweight);
 }
 
+void rms_norm_rope_backward(const Tensor& dout, const Tensor&, const Tensor&, const Tensor&, const RopePlaces&,
+                            RmsNormRopeGradients& gradients) {
+  hold_column_sums(dout, gradients.dweight);
+}
+
 }  // namespace trainyard::ops::rehearsed

@@ -26,6 +26,8 @@ void layer_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight
 void matmul(const Tensor& a, const Tensor& b, Tensor& c, MatmulOptions options);
 void rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& rstd,
                        RmsNormGradients& gradients);
+void rms_norm_rope_backward(const Tensor& dout, const Tensor& x, const Tensor& weight, const Tensor& rstd,
+                            const RopePlaces& places, RmsNormRopeGradients& gradients);
 
 }  // namespace rehearsed
 }  // namespace trainyard::ops

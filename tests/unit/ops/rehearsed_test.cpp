@@ -11,6 +11,7 @@
 #include "ops/layer_norm.h"
 #include "ops/matmul.h"
 #include "ops/rms_norm.h"
+#include "ops/rms_norm_rope.h"
 #include "support/devices.h"
 #include "support/support.h"
 #include "tensor/memory.h"
@@ -44,6 +45,10 @@ void go_back_through_norms() {
   const Tensor x = zeros({320, 64}, DType::BFloat16), weight = zeros({64}, DType::BFloat16);
   rms_norm_backward(x, x, weight, zeros({320}, DType::Float32),
                     {.dx = zeros({320, 64}, DType::BFloat16), .dweight = zeros({64}, DType::Float32)});
+  const Tensor cosines = zeros({1, 8}, DType::Float32);
+  rms_norm_rope_backward(x, x, zeros({16}, DType::BFloat16), zeros({320 * 4}, DType::Float32),
+                         {zeros({320}, DType::Int32), {cosines, cosines}},
+                         {.dx = zeros({320, 64}, DType::BFloat16), .dweight = zeros({16}, DType::Float32)});
   layer_norm_backward(x, x, weight, {zeros({320}, DType::Float32), zeros({320}, DType::Float32)},
                       {.dx = zeros({320, 64}, DType::BFloat16),
                        .dweight = zeros({64}, DType::Float32),

@@ -63,6 +63,7 @@ TEST_CASE("dry run: a storage is counted, reads zeros and takes no memory until 
   struct Nobody final : DryRun {
     void operation(const OperationCost&) override {}
     [[nodiscard]] bool on_cpu() const override { return true; }
+    [[nodiscard]] size_t device_memory() const override { return 0; }
   } nobody;
   const auto ledger = std::make_shared<MemoryLedger>();
   const MemoryScope memory(ledger);
