@@ -42,10 +42,9 @@ TRAINYARD_MULTIVERSION void rotate_back_and_derive(const TurnedHeads<T>& work, c
 
 void rms_norm_rope(const Tensor& x, const Tensor& weight, float eps, const RopePlaces& places, Tensor& out,
                    Tensor& rstd) {
-  const auto& [positions, tables] = places;
   with_element(x.dtype(), [&]<typename T>(T*) {
     const NormRows<T> rows{x.data<T>(), weight.data<T>(), out.data<T>(), rstd.data<float>(), weight.count(), eps};
-    const TurnedHeads<T> work(rows.y, rows.y, tables, positions, x.size(1), Rotation::Forward);
+    const TurnedHeads<T> work(rows.y, rows.y, places.tables, places.positions, x.size(1), Rotation::Forward);
     parallel_for(x.size(0), rows_grain(x.size(1)),
                  [&](int64_t begin, int64_t end) { normalize_and_rotate(rows, work, begin, end); });
   });
@@ -53,10 +52,9 @@ void rms_norm_rope(const Tensor& x, const Tensor& weight, float eps, const RopeP
 
 void rms_norm_rope_backward(const Tensor& dout, const Tensor& x, const Tensor& weight, const Tensor& rstd,
                             const RopePlaces& places, RmsNormRopeGradients& gradients) {
-  const auto& [positions, tables] = places;
   const Tensor dweight = with_element(x.dtype(), [&]<typename T>(T*) {
     T* const dx = gradients.dx.data<T>();
-    const TurnedHeads<T> work(dout.data<T>(), dx, tables, positions, x.size(1), Rotation::Inverse);
+    const TurnedHeads<T> work(dout.data<T>(), dx, places.tables, places.positions, x.size(1), Rotation::Inverse);
     const NormBackwardRows<T> rows{dx, x.data<T>(), weight.data<T>(), rstd.data<float>(), dx, weight.count(), false};
     return row_sums(x.size(0), rows_grain(x.size(1)), weight.count(), [&](int64_t begin, int64_t end, float* sums) {
       rotate_back_and_derive(work, rows, sums, begin, end);
