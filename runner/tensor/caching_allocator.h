@@ -64,9 +64,9 @@ enum class Segments : uint8_t {
 /// and whose use is not over, must first have passed the moment at which it was freed, as asked when memory is next
 /// needed.
 ///   What a request takes, where segments are shared: a multiple of 512 bytes; up to 1 MiB from segments of 2 MiB,
-///   below 10 MiB from segments of
-/// 20 MiB, so that the many sizes of a step share them; else a segment of its own, rounded to 2 MiB, which smaller
-/// requests may split later. The smallest block that fits is taken (best fit). Any thread may call any function.
+/// below 10 MiB from segments of 20 MiB, so that the many sizes of a step share them; else a segment of its own,
+/// rounded to 2 MiB, which smaller requests may split later. The smallest block that fits is taken (best fit). Any
+/// thread may call any function.
 class CachingAllocator {
  public:
   explicit CachingAllocator(MemorySource& source, Segments segments = Segments::Shared)

@@ -210,8 +210,8 @@ class NcclCommunicator final : public Communicator {
     for (const std::span<const Tensor> some : tensors)
       for (const Tensor& tensor : some)
         if (auto use = tensor.storage()->used_on(stream_.id())) uses.push_back(std::move(use));
-    const ncclResult_t registered = register_buffers(tensors);
-    watch_->settle(*flight, *group_, registered != ncclSuccess ? registered : group_->call([&](ncclComm_t comm) {
+    watch_->settle(*flight, *group_, register_buffers(tensors));
+    watch_->settle(*flight, *group_, group_->call([&](ncclComm_t comm) {
       return launch(comm, static_cast<cudaStream_t>(stream_.id().handle));
     }));
     watch_->launched(*flight, std::move(start), Event(device_));
