@@ -23,8 +23,20 @@ bool holds_like(const Tensor& tensor, const Tensor& other) {
 
 void BackgroundSaver::reserve(const Snapshot& snapshot) {
   const Snapshot own = saver_.own_part(snapshot);
-  stage(own.model, staged_.model);
-  stage(own.optimizer, staged_.optimizer);
+  for (const std::vector<Shard>* const shards : {&own.model, &own.optimizer})
+    for (const Shard& shard : *shards)
+      if (shard.local.defined() && shard.local.device().kind != DeviceKind::Cpu) device_ = shard.local.device();
+  if (device_.kind == DeviceKind::Cpu) return stage(own);
+  if (!copies_) copies_.emplace(device_);
+  const Event ready(device_);  // what the caller's stream has been given
+  const StreamScope scope(*copies_);
+  ready.gate();
+  stage(own);
+  copied_.emplace(device_);
+}
+
+void BackgroundSaver::behind_copies() const {
+  if (copied_) copied_->gate();
 }
 
 void BackgroundSaver::start(const Snapshot& snapshot) {
@@ -33,7 +45,6 @@ void BackgroundSaver::start(const Snapshot& snapshot) {
     if (is_writing_) throw std::logic_error("BackgroundSaver: a save is under way");
   }
   reserve(snapshot);
-  if (device_.kind != DeviceKind::Cpu) copied_.emplace(device_);
   staged_.step = snapshot.step;
   staged_.state = snapshot.state;
   staged_.rank_state = snapshot.rank_state;
@@ -82,6 +93,11 @@ void BackgroundSaver::write() {
   ended_.notify_all();
 }
 
+void BackgroundSaver::stage(const Snapshot& own) {
+  stage(own.model, staged_.model);
+  stage(own.optimizer, staged_.optimizer);
+}
+
 void BackgroundSaver::stage(const std::vector<Shard>& from, std::vector<Shard>& to) {
   const MemoryKindScope scope(MemoryKind::Offloaded);
   to.resize(from.size());
@@ -91,7 +107,6 @@ void BackgroundSaver::stage(const std::vector<Shard>& from, std::vector<Shard>& 
     if (from[i].local.defined()) {
       if (!holds_like(kept, from[i].local)) kept = Tensor::pinned(from[i].local.shape(), from[i].local.dtype());
       copy_async(from[i].local, kept);
-      if (const Device device = from[i].local.device(); device.kind != DeviceKind::Cpu) device_ = device;
       to[i].local = std::move(kept);
     }
   }

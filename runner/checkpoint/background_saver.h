@@ -11,7 +11,8 @@
 namespace trainyard::checkpoint {
 
 /// Saves behind training: start() returns once the tensors are copied into memory of its own, and one thread writes and
-/// commits the copy. From a device the copies are queued on the caller's current stream, and the thread waits for them.
+/// commits the copy. From a device they are copied on a stream of its own, beside what the device computes meanwhile,
+/// and the thread waits for them; until then nothing may change them that is not behind_copies().
 /// The commit goes through the store, so it never meets the collectives of training. One save at a time. Collective as
 /// Saver is: every rank calls start() for the same steps in the same order. One thread calls.
 class BackgroundSaver {
@@ -29,6 +30,8 @@ class BackgroundSaver {
 
   /// Copies what this rank writes of `snapshot`, and returns. The save before must have been waited for.
   void start(const Snapshot& snapshot);
+  /// What the caller's current stream is given from now on runs after the copies of the latest save. Does not wait.
+  void behind_copies() const;
 
   /// What became of the latest save, told once; none while it is being written.
   std::optional<SaveResult> poll();
@@ -38,13 +41,15 @@ class BackgroundSaver {
 
  private:
   void write();
+  void stage(const Snapshot& own);
   void stage(const std::vector<Shard>& from, std::vector<Shard>& to);
   [[nodiscard]] std::optional<SaveResult> take();
 
   Saver& saver_;
-  Snapshot staged_;              ///< its tensors are kept from save to save; the thread's while it runs
-  Device device_;                ///< of the tensors
-  std::optional<Event> copied_;  ///< where that is none of the host
+  Snapshot staged_;               ///< its tensors are kept from save to save; the thread's while it runs
+  Device device_;                 ///< of the tensors
+  std::optional<Stream> copies_;  ///< where that is none of the host, as copied_
+  std::optional<Event> copied_;
   std::mutex mutex_;
   std::condition_variable ended_;
   bool is_writing_ = false;  // guarded by mutex_, as all below

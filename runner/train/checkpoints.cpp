@@ -49,6 +49,10 @@ void Checkpoints::save(const checkpoint::Snapshot& whole, Occasion occasion) {
   background_->start(snapshot);
 }
 
+void Checkpoints::before_update() {
+  if (background_) background_->behind_copies();
+}
+
 void Checkpoints::poll() {
   if (!background_) return;
   if (const auto result = background_->poll()) tell(*result);

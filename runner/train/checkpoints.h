@@ -29,6 +29,8 @@ class Checkpoints {
   void prepare(const checkpoint::Snapshot& snapshot);
   /// Saves, or starts to, once the save before is done. The full form is gathered, and so saved in the foreground.
   void save(const checkpoint::Snapshot& snapshot, Occasion occasion);
+  /// Before weights and moments change, on the stream that changes them: not before a save has copied them.
+  void before_update();
   /// Tells of a save that has ended meanwhile.
   void poll();
   /// Waits for a save under way and tells of it.

@@ -356,6 +356,10 @@ Outcome Run::train() {
                          if (checkpoints_) checkpoints_->poll();
                          if (profiler_) profiler_->steps_done(result.step);
                        },
+                   .before_update =
+                       [this] {
+                         if (checkpoints_) checkpoints_->before_update();
+                       },
                    .is_checkpoint_due = [this](int64_t step) { return is_checkpoint_due(step); },
                    .save = [this](const Progress&) { save(); }});
   if (checkpoints_) checkpoints_->prepare(snapshot());

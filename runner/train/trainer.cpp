@@ -185,6 +185,7 @@ void Trainer::tell() {
 void Trainer::update(Step& step) {
   const metrics::TraceSpan span("optimizer", "optimizer");
   watch_.lap();
+  if (callbacks_.before_update) callbacks_.before_update();
   if (!step.result.skipped)
     parts_.optimizer.step(step.result.lr, ops::clip_factor(step.totals.all(), plan_.clip_grad_norm, step.loss_scale));
   parts_.scaler.update(step.result.skipped);

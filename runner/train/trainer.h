@@ -73,6 +73,8 @@ struct Callbacks {
   /// What held-out data says after this step, where that is due; null: never. Changes nothing of training.
   std::function<std::optional<Validated>(int64_t step)> validate;
   std::function<void(const StepResult&)> on_step;
+  /// Before the weights and the optimizer's state change; null: nothing is to be done.
+  std::function<void()> before_update = {};
   /// Whether to save after this step, and the saving; also called for the last step and when stopping.
   std::function<bool(int64_t step)> is_checkpoint_due;
   std::function<void(const Progress&)> save;

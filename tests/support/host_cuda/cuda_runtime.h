@@ -146,6 +146,10 @@ void hold_all(bool hold);
 /// How often threads have waited for a stream, cudaStreamSynchronize's way, since the process began.
 size_t waits();
 
+/// Streams other than the default one do what they are given when another stream, or the host, waits for the stream,
+/// and at the latest when this is called with false. Who waits for an event on the host waits for one of these.
+void delay(bool delay);
+
 /// Work of `stream` that is done by somebody else, later: what comes after it there, or waits for an event after it,
 /// waits on the host until end_work().
 void begin_work(cudaStream_t stream);

@@ -34,6 +34,7 @@ struct HostCudaGraph {
 struct HostCudaStream {
   int device = 0;
   HostCudaGraph* captured = nullptr;  ///< what its work is written down in; none: it is done
+  std::vector<std::function<cudaError_t()>> delayed;
   bool is_held = false;
   uint64_t begun = 0, ended = 0;  ///< work of others
 };
@@ -51,7 +52,7 @@ thread_local int t_device = 0;
 struct Machine {
   std::mutex mutex;  // guards streams, too
   std::condition_variable work_ended;
-  std::atomic<bool> all_are_held = false;
+  std::atomic<bool> all_are_held = false, delays = false;
   int devices = 1, driver = 13010, major = 9, minor = 0;
   size_t memory = size_t{1} << 30, taken = 0;
   std::map<void*, size_t> allocations;
@@ -82,7 +83,7 @@ HostCudaStream* stream_of(cudaStream_t stream) {
 /// Waits on the host, where a device's stream would, for so much of the stream's work.
 void wait_for_work(const HostCudaStream& stream, uint64_t after) {
   std::unique_lock lock(machine().mutex);
-  machine().work_ended.wait(lock, [&] { return stream.ended >= after; });
+  machine().work_ended.wait(lock, [&] { return stream.ended >= after && stream.delayed.empty(); });
 }
 void wait_for_all_work(cudaStream_t stream) {
   uint64_t after = 0;
@@ -91,6 +92,22 @@ void wait_for_all_work(cudaStream_t stream) {
     after = stream_of(stream)->begun;
   }
   wait_for_work(*stream_of(stream), after);
+}
+
+/// Does what was put off, and then lets those go on who wait for it.
+cudaError_t catch_up(HostCudaStream& stream) {
+  std::vector<std::function<cudaError_t()>> work;
+  {
+    const std::lock_guard lock(machine().mutex);
+    work = stream.delayed;
+  }
+  cudaError_t error = cudaSuccess;
+  for (const auto& each : work)
+    if (error == cudaSuccess) error = each();
+  const std::lock_guard lock(machine().mutex);
+  stream.delayed.clear();
+  machine().work_ended.notify_all();
+  return error;
 }
 
 /// What cannot be part of a capture breaks it.
@@ -334,8 +351,18 @@ cudaError_t submit(cudaStream_t stream, std::function<cudaError_t()> work) {
     graph->work.push_back(std::move(work));
     return cudaSuccess;
   }
+  if (stream && machine().delays) {
+    const std::lock_guard lock(machine().mutex);
+    stream->delayed.push_back(std::move(work));
+    return cudaSuccess;
+  }
   wait_for_all_work(stream);
   return work();
+}
+void delay(bool delay) {
+  machine().delays = delay;
+  if (delay) return;
+  for (HostCudaStream* const stream : machine().streams) static_cast<void>(catch_up(*stream));
 }
 size_t waits() {
   return machine().waits;
@@ -422,12 +449,14 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (breaks_capture(stream)) return cudaErrorStreamCaptureUnsupported;
   ++machine().waits;
   set_held(stream, false);
+  if (const cudaError_t error = catch_up(*stream_of(stream))) return error;
   wait_for_all_work(stream);
   return ordered("cudaStreamSynchronize");
 }
 // Of captures the stand-in knows those of one stream.
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   if (event->is_captured || breaks_capture(stream)) return cudaErrorStreamCaptureIsolation;
+  if (const cudaError_t error = catch_up(*event->of)) return error;
   wait_for_work(*event->of, event->after);
   return ordered("cudaStreamWaitEvent");
 }
@@ -451,7 +480,8 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (event->is_captured) return cudaErrorCapturedEvent;
   {
     const std::lock_guard lock(machine().mutex);
-    if (machine().all_are_held || event->of->is_held || event->of->ended < event->after) return cudaErrorNotReady;
+    if (machine().all_are_held || event->of->is_held || !event->of->delayed.empty() || event->of->ended < event->after)
+      return cudaErrorNotReady;
   }
   return ordered("cudaEventQuery");
 }

@@ -261,6 +261,7 @@ std::vector<Saved> train_and_save(Device device, int world, const std::filesyste
                    if (way != Way::Background) return;
                    checkpoint::BackgroundSaver background(saver);
                    background.start(whole);
+                   background.behind_copies();
                    for (const auto& shard : sharded.engine->shards()) {  // as the next step would
                      Tensor value = shard.value;
                      copy(Tensor::zeros(value.shape(), DType::Float32), value);
