@@ -126,7 +126,7 @@ class Pods(unittest.TestCase):
                        workers=59)
         job.wait_for("Running", 300)
         wait_until("all to run", lambda: sum(pod["status"]["phase"] == "Running" for pod in job.pods()) == 60, 300)
-        self.assertEqual(job.status()["replicaStatuses"]["Worker"]["active"], 59)
+        wait_until("the status to say so", lambda: job.status()["replicaStatuses"]["Worker"]["active"] == 59, 30)
         job.kubectl("delete", "pytorchjob", job.name)
         wait_until("all to be gone", lambda: not job.pods(), 180)
 
