@@ -208,6 +208,37 @@ Variable rms_norm(const Variable& input, Parameter& weight, float eps) {
   return y;
 }
 
+SumAndNorm add_rms_norm(const Variable& x, const Variable& residual, Parameter& weight, float eps) {
+  const DType dtype = x.value().dtype();
+  if (residual.value().dtype() != dtype || weight.value().dtype() != dtype) {
+    const Variable sum = add(x, residual);
+    return {sum, rms_norm(sum, weight, eps)};
+  }
+  Tensor summed = empty_like(x.value()), normed = empty_like(x.value());
+  Tensor inverse_rms = Tensor::empty({x.value().size(0)}, DType::Float32, x.value().device());
+  ops::add_rms_norm(x.value(), residual.value(), weight.value(), eps, summed, normed, inverse_rms);
+  const Variable sum(std::move(summed), x.tape()), norm(std::move(normed), x.tape());
+  if (x.tape()) {
+    x.tape()->record([value = sum.value(), inverse_rms, &weight, dsum = sum.gradient(), dnorm = norm.gradient(),
+                      dx = x.gradient(), dresidual = residual.gradient()] {
+      Tensor gradient = dsum->take();
+      if (const Tensor of_norm = dnorm->take(); of_norm.defined()) {
+        // What nobody else holds takes the norm's in the same pass.
+        const bool adds = gradient.defined() && gradient.storage().use_count() == 1;
+        Tensor total = adds ? gradient : empty_like(value);
+        ops::rms_norm_backward(of_norm, value, weight.value(), inverse_rms,
+                               {total, weight.is_frozen() ? Tensor() : weight.gradient(), adds});
+        if (gradient.defined() && !adds) ops::add(gradient, total, total);
+        gradient = std::move(total);
+      }
+      if (!gradient.defined()) return;
+      dx->add(gradient);
+      dresidual->add(std::move(gradient));
+    });
+  }
+  return {sum, norm};
+}
+
 Variable layer_norm(const Variable& input, Parameter& weight, Parameter& bias, float eps) {
   const Variable x = cast(input, weight.value().dtype());
   const auto of_rows = [&] { return Tensor::empty({x.value().size(0)}, DType::Float32, x.value().device()); };

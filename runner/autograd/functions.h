@@ -44,6 +44,13 @@ Variable linear(const Variable& x, Parameter& weight, Parameter& bias);
 /// RMS norm over the last `weight` count of each row; x [tokens, k · size], seen as [tokens · k, size].
 Variable rms_norm(const Variable& x, Parameter& weight, float eps);
 
+struct SumAndNorm {
+  Variable sum, norm;
+};
+
+/// x + residual, and the RMS norm of each of its rows; in one pass where all are of one dtype.
+SumAndNorm add_rms_norm(const Variable& x, const Variable& residual, Parameter& weight, float eps);
+
 /// Layer norm of each row of x [tokens, hidden] (ops/layer_norm.h).
 Variable layer_norm(const Variable& x, Parameter& weight, Parameter& bias, float eps);
 

@@ -61,8 +61,8 @@ class PreNormBlock : public DecoderBlock {
 
  protected:
   nn::Variable forward(const nn::Variable& x, const nn::DecoderContext& context) override {
-    const nn::Variable h = add(x, attention_(attention_norm_(x), context));
-    return add(h, feed_forward_(feed_forward_norm_(h)));
+    const auto [h, normed] = feed_forward_norm_.of_sum(x, attention_(attention_norm_(x), context));
+    return add(h, feed_forward_(normed));
   }
 
  private:

@@ -165,10 +165,13 @@ Variable T5Block::make_bias(const T5Context& context, nn::Tape* tape) const {
 }
 
 Variable T5Block::forward(const Variable& x, const T5Context& context) const {
-  Variable h = autograd::add(x, attention_dropout_(attention_(attention_norm_(x), context), context.dropout));
-  if (cross_) h = autograd::add(h, cross_dropout_((*cross_)((*cross_norm_)(h), context), context.dropout));
-  return autograd::add(h,
-                       feed_forward_dropout_(feed_forward_(feed_forward_norm_(h), context.dropout), context.dropout));
+  const nn::RmsNorm& next = cross_ ? *cross_norm_ : feed_forward_norm_;
+  auto [h, normed] = next.of_sum(x, attention_dropout_(attention_(attention_norm_(x), context), context.dropout));
+  if (cross_) {
+    const auto after = feed_forward_norm_.of_sum(h, cross_dropout_((*cross_)(normed, context), context.dropout));
+    h = after.sum, normed = after.norm;
+  }
+  return autograd::add(h, feed_forward_dropout_(feed_forward_(normed, context.dropout), context.dropout));
 }
 
 }  // namespace trainyard::models

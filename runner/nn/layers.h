@@ -89,6 +89,12 @@ class RmsNorm : public Module {
   Variable operator()(const Variable& x) const {
     return run(x, [this](const Variable& input) { return autograd::rms_norm(input, weight_, eps_); });
   }
+  /// x + residual, and its norm.
+  [[nodiscard]] autograd::SumAndNorm of_sum(const Variable& x, const Variable& residual) const {
+    if (is_plain()) return autograd::add_rms_norm(x, residual, weight_, eps_);
+    const Variable sum = autograd::add(x, residual);  // what reaches the norm may not be what this is
+    return {sum, (*this)(sum)};
+  }
 
  private:
   Parameter& weight_;

@@ -74,6 +74,8 @@ class Module {
  protected:
   /// A parameter named name() + "." + suffix, owned by this module.
   Parameter& add_parameter(const std::string& suffix, Shape shape, Init init = {});
+  /// Whether nothing comes between this module's callers and its body.
+  [[nodiscard]] bool is_plain() const { return !hooks_ && !recompute_; }
   /// A part that a derived class holds as a member.
   void add_child(Module& child) { children_.push_back(&child); }
   [[nodiscard]] std::string name_of(const std::string& suffix) const {

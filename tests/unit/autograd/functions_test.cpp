@@ -296,4 +296,49 @@ TEST_CASE("autograd: without a tape nothing is recorded, and inputs on two tapes
   CHECK_THROWS_WITH(attention(x, x, y, {1, 2, 2, 1, 1, 4}, {}), "attention: its inputs are not on the same tape");
 }
 
+namespace {
+
+/// What a loss of the sum of two tensors and of its norm leaves in the gradients of both and of the weight.
+enum class Used : uint8_t { Both, BothTwice, Norm, Sum };
+std::vector<Doubles> gradients_of_norm(Used used, bool in_one_pass, DType residual_dtype) {
+  const auto constant = [](uint32_t seed) { return Variable(random_tensor({5, 8}, DType::Float32, seed)); };
+  PlacedParameter weight("weight", {8}, 3);
+  Tape tape;
+  const Variable x(random_tensor({5, 8}, DType::Float32, 1), &tape);
+  const Variable residual(random_tensor({5, 8}, residual_dtype, 2), &tape);
+  const SumAndNorm seen = in_one_pass ? add_rms_norm(x, residual, weight, 1e-5F) : [&] {
+    const Variable sum = add(x, residual);
+    return SumAndNorm{sum, rms_norm(sum, weight, 1e-5F)};
+  }();
+  const auto on_tape = [&](const Variable& factor) { return Variable(factor.value(), &tape); };
+  Variable loss;
+  switch (used) {
+    case Used::Both:
+      loss = add(seen.sum, multiply(seen.norm, on_tape(constant(4))));
+      break;
+    case Used::BothTwice:  // whose gradient of the sum is also that of another
+      loss = add(add(seen.sum, on_tape(constant(5))), multiply(seen.norm, on_tape(constant(4))));
+      break;
+    case Used::Norm:
+      loss = multiply(seen.norm, on_tape(constant(4)));
+      break;
+    case Used::Sum:
+      loss = multiply(seen.sum, on_tape(constant(4)));
+      break;
+  }
+  static_cast<void>(sum(multiply(loss, on_tape(constant(6))), 1));
+  tape.backward();
+  return {in_double(seen.sum.value()), in_double(seen.norm.value()), in_double(x.gradient()->take()),
+          in_double(residual.gradient()->take()), in_double(weight.gradient())};
+}
+
+}  // namespace
+
+TEST_CASE("add_rms_norm: values and gradients are those of add() and rms_norm(), bit for bit", "[autograd]") {
+  const auto used = GENERATE(Used::Both, Used::BothTwice, Used::Norm, Used::Sum);
+  const auto residual_dtype = GENERATE(DType::Float32, DType::BFloat16);
+  CAPTURE(static_cast<int>(used), residual_dtype == DType::Float32);
+  CHECK(gradients_of_norm(used, true, residual_dtype) == gradients_of_norm(used, false, residual_dtype));
+}
+
 }  // namespace trainyard::autograd
