@@ -151,6 +151,8 @@ constexpr Detail kDetails[] = {
     {"float8.all_gather", "float8.recipe", "tensorwise",
      [](const Config& config) { return config.float8.recipe == Float8Recipe::Tensorwise; }},
     {"float8.filter_fqns", "float8.recipe", "tensorwise, rowwise and rowwise_with_gw_hp", is_in_8_bits},
+    {"comm.user_buffers", "comm.backend", "nccl, or auto where there are GPUs",
+     [](const Config& config) { return config.comm.backend == Backend::Nccl || config.comm.backend == Backend::Auto; }},
     {"data.prefetch_factor", "data.num_workers", "1 or more",
      [](const Config& config) { return config.data.num_workers > 0; }},
     {"training.loss_scale_init", "training.loss_scale", "auto", scales_by_itself},

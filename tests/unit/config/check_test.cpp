@@ -76,6 +76,13 @@ TEST_CASE("values that contradict each other are refused with both places", "[co
       {{"--data.prefetch_factor=4"},
        "--data.prefetch_factor is 4, which is for data.num_workers 1 or more, but that is 0 (default); leave one out"},
       {{"--data.prefetch_factor=4", "--data.num_workers=1"}, "no error"},
+      {{"--comm.user_buffers=true", "--comm.backend=gloo"},
+       "--comm.user_buffers is true, which is for comm.backend nccl, or auto where there are GPUs, but that is gloo "
+       "(flag); leave one out"},
+      {{"--comm.user_buffers=true"}, "no error"},
+      {{"--device.cuda_graphs=true", "--parallel.offload=true"},
+       "--device.cuda_graphs is true, but parallel.offload is true (flag), which moves what it needs through the host; "
+       "leave one out"},
       {{"--training.loss_scale_init=1024", "--training.loss_scale=none"},
        "--training.loss_scale_init is 1024, which is for training.loss_scale auto, but that is none (flag); leave one "
        "out"},
