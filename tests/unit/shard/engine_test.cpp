@@ -299,6 +299,7 @@ TEST_CASE("Engine: a step's first gathers begin before its data is there where t
       int gathered = 0;
       engine.on_event([&](const Event& event) { gathered += event.kind == Event::Kind::Gather; });
       engine.begin_step();
+      comm.barrier();  // what is under way ends while there are the tensors that peers read
       return gathered;
     })[0];
   };
