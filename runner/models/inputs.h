@@ -19,8 +19,8 @@ struct Inputs {
   ops::Targets targets;      ///< [rows · …]
   int64_t valid_tokens = 0;
 
-  /// All but what is an encoder-decoder's.
   Inputs() = default;
+  /// All but decoder_input_ids, which only an encoder-decoder knows to make.
   Inputs(const data::Batch& batch, Device device);
 
   /// Whether loss() of both is the same work on other values.

@@ -22,38 +22,40 @@ void fill(Tensor& tensor, float value) {
   copy(Tensor::from<float>(values, tensor.shape()), tensor);
 }
 
+/// Saves of one rank.
+struct Saving {
+  const test::TemporaryFolder folder;
+  rendezvous::MemoryStore store;
+  checkpoint::Saver saver{{.folder = folder.path()}, store};
+  checkpoint::BackgroundSaver background{saver};
+};
+
 }  // namespace
 
 TEST_CASE("staging: a checkpoint is copied on a stream of its own, behind what came before and before what changes it",
           "[train]") {
-  const test::TemporaryFolder folder;
-  rendezvous::MemoryStore store;
-  checkpoint::Saver saver({.folder = folder.path()}, store);
-  checkpoint::BackgroundSaver background(saver);
+  Saving saving;
   Tensor weights = Tensor::empty({8, 4}, DType::Float32, kLate);
   fill(weights, 1);
   const checkpoint::Snapshot snapshot{.step = 3, .model = {{"weight", {8, 4}, 0, weights}}, .optimizer = {}};
-  background.behind_copies();  // there are none
-  background.reserve(snapshot);
+  saving.background.behind_copies();  // there are none
+  saving.background.reserve(snapshot);
   host_cuda::delay(true);
   fill(weights, 2);
-  background.start(snapshot);
-  CHECK_FALSE(background.poll());  // nobody has copied anything yet
-  background.behind_copies();
+  saving.background.start(snapshot);
+  CHECK_FALSE(saving.background.poll());  // nobody has copied anything yet
+  saving.background.behind_copies();
   fill(weights, 3);
   host_cuda::delay(false);
-  CHECK(background.wait().value().saved);
-  const Tensor saved = checkpoint::Checkpoint(folder / "step-3").read_rows("weight", 0, 8);
+  CHECK(saving.background.wait().value().saved);
+  const Tensor saved = checkpoint::Checkpoint(saving.folder / "step-3").read_rows("weight", 0, 8);
   CHECK(saved.values<float>()[31] == 2);
   CHECK(on_device(weights, {}).values<float>()[31] == 3);
 }
 
 TEST_CASE("staging: training asks before each update, and a save under way holds the weights of its own step",
           "[train]") {
-  const test::TemporaryFolder folder;
-  rendezvous::MemoryStore store;
-  checkpoint::Saver saver({.folder = folder.path()}, store);
-  checkpoint::BackgroundSaver background(saver);
+  Saving saving;
   test::run_ranks(1, [&](comm::Communicator& comm) {
     const ShardedModel sharded = shard_model(test::tiny_model(), comm, {{1, 1}, {.device = kLate}});
     fill_random(*sharded.engine, 7);
@@ -68,21 +70,21 @@ TEST_CASE("staging: training asks before each update, and a save under way holds
     Trainer(parts, {.total_steps = 2, .schedule = optim::schedule_of({}, 2)},
             {.asked_to_stop = [] { return false; },
              .on_step = [](const StepResult&) {},
-             .before_update = [&] { background.behind_copies(); },
+             .before_update = [&] { saving.background.behind_copies(); },
              .is_checkpoint_due = [](int64_t step) { return step == 1; },
              .save =
                  [&](const Progress& at) {
                    saved.push_back(value());
                    if (at.step > 1) return;
                    host_cuda::delay(true);
-                   background.start(snapshot_of(parts, at, {}));
+                   saving.background.start(snapshot_of(parts, at, {}));
                  }})
         .run(progress);
     host_cuda::delay(false);
-    CHECK(background.wait().value().saved);
+    CHECK(saving.background.wait().value().saved);
     REQUIRE(saved.size() == 2);
     CHECK(saved[0] != saved[1]);
-    const checkpoint::Checkpoint written(folder / "step-1");
+    const checkpoint::Checkpoint written(saving.folder / "step-1");
     CHECK(written.read_rows(sharded.engine->shards().back().parameter->name(), 0, 1).values<float>()[0] == saved[0]);
   });
 }
