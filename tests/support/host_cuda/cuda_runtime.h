@@ -12,7 +12,7 @@
 
 // As much of the CUDA runtime as Trainyard uses, on the host: the sources of tensor/cuda/ and ops/cuda/ are compiled
 // against this instead, as C++, so that their tests run where no device and no compiler for one is. Memory is the
-// host's, streams are done at once (but for begin_work()), and a kernel's threads take turns (host_cuda.cpp). What it
+// host's, streams are done at once (but for begin_work()), and a kernel's threads take turns (grid.cpp). What it
 // cannot show: speed, real races between blocks, the limits of a real device.
 
 enum cudaError_t {
@@ -138,6 +138,8 @@ void set_memory(size_t bytes);
 size_t taken_bytes();
 /// The next call of that name fails so.
 void fail_next(const char* call, cudaError_t error);
+/// The failure that a test ordered for this call; else success.
+cudaError_t ordered(const char* call);
 /// Events of `stream` recorded from now on have not passed until release(), or until somebody waits for them.
 void hold(cudaStream_t stream);
 void release(cudaStream_t stream);
