@@ -413,7 +413,7 @@ Variable channels_first(const Variable& x, const ops::ImageShape& shape) {
   return y;
 }
 
-double sum(const Variable& x, float gradient_scale) {
+Tensor sum(const Variable& x, float gradient_scale) {
   if (x.tape()) {
     Tensor gradient = empty_like(x.value());
     ops::fill(gradient, gradient_scale);

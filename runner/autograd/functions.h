@@ -79,8 +79,9 @@ Variable convolution(const Variable& x, const ops::ImageShape& shape, Parameter&
 Variable max_pool(const Variable& x, const ops::ImageShape& shape, int64_t size);
 Variable channels_first(const Variable& x, const ops::ImageShape& shape);
 
-/// The sum of all elements of x. With a tape: the gradient of sum · gradient_scale goes back.
-double sum(const Variable& x, float gradient_scale);
+/// The sum of all elements of x, float64 [1] where that is. With a tape: the gradient of sum · gradient_scale goes
+/// back.
+Tensor sum(const Variable& x, float gradient_scale);
 
 /// Cross-entropy of logits [rows, classes] against targets, summed over the valid ones; gradients as below.
 ops::Loss cross_entropy(const Variable& logits, const Tensor& targets, float gradient_scale);

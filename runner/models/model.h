@@ -45,9 +45,6 @@ class Model : public nn::Module {
   /// mean.
   [[nodiscard]] virtual double loss_weight(const Batch& batch) const { return static_cast<double>(batch.valid_tokens); }
 
-  /// Whether loss() itself waits for the device.
-  [[nodiscard]] virtual bool waits_for_loss() const { return false; }
-
   /// The repeated blocks, first to last: the units of sharding and of recomputation.
   [[nodiscard]] virtual std::vector<nn::Module*> blocks() = 0;
   [[nodiscard]] virtual const ModelConfig& config() const = 0;

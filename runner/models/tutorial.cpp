@@ -116,12 +116,10 @@ class Tutorial : public Model {
 
   /// The sum of all outputs.
   ops::Loss loss(const Inputs& inputs, const Pass& pass) override {
-    double sum = 0;
+    Tensor sum;
     run_root(pass.tape, [&] { sum = autograd::sum(outputs(inputs, pass), pass.gradient_scale); });
-    return ops::Loss({.loss_sum = sum, .valid = inputs.valid_tokens});
+    return {sum, inputs.valid_tokens};
   }
-
-  [[nodiscard]] bool waits_for_loss() const override { return true; }
 
   /// The example takes the sum over each rank's batch, and FSDP the mean over the ranks.
   [[nodiscard]] double loss_weight(const Batch& batch) const override { return batch.input_ids.count() > 0 ? 1 : 0; }

@@ -35,15 +35,20 @@ void require_inputs(std::string_view op, const Tensor& h, const Tensor& w, const
 
 Tensor Loss::sums() const {
   if (device_.defined()) return device_;
-  return Tensor::from<double>(
+  Tensor sums = Tensor::from<double>(
       std::array{host_.loss_sum, static_cast<double>(host_.valid), static_cast<double>(host_.correct)}, {3});
+  if (!loss_sum_.defined()) return sums;
+  sums = on_device(sums, loss_sum_.device());
+  Tensor place = sums.rows(0, 1);
+  copy(loss_sum_, place);
+  return sums;
 }
 
 LossSums Loss::read() const {
-  if (!device_.defined()) return host_;
-  const Tensor here = on_device(device_, {});
-  const auto sums = here.values<double>();
-  return {sums[0], static_cast<int64_t>(sums[1]), static_cast<int64_t>(sums[2])};
+  if (!device_.defined() && !loss_sum_.defined()) return host_;
+  const Tensor here = on_device(sums(), {});
+  const auto values = here.values<double>();
+  return {values[0], static_cast<int64_t>(values[1]), static_cast<int64_t>(values[2])};
 }
 
 Targets::Targets(const Tensor& values) : values_(on_device(values, {})), valid_(valid_tokens(values_)) {}

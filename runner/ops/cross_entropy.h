@@ -20,13 +20,16 @@ class Loss {
   explicit Loss(const LossSums& sums) : host_(sums) {}
   /// `sums` float64 [3] on a device: the members in their order.
   explicit Loss(Tensor sums) : device_(std::move(sums)) {}
+  /// `loss_sum` float64 [1] wherever it was computed, of `valid` targets.
+  Loss(Tensor loss_sum, int64_t valid) : host_{.valid = valid}, loss_sum_(std::move(loss_sum)) {}
   [[nodiscard]] LossSums read() const;
   /// Float64 [3], the members in their order, on the device where they were computed: nothing is waited for.
   [[nodiscard]] Tensor sums() const;
 
  private:
   LossSums host_;
-  Tensor device_;  // undefined: host_ has them
+  Tensor device_;    // undefined: host_ has them
+  Tensor loss_sum_;  // defined: in place of host_'s
 };
 
 /// What each token must predict, and which tokens count: on the host, as the sizes of products follow from it, and for

@@ -6,7 +6,7 @@
 
 namespace trainyard::ops {
 
-double sum(const Tensor& x) {
+Tensor sum(const Tensor& x) {
   const metrics::TraceSpan span("sum", "op");
   require_floating("sum", "x", x);
   return kernel("sum", &Kernels::sum, {&x})(x);

@@ -152,7 +152,7 @@ Run::Run(const config::Loaded& loaded, const World& world, MeshSize mesh)
       agreement_(world.store, "resume", world.comm.rank(), world.comm.world(), config_.checkpoint.timeout),
       description_{models::to_hugging_face(model_config_), config_.data.tokenizer, tokenizer_files_of(config_.data),
                    config::print_config(loaded)} {
-  check_graphs(loaded, world, *sharded_.model);
+  check_graphs(loaded, world);
   set_recompute(*sharded_.model, config_.activation_checkpointing);
   if (auto held_out = made_on_every_rank(world.comm, [&] {
         return validation_loader_of(config_, tokenizer_.get(), model_config_, world.comm.rank(), world.comm.world());

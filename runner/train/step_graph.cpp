@@ -11,7 +11,7 @@
 
 namespace trainyard::train {
 
-void check_graphs(const config::Loaded& loaded, const World& world, const models::Model& model) {
+void check_graphs(const config::Loaded& loaded, const World& world) {
   if (!loaded.config.device.cuda_graphs) return;
   const auto refuse = [&](const std::string& why) {
     throw InputError(fmt::format("{} is true, but {}; leave it out", loaded.subject("device.cuda_graphs"), why));
@@ -19,7 +19,6 @@ void check_graphs(const config::Loaded& loaded, const World& world, const models
   if (world.device.kind == DeviceKind::Cpu) refuse("this run computes on the CPU");
   if (const int ranks = world.comm.world(); ranks > 1)
     refuse(fmt::format("this run has {} ranks, and their collectives cannot be part of a graph", ranks));
-  if (model.waits_for_loss()) refuse(fmt::format("{} models wait for their loss", model.config().family));
 }
 
 std::vector<ops::Loss> StepGraph::run(MicroBatches micro_batches, float scale) {

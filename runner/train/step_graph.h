@@ -13,9 +13,8 @@
 
 namespace trainyard::train {
 
-/// Throws InputError where device.cuda_graphs asks for what this run cannot have: with several ranks, on a CPU, or of a
-/// model that waits for its loss.
-void check_graphs(const config::Loaded& loaded, const World& world, const models::Model& model);
+/// Throws InputError where device.cuda_graphs asks for what this run cannot have: with several ranks, or on a CPU.
+void check_graphs(const config::Loaded& loaded, const World& world);
 
 /// Forward and backward of training steps as one graph of the device's work, where steps are alike: the second of two
 /// such steps in a row is written down, and from then on the host launches it with the values of the next.

@@ -65,7 +65,7 @@ void rms_norm_rope_backward(const Tensor& dout, const Tensor& x, const Tensor& w
 void rope(const Tensor& x, const Tensor& positions, const RopeTables& tables, Rotation rotation, Tensor& out);
 void scale(Tensor& x, float factor);
 void set_zero(Tensor& x);
-double sum(const Tensor& x);
+Tensor sum(const Tensor& x);
 SquareSums sums_of_squares(std::span<const Tensor> tensors);
 void swiglu(const Tensor& gate, const Tensor& up, Tensor& y);
 void swiglu_backward(const Tensor& dy, const Tensor& gate, const Tensor& up, Tensor& dgate, Tensor& dup);

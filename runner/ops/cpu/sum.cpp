@@ -18,7 +18,7 @@ TRAINYARD_MULTIVERSION double sum_of_elements(const T* x, int64_t count) {
 
 }  // namespace
 
-double sum(const Tensor& x) {
+Tensor sum(const Tensor& x) {
   constexpr int64_t kPart = kElementGrain;
   const int64_t count = x.count();
   std::vector<double> parts(static_cast<size_t>((count + kPart - 1) / kPart));
@@ -30,7 +30,7 @@ double sum(const Tensor& x) {
   });
   double total = 0;
   for (const double part : parts) total += part;
-  return total;
+  return Tensor::from<double>({&total, 1}, {1});
 }
 
 void fill(Tensor& x, float value) {

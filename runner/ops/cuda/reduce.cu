@@ -92,17 +92,10 @@ __global__ void clip_kernel(int64_t ranks, int64_t columns, const double* square
   *factor = clip_factor_of(sqrt(sum) / loss_scale, limit, loss_scale);
 }
 
-template <typename F>
-double value_of(const char* name, const F& f, const Tensor& x) {
-  const SquareSums sums = reduce(name, f, {&x, 1});
-  const Tensor here = on_device(sums.total, {});
-  return here.values<double>()[0];
-}
-
 }  // namespace
 
-double sum(const Tensor& x) {
-  return value_of("sum", Itself{}, x);
+Tensor sum(const Tensor& x) {
+  return reduce("sum", Itself{}, {&x, 1}).total;
 }
 
 SquareSums sums_of_squares(std::span<const Tensor> tensors) {
@@ -117,7 +110,8 @@ Tensor clip_factor(const Tensor& squares, double limit, double loss_scale) {
 }
 
 bool all_finite(const Tensor& x) {
-  return value_of("all_finite", NotFinite{}, x) == 0;
+  const Tensor here = on_device(reduce("all_finite", NotFinite{}, {&x, 1}).total, {});
+  return here.values<double>()[0] == 0;
 }
 
 void set_zero(Tensor& x) {

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "ops/cuda/launch.cuh"
+#include "tensor/stream_graph.h"
 
 // One kernel for many tensors, of which most are too small to fill a device: each is cut into chunks, a block takes one
 // chunk, and a table in the device's memory says whose it is.
@@ -31,7 +32,9 @@ struct TensorList {
       chunks += (entry.count + kChunk - 1) / kChunk;
     }
     const auto host = std::as_bytes(std::span(entries));
-    bytes = on_device(Tensor::from_bytes(host, {static_cast<int64_t>(host.size())}, DType::UInt8), device);
+    const Tensor table = Tensor::from_bytes(host, {static_cast<int64_t>(host.size())}, DType::UInt8);
+    StreamGraph::outside([&] { bytes = on_device(table, device); });
+    StreamGraph::keep(bytes);
   }
   [[nodiscard]] const Entry* entries() const { return reinterpret_cast<const Entry*>(bytes.raw()); }
 };
