@@ -49,6 +49,14 @@ if(NOT TRAINYARD_CUDNN_INCLUDE)
     "-DTRAINYARD_CUDNN_INCLUDE=…, or set -DTRAINYARD_CUDA=OFF")
 endif()
 
+# And of CUPTI, which is opened when a trace wants to know what a device does.
+find_path(TRAINYARD_CUPTI_INCLUDE cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_BIN_DIR}/../extras/CUPTI/include)
+if(NOT TRAINYARD_CUPTI_INCLUDE)
+  message(FATAL_ERROR "CUDA is in ${CUDAToolkit_BIN_DIR}, but cupti.h is not to be found; install CUPTI's development files "
+    "(NVIDIA's packages: cuda-cupti-dev-13-0; container/packages/cuda brings them), name its folder with "
+    "-DTRAINYARD_CUPTI_INCLUDE=…, or set -DTRAINYARD_CUDA=OFF")
+endif()
+
 set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE} CACHE FILEPATH "nvcc")
 set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER} CACHE FILEPATH "What nvcc compiles the host's half with")
 set(CMAKE_CUDA_ARCHITECTURES ${TRAINYARD_CUDA_ARCHITECTURES})

@@ -18,14 +18,13 @@
 #include "config/print.h"
 #include "config/reference.h"
 #include "dialects/load.h"
-#include "metrics/trace.h"
 #include "train/collective_log.h"
 #include "train/demo/demo.h"
 #include "train/device.h"
 #include "train/plan.h"
+#include "train/rank_trace.h"
 #include "train/rehearsal.h"
 #include "train/run.h"
-#include "train/trace_collectives.h"
 
 namespace trainyard::cli {
 namespace {
@@ -110,9 +109,7 @@ void run_profiled(const config::Loaded& loaded, const train::World& world, const
     throw InputError(fmt::format("{} and --profile are both given; keep one: --profile traces every step",
                                  loaded.subject("metrics.profile_interval")));
   require_writable_folder(*file);
-  metrics::Trace trace(world.comm.rank());
-  const metrics::AttachTrace attach(&trace, "compute");
-  const train::TraceCollectives collectives(world.comm, trace);
+  train::RankTrace trace(world.comm, world.device);
   train::run(loaded, world);
   trace.write(rank_file(*file, world.comm.rank()));
 }

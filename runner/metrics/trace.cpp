@@ -49,8 +49,8 @@ int Trace::track(const std::string& name) {
   return index;
 }
 
-int64_t Trace::now() const {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_).count();
+int64_t Trace::time_of(std::chrono::steady_clock::time_point point) const {
+  return std::chrono::nanoseconds(point - start_).count();
 }
 
 void Trace::add(Span span) {

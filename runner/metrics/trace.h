@@ -17,7 +17,7 @@ namespace trainyard::metrics {
 /// One thing that took time on one thread.
 struct Span {
   std::string name;           ///< "matmul", "all_gather layers.17"
-  const char* category = "";  ///< "op", "gather", "reduce", "optimizer", "data", "checkpoint": a literal
+  const char* category = "";  ///< "op", "gather", "reduce", "optimizer", "data", "checkpoint", "device": a literal
   int track = 0;              ///< index of the thread, by its first attach
   int64_t begin = 0;          ///< nanoseconds since the trace began
   int64_t end = 0;
@@ -32,7 +32,9 @@ class Trace {
 
   /// The index of the track called `name`, new where there is none.
   int track(const std::string& name);
-  [[nodiscard]] int64_t now() const;
+  /// Nanoseconds since the trace began.
+  [[nodiscard]] int64_t time_of(std::chrono::steady_clock::time_point point) const;
+  [[nodiscard]] int64_t now() const { return time_of(std::chrono::steady_clock::now()); }
   void add(Span span);
 
   [[nodiscard]] std::vector<Span> spans() const;

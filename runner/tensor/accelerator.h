@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tensor/device.h"
+#include "tensor/device_trace.h"
 
 // What devices with memory of their own provide to this floor; the one implementation is tensor/cuda/. Failures throw:
 // OutOfMemoryError, DeviceError where the device is at fault, std::runtime_error for a call of ours that it refuses.
@@ -57,6 +58,13 @@ class Accelerator {
   virtual void launch(StreamId stream, void* graph) = 0;
   /// May still be under way.
   virtual void drop_graph(void* graph) noexcept = 0;
+
+  /// What devices do from now on is written down, until as many calls of end_activities(). Throws InputError where
+  /// nothing can look on.
+  virtual void begin_activities() = 0;
+  virtual void end_activities() noexcept = 0;
+  /// Of one device, what is over.
+  [[nodiscard]] virtual DeviceTrace::Seen activities(int index) = 0;
 };
 
 /// That of this build; null where it has none.

@@ -9,26 +9,19 @@
 namespace trainyard::train {
 namespace fs = std::filesystem;
 
-Profiler::Profiler(Options options, comm::Communicator& world) : options_(std::move(options)), world_(world) {}
+Profiler::Profiler(Options options, comm::Communicator& world, Device device)
+    : options_(std::move(options)), world_(world), device_(device) {}
 
 Profiler::~Profiler() = default;  // a trace that is not complete is not written
 
 void Profiler::steps_done(int64_t step) {
   const int64_t after = step % options_.interval;
   if (trace_ && after == 0) end(step);
-  if (!trace_ && options_.interval - after <= options_.steps) begin();
-}
-
-void Profiler::begin() {
-  trace_.emplace(world_.rank());
-  attach_.emplace(&*trace_, "compute");
-  collectives_.emplace(world_, *trace_);
+  if (!trace_ && options_.interval - after <= options_.steps) trace_.emplace(world_, device_);
 }
 
 /// A full disk takes a trace, not the run.
 void Profiler::end(int64_t step) {
-  collectives_.reset();
-  attach_.reset();
   std::error_code error;
   fs::create_directories(options_.folder, error);
   try {

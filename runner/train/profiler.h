@@ -4,13 +4,12 @@
 #include <filesystem>
 #include <optional>
 
-#include "metrics/trace.h"
-#include "train/trace_collectives.h"
+#include "train/rank_trace.h"
 
 namespace trainyard::train {
 
-/// Traces the last `steps` steps before each multiple of `interval` into `<folder>/step-N.rank-R.json`: this rank's
-/// operations and collectives, for Perfetto. The newest `keep` files of a rank stay. For the thread that trains.
+/// Traces the last `steps` steps before each multiple of `interval` into `<folder>/step-N.rank-R.json`: what this rank
+/// does, for Perfetto. The newest `keep` files of a rank stay. For the thread that trains.
 class Profiler {
  public:
   struct Options {
@@ -19,22 +18,20 @@ class Profiler {
     int64_t steps = 1;
     int64_t keep = 4;
   };
-  Profiler(Options options, comm::Communicator& world);
+  Profiler(Options options, comm::Communicator& world, Device device);
   ~Profiler();
 
   /// So many steps are done; also called before the first. No collective is in flight.
   void steps_done(int64_t step);
 
  private:
-  void begin();
   void end(int64_t step);
   [[nodiscard]] std::filesystem::path file_of(int64_t step) const;
 
   const Options options_;
   comm::Communicator& world_;
-  std::optional<metrics::Trace> trace_;  // while one is under way, with the next two, which use it
-  std::optional<metrics::AttachTrace> attach_;
-  std::optional<TraceCollectives> collectives_;
+  const Device device_;
+  std::optional<RankTrace> trace_;  // while one is under way
 };
 
 }  // namespace trainyard::train

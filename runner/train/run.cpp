@@ -163,7 +163,7 @@ Run::Run(const config::Loaded& loaded, const World& world, MeshSize mesh)
                                         .interval = metrics.profile_interval,
                                         .steps = metrics.profile_steps,
                                         .keep = metrics.profile_keep},
-                      world.comm);
+                      world.comm, world.device);
   if (config_.checkpoint.enabled)
     checkpoints_.emplace(
         config_.checkpoint, world,

@@ -287,7 +287,7 @@ class CudaImage(Unpacked):
         sbom = (root / "usr/share/trainyard/sbom.spdx").read_text()
         for line in read_list("cuda"):
             name, version = line.split("==")
-            if name not in {"nvidia-cublas", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime", "nvidia-cudnn-cu13", "nvidia-nccl-cu13"}:
+            if name not in {"nvidia-cublas", "nvidia-cuda-cupti", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime", "nvidia-cudnn-cu13", "nvidia-nccl-cu13"}:
                 continue  # the compiler's
             self.assertIn(f"pkg:pypi/{name}@{version}\n", sbom)
             self.assertTrue((root / f"usr/local/lib/cuda/{name.replace('-', '_')}-{version}.txt").is_file(), name)

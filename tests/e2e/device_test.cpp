@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 
+#include "base/files.h"
 #include "failure.h"
 
 namespace trainyard::test {
@@ -58,6 +59,15 @@ TEST_CASE("device: steps that are one graph give the same losses, and it is said
                 {"device.cuda_graphs", "this run computes on the CPU"});
   check_failure(on_host_cuda(with.train(5, cuda + graphs + Words{"--parallel.offload", "true"})), 2,
                 {"device.cuda_graphs", "parallel.offload is true"});
+}
+
+TEST_CASE("device: a trace shows what the GPU did, beside what the host gave it to do") {
+  const SmallJob job;
+  done(job.train(2, {"--device", "cuda", "--profile", (job.folder() / "trace.json").string()}));
+  const std::string trace = read_file(job.folder() / "trace.rank-0.json");
+  CHECK_THAT(trace, Catch::Contains(R"("name":"cuda:0 stream 0")") && Catch::Contains(R"("name":"compute")") &&
+                        Catch::Contains(R"("name":"host::kernel","cat":"device")") &&
+                        Catch::Contains(R"("name":"copy host to device","cat":"device")"));
 }
 
 TEST_CASE("device: what does not fit a GPU ends with what holds its memory, and more ranks than GPUs do not start") {

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "tensor/accelerator.h"
+#include "tensor/cuda/activities.h"
 #include "tensor/cuda/check.h"
 
 namespace trainyard::cuda {
@@ -181,6 +182,10 @@ class Runtime final : public Accelerator {
   void drop_graph(void* graph) noexcept override {
     static_cast<void>(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)));
   }
+
+  void begin_activities() override { cuda::begin_activities(); }
+  void end_activities() noexcept override { cuda::end_activities(); }
+  DeviceTrace::Seen activities(int index) override { return activities_of(index); }
 
  private:
   static cudaStream_t handle_of(StreamId stream) { return static_cast<cudaStream_t>(stream.handle); }

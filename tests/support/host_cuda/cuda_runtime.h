@@ -122,8 +122,23 @@ namespace host_cuda {
 /// Runs `thread` once for each thread of each block, with threadIdx and blockIdx set.
 cudaError_t run_grid(dim3 grid, dim3 block, const std::function<void()>& thread);
 
+/// What a stream is given; of a graph the parts count.
+struct Work {
+  enum Kind { Kernel, Copy, Fill, Graph } kind = Kernel;
+  size_t bytes = 0;
+};
+
 /// The stream's next work: done at once, or written down where the stream is being captured.
-cudaError_t submit(cudaStream_t stream, std::function<cudaError_t()> work);
+cudaError_t submit(cudaStream_t stream, std::function<cudaError_t()> work, Work what = {});
+
+/// Work that was done, by the system's clock in nanoseconds.
+struct Done : Work {
+  int device;
+  uint32_t stream;
+  uint64_t begin, end;
+};
+/// `look` is called for all work from now on; null: nobody looks on. Any thread.
+void look_on(std::function<void(const Done&)> look);
 
 /// Waits until all threads of the block are here.
 void meet_block();

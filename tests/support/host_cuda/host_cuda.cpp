@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -16,6 +18,7 @@ struct HostCudaGraph {
 };
 struct HostCudaStream {
   int device = 0;
+  uint32_t number = 0;
   HostCudaGraph* captured = nullptr;  ///< what its work is written down in; none: it is done
   std::vector<std::function<cudaError_t()>> delayed;
   bool is_held = false;
@@ -41,6 +44,7 @@ struct Machine {
   std::map<void*, size_t> allocations;
   std::vector<HostCudaStream*> streams;  ///< all but the default one
   std::map<std::string, cudaError_t> failures;
+  std::shared_ptr<const std::function<void(const host_cuda::Done&)>> look;  ///< null: nobody looks on
   std::atomic<size_t> waits = 0;
 };
 
@@ -105,6 +109,24 @@ bool breaks_capture(cudaStream_t stream) {
   return graph != nullptr;
 }
 
+uint64_t now() {
+  return static_cast<uint64_t>(std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count());
+}
+
+/// `work`, of which those who look on are told.
+std::function<cudaError_t()> told_of(cudaStream_t stream, host_cuda::Work what, std::function<cudaError_t()> work) {
+  if (what.kind == host_cuda::Work::Graph) return work;
+  return [stream = stream_of(stream), what, work = std::move(work)] {
+    const uint64_t begin = now();
+    const cudaError_t error = work();
+    std::unique_lock lock(machine().mutex);
+    const auto look = machine().look;
+    lock.unlock();
+    if (look) (*look)({what, stream->device, stream->number, begin, now()});
+    return error;
+  };
+}
+
 void set_held(cudaStream_t stream, bool is_held) {
   const std::lock_guard lock(machine().mutex);
   stream_of(stream)->is_held = is_held;
@@ -162,7 +184,12 @@ void release(cudaStream_t stream) {
 void hold_all(bool hold) {
   machine().all_are_held = hold;
 }
-cudaError_t submit(cudaStream_t stream, std::function<cudaError_t()> work) {
+void look_on(std::function<void(const Done&)> look) {
+  const std::lock_guard lock(machine().mutex);
+  machine().look = look ? std::make_shared<const std::function<void(const Done&)>>(std::move(look)) : nullptr;
+}
+cudaError_t submit(cudaStream_t stream, std::function<cudaError_t()> work, Work what) {
+  work = told_of(stream, what, std::move(work));
   if (HostCudaGraph* const graph = stream_of(stream)->captured) {
     graph->work.push_back(std::move(work));
     return cudaSuccess;
@@ -256,8 +283,8 @@ cudaError_t cudaFreeHost(void* address) {
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  *stream = new HostCudaStream{.device = t_device};
   const std::lock_guard lock(machine().mutex);
+  *stream = new HostCudaStream{.device = t_device, .number = static_cast<uint32_t>(machine().streams.size() + 1)};
   machine().streams.push_back(*stream);
   return cudaSuccess;
 }
@@ -309,17 +336,19 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
-  return host_cuda::submit(stream, [=] {
+  const auto work = [=] {
     if (const cudaError_t error = ordered("cudaMemcpyAsync")) return error;
     std::memmove(to, from, bytes);
     return cudaSuccess;
-  });
+  };
+  return host_cuda::submit(stream, work, {host_cuda::Work::Copy, bytes});
 }
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
-  return host_cuda::submit(stream, [=] {
+  const auto work = [=] {
     std::memset(to, value, bytes);
     return cudaSuccess;
-  });
+  };
+  return host_cuda::submit(stream, work, {host_cuda::Work::Fill, bytes});
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
@@ -349,11 +378,12 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
   if (const cudaError_t error = ordered("cudaGraphLaunch")) return error;
-  return host_cuda::submit(stream, [graph] {
+  const auto work = [graph] {
     for (const auto& each : graph->work)
       if (const cudaError_t error = each()) return error;
     return cudaSuccess;
-  });
+  };
+  return host_cuda::submit(stream, work, {host_cuda::Work::Graph});
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
   delete graph;
