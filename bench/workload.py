@@ -74,9 +74,9 @@ class Shape:
         block = attention + 3 * self.hidden * self.ff + norms
         return self.vocab * self.hidden + self.layers * block + self.hidden
 
-    def flops_per_token(self):
-        """runner/metrics/mfu.h."""
-        return 6 * (self.parameters() + 2 * self.layers * self.heads * self.head_dim * self.tokens)
+    def flops_per_token(self, attention=1):
+        """runner/metrics/mfu.h; `attention`: the share of its pairs of tokens that count."""
+        return 6 * (self.parameters() + attention * 2 * self.layers * self.heads * self.head_dim * self.tokens)
 
     def config(self):
         """config.json for both sides."""
@@ -128,6 +128,14 @@ def write_tokens(tokens, dims, ids):
     tokens.write_bytes(struct.pack("<Q", len(header)) + header + ids + ids)
 
 
+def text_tokens(shape, folder, steps):
+    """So many steps of Shakespeare, a token a byte, from its beginning and again where it ends: the file."""
+    corpus = (ROOT / "runner/train/demo/shakespeare.txt").read_bytes()
+    tokens, count = folder / f"text-{steps}.safetensors", steps * shape.rows * shape.tokens
+    write_tokens(tokens, [steps, shape.rows, shape.tokens], (corpus * (count // len(corpus) + 1))[:count])
+    return tokens
+
+
 # Of bench/compare_t5, both sides: the job of kustomize/overlays/t5-summarization.
 T5_JOB = {"lr": 1e-5, "betas": (0.9, 0.999), "weight_decay": 0.01, "clip_grad_norm": 1.0, "source": 512, "target": 128,
           "rows": 4}
@@ -171,8 +179,11 @@ def measure(command, record, shape, log, ranks=RANKS, device=None):
 
 
 def trainyard_command(binary, config, tokens, folder, steps, ranks=RANKS, extra=()):
-    """`config`: a config.json, or a folder with weights beside it."""
-    model = "--model.init_from" if config.is_dir() else "--model.config"
+    """`config`: a config.json, a folder with weights beside it, or the name of a preset."""
+    if isinstance(config, str):
+        model = "--model.preset"
+    else:
+        model = "--model.init_from" if config.is_dir() else "--model.config"
     return [binary, "launch", "--nproc-per-node", str(ranks), "train", model, config, "--data.tokens", tokens,
             "--training.steps", str(steps), "--optimizer.decay", "constant", "--checkpoint.enabled", "false",
             "--metrics.dir", folder / "ours", *extra]

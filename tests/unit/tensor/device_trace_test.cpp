@@ -78,6 +78,9 @@ TEST_CASE("device trace: a kernel's name is without its parameters and our names
       {"_ZN9trainyard3ops4cuda12_GLOBAL__N_112parts_kernelINS2_6SquareENS_8BFloat16EEEviPKNS2_5EntryIT0_EET_Pd",
        "parts_kernel<Square, BFloat16>"},
       {"_ZN9trainyard3ops4cuda12_GLOBAL__N_112total_kernelElPKdPd", "total_kernel"},
+      {"_ZN9trainyard3ops4cuda40_GLOBAL__N__beb6e2b7_8_adamw_cu_3e6dbb6912adamw_kernelINS_8BFloat16EEEviPKNS2_5EntryIT_"
+       "EEPKf",
+       "adamw_kernel<BFloat16>"},  // as nvcc writes it
       {"nvjet_hsh_256x128_64x4_1x2_h_bz_coopA_NTT", "nvjet_hsh_256x128_64x4_1x2_h_bz_coopA_NTT"},
       {nullptr, "kernel"},
   }));
