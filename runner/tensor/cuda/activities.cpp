@@ -180,6 +180,13 @@ std::chrono::nanoseconds time_ahead() {
   return ahead;
 }
 
+void register_callbacks() {
+  static std::once_flag done;
+  std::call_once(done, [] {
+    require_success(cupti().register_callbacks(lend_buffer, take_buffer), "cuptiActivityRegisterCallbacks");
+  });
+}
+
 void disable_all() noexcept {
   for (const CUpti_ActivityKind kind : kKinds) static_cast<void>(cupti().disable(kind));
 }
@@ -200,7 +207,7 @@ int g_users = 0;
 void begin_activities() {
   const std::lock_guard lock(g_users_mutex);
   if (g_users == 0) {
-    require_success(cupti().register_callbacks(lend_buffer, take_buffer), "cuptiActivityRegisterCallbacks");
+    register_callbacks();
     Told::of_process().restart(time_ahead());
     enable_all();
   }
