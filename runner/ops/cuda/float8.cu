@@ -1,4 +1,7 @@
 #include "ops/cuda/float8.h"
+
+#include <cstring>
+
 #include "ops/cuda/kernels.h"
 #include "ops/cuda/launch.cuh"
 #include "ops/elements.h"
@@ -112,29 +115,43 @@ struct Target {
 
 constexpr int kTile = 64;
 
-/// A block takes a tile of x, which it reads once, and turns it in shared memory for the target by columns.
-template <typename From, typename To>
+/// Whether all packs of a target's are aligned, as its rows are.
+template <typename T>
+bool are_wide(const T* values) {
+  return reinterpret_cast<uintptr_t>(values) % 16 == 0;
+}
+
+/// A block takes a tile of x, which it reads once, and turns it in shared memory for the target by columns. A thread
+/// takes kCount elements of a row at once, on either side; they are inside of x all or none.
+template <int kCount, typename From, typename To>
 __global__ void __launch_bounds__(kThreads)
     cast_kernel(int64_t rows, int64_t width, const From* x, Target<To> by_rows, Target<To> by_columns) {
-  __shared__ uint8_t turned[kTile][kTile + 4];  // 4 more: its columns fall on different banks
-  const int lane = static_cast<int>(threadIdx.x) % kTile, first = static_cast<int>(threadIdx.x) / kTile;
-  constexpr int kStep = kThreads / kTile;
+  constexpr int kPacks = kTile / kCount, kStep = kThreads / kPacks, kWord = std::min(kCount, 4);
+  alignas(kWord) __shared__ uint8_t turned[kTile][kTile + 4];  // 4 more: its columns fall on different banks
+  const int at = static_cast<int>(threadIdx.x) % kPacks * kCount, first = static_cast<int>(threadIdx.x) / kPacks;
   const int64_t tile_row = int64_t{blockIdx.y} * kTile, tile_column = int64_t{blockIdx.x} * kTile;
-  const int64_t column = tile_column + lane;
+  const int64_t column = tile_column + at;
   for (int i = first; i < kTile; i += kStep) {
     const int64_t row = tile_row + i;
     const bool is_inside = row < rows && column < width;
-    const From value = is_inside ? x[row * width + column] : From();
-    if (row < rows && column < by_rows.stride)
-      by_rows.values[row * by_rows.stride + column] = is_inside ? by_rows.cast(value, row) : To();
-    if (by_columns.values) turned[lane][i] = is_inside ? by_columns.cast(value, column).bits : uint8_t{0};
+    const auto given = is_inside ? load<kCount>(x, (row * width + column) / kCount) : Pack<From, kCount>();
+    if (row < rows && column < by_rows.stride) {
+      Pack<To, kCount> made;
+      for (int k = 0; k < kCount; ++k) made.values[k] = is_inside ? by_rows.cast(given.values[k], row) : To();
+      store<kCount>(by_rows.values, (row * by_rows.stride + column) / kCount, made);
+    }
+    if (!by_columns.values) continue;
+    for (int k = 0; k < kCount; ++k)
+      turned[at + k][i] = is_inside ? by_columns.cast(given.values[k], column + k).bits : uint8_t{0};
   }
   if (!by_columns.values) return;
   __syncthreads();
   for (int i = first; i < kTile; i += kStep) {
-    const int64_t row = tile_column + i, inner = tile_row + lane;
-    if (row < width && inner < by_columns.stride)
-      by_columns.values[row * by_columns.stride + inner].bits = turned[i][lane];
+    const int64_t row = tile_column + i, inner = tile_row + at;
+    if (row >= width || inner >= by_columns.stride) continue;
+    Pack<To, kCount> made;
+    std::memcpy(made.values, __builtin_assume_aligned(&turned[i][at], kWord), sizeof made);
+    store<kCount>(by_columns.values, (row * by_columns.stride + inner) / kCount, made);
   }
 }
 
@@ -174,8 +191,14 @@ void float8_cast(const Tensor& x, Float8Target& by_rows, Float8Target& by_column
   const Grid tiles{.blocks = (padded_inner(width) + kTile - 1) / kTile,
                    .rows = (padded_inner(rows) + kTile - 1) / kTile};
   with_float8_cast(x, by_rows, by_columns, [&]<typename From, typename To>(From*, To*) {
-    launch("float8_cast", x.device(), tiles, cast_kernel<From, To>, rows, width, elements<From>(x), Target<To>(by_rows),
-           Target<To>(by_columns));
+    const Target<To> of_rows(by_rows), of_columns(by_columns);
+    with_packs(
+        width % kWide<From> == 0 && are_wide(of_rows.values) && are_wide(of_columns.values),
+        [&](auto count) {
+          launch("float8_cast", x.device(), tiles, cast_kernel<count.value, From, To>, rows, width, elements<From>(x),
+                 of_rows, of_columns);
+        },
+        elements<From>(x));
   });
 }
 
