@@ -109,7 +109,7 @@ struct Target {
     if constexpr (std::is_same_v<From, T>)
       return value;
     else
-      return T(T::within_range(to_float(value) * scales.at(row)));
+      return from_float_within_range<T>(to_float(value) * scales.at(row));
   }
 };
 

@@ -6,11 +6,12 @@
 #include <cstdint>
 #include <utility>
 
+#include "ops/cuda/convert.cuh"
 #include "tensor/cuda/check.h"
 #include "tensor/tensor.h"
 
 // How kernels are launched and how they read and write elements. Every kernel computes in float32 and rounds once, at
-// the store, with the conversions of tensor/half.h: the same bits as on the CPU.
+// the store: the same bits as on the CPU.
 namespace trainyard::ops::cuda {
 
 constexpr int kThreads = 256;
@@ -55,14 +56,6 @@ __device__ inline Stride grid_stride() {
   return {int64_t{blockIdx.x} * blockDim.x + threadIdx.x, int64_t{gridDim.x} * blockDim.x};
 }
 
-template <typename T>
-__device__ inline float to_float(T value) {
-  return static_cast<float>(value);
-}
-template <typename T>
-__device__ inline T from_float(float value) {
-  return T(value);
-}
 template <typename T>
 __device__ inline float rounded_to(float value) {
   return to_float(from_float<T>(value));
