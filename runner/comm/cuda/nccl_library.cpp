@@ -1,9 +1,9 @@
 #include "comm/cuda/nccl_library.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/library.h"
 #include "comm/nccl.h"
 
 namespace trainyard::comm {
@@ -11,52 +11,48 @@ namespace {
 
 constexpr const char* kName = "libnccl.so.2";
 
-void* open_library() {
-  if (void* const library = ::dlopen(kName, RTLD_NOW | RTLD_LOCAL)) return library;
-  throw InputError(
-      fmt::format("NCCL is not on this machine: {}; install it (Debian: libnccl2; Python: nvidia-nccl-cu13) "
-                  "and set LD_LIBRARY_PATH to its folder",
-                  ::dlerror()));
-}
-
-template <typename Function>
-void find_if_there(void* library, const char* name, Function*& function) {
-  function = reinterpret_cast<Function*>(::dlsym(library, name));
-}
-
-template <typename Function>
-void find(void* library, const char* name, Function*& function) {
-  find_if_there(library, name, function);
-  if (!function)
+Library open_library() {
+  try {
+    return Library(kName);
+  } catch (const InputError& error) {
     throw InputError(
-        fmt::format("this machine's {} has no {}: it is older than NCCL 2.18; use a newer one", kName, name));
+        fmt::format("NCCL is not on this machine: {}; install it (Debian: libnccl2; Python: nvidia-nccl-cu13) "
+                    "and set LD_LIBRARY_PATH to its folder",
+                    error.what()));
+  }
 }
 
 NcclLibrary find_functions() {
-  void* const library = open_library();
+  const Library library = open_library();
+  const auto find = [&]<typename Function>(const char* name, Function*& function) {
+    library.find_if_there(name, function);
+    if (!function)
+      throw InputError(
+          fmt::format("this machine's {} has no {}: it is older than NCCL 2.18; use a newer one", kName, name));
+  };
   NcclLibrary found{};
-  find(library, "ncclGetVersion", found.get_version);
-  find(library, "ncclGetErrorString", found.get_error_string);
-  find(library, "ncclGetLastError", found.get_last_error);
-  find(library, "ncclGetUniqueId", found.get_unique_id);
-  find(library, "ncclCommInitRankConfig", found.comm_init_rank_config);
-  find(library, "ncclCommSplit", found.comm_split);
-  find(library, "ncclCommGetAsyncError", found.comm_get_async_error);
-  find(library, "ncclCommFinalize", found.comm_finalize);
-  find(library, "ncclCommDestroy", found.comm_destroy);
-  find(library, "ncclCommAbort", found.comm_abort);
-  find(library, "ncclAllGather", found.all_gather);
-  find(library, "ncclReduceScatter", found.reduce_scatter);
-  find(library, "ncclAllReduce", found.all_reduce);
-  find(library, "ncclBroadcast", found.broadcast);
-  find(library, "ncclSend", found.send);
-  find(library, "ncclRecv", found.recv);
-  find(library, "ncclGroupStart", found.group_start);
-  find(library, "ncclGroupEnd", found.group_end);
-  find_if_there(library, "ncclMemAlloc", found.mem_alloc);
-  find_if_there(library, "ncclMemFree", found.mem_free);
-  find_if_there(library, "ncclCommRegister", found.comm_register);
-  find_if_there(library, "ncclCommDeregister", found.comm_deregister);
+  find("ncclGetVersion", found.get_version);
+  find("ncclGetErrorString", found.get_error_string);
+  find("ncclGetLastError", found.get_last_error);
+  find("ncclGetUniqueId", found.get_unique_id);
+  find("ncclCommInitRankConfig", found.comm_init_rank_config);
+  find("ncclCommSplit", found.comm_split);
+  find("ncclCommGetAsyncError", found.comm_get_async_error);
+  find("ncclCommFinalize", found.comm_finalize);
+  find("ncclCommDestroy", found.comm_destroy);
+  find("ncclCommAbort", found.comm_abort);
+  find("ncclAllGather", found.all_gather);
+  find("ncclReduceScatter", found.reduce_scatter);
+  find("ncclAllReduce", found.all_reduce);
+  find("ncclBroadcast", found.broadcast);
+  find("ncclSend", found.send);
+  find("ncclRecv", found.recv);
+  find("ncclGroupStart", found.group_start);
+  find("ncclGroupEnd", found.group_end);
+  library.find_if_there("ncclMemAlloc", found.mem_alloc);
+  library.find_if_there("ncclMemFree", found.mem_free);
+  library.find_if_there("ncclCommRegister", found.comm_register);
+  library.find_if_there("ncclCommDeregister", found.comm_deregister);
   return found;
 }
 

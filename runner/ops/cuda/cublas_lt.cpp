@@ -1,41 +1,33 @@
 #include "ops/cuda/cublas_lt.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/library.h"
 #include "tensor/cuda/check.h"
 
 namespace trainyard::ops::cuda {
-namespace {
-
-InputError not_opened(const std::string& file) {
-  return InputError(
-      fmt::format("matrix products on a CUDA device need cuBLASLt, which cannot be opened: {}; put {} of the CUDA "
-                  "toolkit or of the wheel nvidia-cublas beside the program or into LD_LIBRARY_PATH",
-                  dlerror(), file));
-}
-
-}  // namespace
 
 CublasLt open_cublas_lt(const std::string& file) {
-  void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);  // never closed: kernels may still be running
-  if (!library) throw not_opened(file);
-  CublasLt found{};
-  const auto find = [&]<typename Function>(Function*& function, const char* name) {
-    function = reinterpret_cast<Function*>(dlsym(library, name));
-    if (!function) throw not_opened(file);
-  };
-  find(found.create, "cublasLtCreate");
-  find(found.status_text, "cublasLtGetStatusString");
-  find(found.matmul, "cublasLtMatmul");
-  find(found.find_algorithms, "cublasLtMatmulAlgoGetHeuristic");
-  find(found.init_operation, "cublasLtMatmulDescInit_internal");
-  find(found.set_operation, "cublasLtMatmulDescSetAttribute");
-  find(found.init_preference, "cublasLtMatmulPreferenceInit_internal");
-  find(found.set_preference, "cublasLtMatmulPreferenceSetAttribute");
-  find(found.init_layout, "cublasLtMatrixLayoutInit_internal");
-  return found;
+  try {
+    const Library library(file);
+    CublasLt found{};
+    library.find("cublasLtCreate", found.create);
+    library.find("cublasLtGetStatusString", found.status_text);
+    library.find("cublasLtMatmul", found.matmul);
+    library.find("cublasLtMatmulAlgoGetHeuristic", found.find_algorithms);
+    library.find("cublasLtMatmulDescInit_internal", found.init_operation);
+    library.find("cublasLtMatmulDescSetAttribute", found.set_operation);
+    library.find("cublasLtMatmulPreferenceInit_internal", found.init_preference);
+    library.find("cublasLtMatmulPreferenceSetAttribute", found.set_preference);
+    library.find("cublasLtMatrixLayoutInit_internal", found.init_layout);
+    return found;
+  } catch (const InputError& error) {
+    throw InputError(
+        fmt::format("matrix products on a CUDA device need cuBLASLt, which cannot be opened: {}; put {} of the CUDA "
+                    "toolkit or of the wheel nvidia-cublas beside the program or into LD_LIBRARY_PATH",
+                    error.what(), file));
+  }
 }
 
 const CublasLt& cublas_lt() {

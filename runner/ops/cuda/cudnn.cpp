@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/library.h"
 #include "ops/cuda_info.h"
 #include "tensor/cuda/check.h"
 
@@ -47,24 +48,19 @@ const Search& search() {
 }  // namespace
 
 Cudnn open_cudnn(const std::string& file) {
-  void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);  // never closed: kernels may still be running
-  if (!library) throw InputError(dlerror());
+  const Library library(file);
   Cudnn found{};
-  const auto find = [&]<typename Function>(Function*& function, const char* name) {
-    function = reinterpret_cast<Function*>(dlsym(library, name));
-    if (!function) throw InputError(dlerror());
-  };
-  find(found.version, "cudnnGetVersion");
-  find(found.status_text, "cudnnGetErrorString");
-  find(found.last_error, "cudnnGetLastErrorString");
-  find(found.create, "cudnnCreate");
-  find(found.set_stream, "cudnnSetStream");
-  find(found.create_descriptor, "cudnnBackendCreateDescriptor");
-  find(found.destroy_descriptor, "cudnnBackendDestroyDescriptor");
-  find(found.set_attribute, "cudnnBackendSetAttribute");
-  find(found.get_attribute, "cudnnBackendGetAttribute");
-  find(found.finalize, "cudnnBackendFinalize");
-  find(found.execute, "cudnnBackendExecute");
+  library.find("cudnnGetVersion", found.version);
+  library.find("cudnnGetErrorString", found.status_text);
+  library.find("cudnnGetLastErrorString", found.last_error);
+  library.find("cudnnCreate", found.create);
+  library.find("cudnnSetStream", found.set_stream);
+  library.find("cudnnBackendCreateDescriptor", found.create_descriptor);
+  library.find("cudnnBackendDestroyDescriptor", found.destroy_descriptor);
+  library.find("cudnnBackendSetAttribute", found.set_attribute);
+  library.find("cudnnBackendGetAttribute", found.get_attribute);
+  library.find("cudnnBackendFinalize", found.finalize);
+  library.find("cudnnBackendExecute", found.execute);
   if (found.version() < kLeastVersion)
     throw InputError(fmt::format("{} is of version {}, and attention needs {} at least", file, text_of(found.version()),
                                  text_of(kLeastVersion)));

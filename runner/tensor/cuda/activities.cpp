@@ -3,7 +3,6 @@
 #include <cuda_runtime.h>
 #include <cupti.h>
 #include <cxxabi.h>
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <array>
@@ -15,6 +14,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/library.h"
 
 namespace trainyard::cuda {
 namespace {
@@ -45,25 +45,23 @@ struct Cupti {
 
 Cupti open_cupti() {
   const std::string file = fmt::format("libcupti.so.{}", CUDART_VERSION / 1000);
-  void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);  // never closed: it calls back
-  if (!library)
+  try {
+    const Library library(file);
+    Cupti found{};
+    library.find("cuptiActivityRegisterCallbacks", found.register_callbacks);
+    library.find("cuptiActivityEnable", found.enable);
+    library.find("cuptiActivityDisable", found.disable);
+    library.find("cuptiActivityFlushAll", found.flush_all);
+    library.find("cuptiActivityGetNextRecord", found.next_record);
+    library.find("cuptiGetTimestamp", found.timestamp);
+    library.find("cuptiGetResultString", found.result_text);
+    return found;
+  } catch (const InputError& error) {
     refuse(
         fmt::format("it cannot be opened: {}; put {} of the CUDA toolkit or of the wheel nvidia-cuda-cupti beside "
                     "the program or into LD_LIBRARY_PATH",
-                    dlerror(), file));
-  Cupti found{};
-  const auto find = [&]<typename Function>(Function*& function, const char* name) {
-    function = reinterpret_cast<Function*>(dlsym(library, name));
-    if (!function) refuse(dlerror());
-  };
-  find(found.register_callbacks, "cuptiActivityRegisterCallbacks");
-  find(found.enable, "cuptiActivityEnable");
-  find(found.disable, "cuptiActivityDisable");
-  find(found.flush_all, "cuptiActivityFlushAll");
-  find(found.next_record, "cuptiActivityGetNextRecord");
-  find(found.timestamp, "cuptiGetTimestamp");
-  find(found.result_text, "cuptiGetResultString");
-  return found;
+                    error.what(), file));
+  }
 }
 
 const Cupti& cupti() {
