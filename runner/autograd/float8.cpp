@@ -47,26 +47,45 @@ Float8Matrix by_columns(const Parameter& weight, const Float8Cast& cast) {
   return ops::to_float8(weight.value(), cast, Float8Wanted::ByColumns).by_columns;
 }
 
+/// Whether its gradient is a product in 8 bits.
+bool has_float8_gradient(const Casts& casts, const Parameter& weight) {
+  return casts.weight_gradient && !weight.is_frozen();
+}
+
 }  // namespace
 
-Tensor float8_linear(const Tensor& x, const Parameter& weight) {
+Tensor float8_linear(const Variable& x, const Parameter& weight) {
   const Casts casts = casts_of(*weight.float8());
-  Tensor y = Tensor::empty({x.size(0), weight.shape()[0]}, x.dtype(), x.device());
-  ops::float8_matmul(ops::to_float8(x, casts.input, Float8Wanted::ByRows).by_rows, by_rows(weight, casts.weight), y);
+  const bool goes_back = x.tape() && has_float8_gradient(casts, weight);
+  Float8Input own;
+  Float8Input& input = x.tape() ? *x.float8_input() : own;
+  const Float8Matrix by_x =
+      input.of(x.value(), casts.input, goes_back ? Float8Wanted::Both : Float8Wanted::ByRows).by_rows;
+  Tensor y = Tensor::empty({x.value().size(0), weight.shape()[0]}, x.value().dtype(), x.value().device());
+  ops::float8_matmul(by_x, by_rows(weight, casts.weight), y);
   return y;
 }
 
-Tensor float8_linear_backward(const Tensor& dy, const Tensor& x, Parameter& weight) {
+Float8Kept kept_for_float8(const Variable& x, const Parameter& weight) {
+  if (weight.is_frozen()) return {};
   const Casts casts = casts_of(*weight.float8());
-  const bool both = casts.weight_gradient && !weight.is_frozen();
+  if (!casts.weight_gradient) return {.columns = {}, .x = x.value()};
+  const Float8Matrix columns = x.float8_input()->columns(casts.input);
+  return {.columns = columns, .x = columns.values.defined() ? Tensor() : x.value()};
+}
+
+Tensor float8_linear_backward(const Tensor& dy, const Float8Kept& kept, Parameter& weight) {
+  const Casts casts = casts_of(*weight.float8());
+  const bool both = has_float8_gradient(casts, weight);
   const Float8Factors of_dy = ops::to_float8(dy, casts.gradient, both ? Float8Wanted::Both : Float8Wanted::ByRows);
   if (both) {
-    const Float8Matrix of_x = ops::to_float8(x, casts.input, Float8Wanted::ByColumns).by_columns;
+    const Float8Matrix of_x =
+        kept.x.defined() ? ops::to_float8(kept.x, casts.input, Float8Wanted::ByColumns).by_columns : kept.columns;
     ops::float8_matmul(of_dy.by_columns, of_x, weight.gradient(), ops::Accumulate::Yes);
   } else if (!weight.is_frozen()) {
-    ops::matmul(dy, x, weight.gradient(), {.a = ops::Transpose::Yes, .accumulate = true});
+    ops::matmul(dy, kept.x, weight.gradient(), {.a = ops::Transpose::Yes, .accumulate = true});
   }
-  Tensor dx = Tensor::empty(x.shape(), x.dtype(), x.device());
+  Tensor dx = Tensor::empty({dy.size(0), weight.shape()[1]}, dy.dtype(), dy.device());
   ops::float8_matmul(of_dy.by_rows, by_columns(weight, casts.weight_in_backward), dx);
   return dx;
 }

@@ -52,13 +52,14 @@ Tensor in_dtype(const Tensor& tensor, DType dtype) {
   return other;
 }
 
-/// x · weightᵀ + bias; `bias` null: none.
-Tensor product_of(const Tensor& x, const Parameter& weight, const Parameter* bias) {
+/// input · weightᵀ + bias; `bias` null: none.
+Tensor product_of(const Variable& input, const Parameter& weight, const Parameter* bias) {
   if (weight.float8()) {
-    Tensor product = float8_linear(x, weight);
+    Tensor product = float8_linear(input, weight);
     if (bias) ops::add_bias(product, bias->value());
     return product;
   }
+  const Tensor& x = input.value();
   Tensor product = Tensor::empty({x.size(0), weight.shape()[0]}, x.dtype(), x.device());
   ops::matmul(x, weight.value(), product, {.b = ops::Transpose::Yes, .bias = bias ? bias->value() : Tensor()});
   return product;
@@ -66,22 +67,30 @@ Tensor product_of(const Tensor& x, const Parameter& weight, const Parameter* bia
 
 /// Its way back: the gradient of x; that of the weight is added to its own.
 Tensor product_backward(const Tensor& gradient, const Tensor& x, Parameter& weight) {
-  if (weight.float8()) return float8_linear_backward(gradient, x, weight);
   if (!weight.is_frozen()) ops::matmul(gradient, x, weight.gradient(), {.a = ops::Transpose::Yes, .accumulate = true});
   Tensor input_gradient = empty_like(x);
   ops::matmul(gradient, weight.value(), input_gradient);
   return input_gradient;
 }
 
+/// The way back of the product `x` went into: the gradient of the product → that of x.
+std::function<Tensor(const Tensor&)> way_back(const Variable& x, Parameter& weight) {
+  if (weight.float8())
+    return [kept = kept_for_float8(x, weight), &weight](const Tensor& gradient) {
+      return float8_linear_backward(gradient, kept, weight);
+    };
+  return [value = x.value(), &weight](const Tensor& gradient) { return product_backward(gradient, value, weight); };
+}
+
 /// `bias` null: none.
 Variable linear(const Variable& input, Parameter& weight, Parameter* bias) {
   const Variable x = cast(input, weight.compute_dtype());
-  const auto outputs = kept([&] { return std::vector{product_of(x.value(), weight, bias)}; });
+  const auto outputs = kept([&] { return std::vector{product_of(x, weight, bias)}; });
   const Variable y(outputs[0], x.tape());
   if (x.tape()) {
-    x.tape()->record(y, [value = x.value(), &weight, bias, dx = x.gradient()](const Tensor& gradient) {
+    x.tape()->record(y, [back = way_back(x, weight), bias, dx = x.gradient()](const Tensor& gradient) {
       if (bias && !bias->is_frozen()) ops::bias_backward(gradient, bias->gradient());
-      dx->add(product_backward(gradient, value, weight));
+      dx->add(back(gradient));
     });
   }
   return y;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "autograd/float8_input.h"
 #include "tensor/tensor.h"
 
 namespace trainyard::autograd {
@@ -24,24 +25,29 @@ class Gradient {
   Tensor gathered_;
 };
 
-/// A value on its way through the model. Copies share value and gradient. Without a tape nothing is recorded.
+/// A value on its way through the model. Copies share all that it has. Without a tape nothing is recorded.
 class Variable {
  public:
   Variable() = default;
   explicit Variable(Tensor value, Tape* tape = nullptr)
-      : value_(std::move(value)), tape_(tape), gradient_(tape ? std::make_shared<Gradient>() : nullptr) {}
+      : Variable(std::move(value), tape, tape ? std::make_shared<Gradient>() : nullptr) {}
   /// On `tape`, with the gradient of the same value on another: what is recorded again adds to it where it first would.
   Variable(Tensor value, Tape* tape, std::shared_ptr<Gradient> gradient)
-      : value_(std::move(value)), tape_(tape), gradient_(std::move(gradient)) {}
+      : value_(std::move(value)),
+        tape_(tape),
+        gradient_(std::move(gradient)),
+        float8_input_(tape ? std::make_shared<Float8Input>() : nullptr) {}
 
   [[nodiscard]] const Tensor& value() const { return value_; }
   [[nodiscard]] Tape* tape() const { return tape_; }
   [[nodiscard]] const std::shared_ptr<Gradient>& gradient() const { return gradient_; }  ///< null without a tape
+  [[nodiscard]] Float8Input* float8_input() const { return float8_input_.get(); }        ///< null without a tape
 
  private:
   Tensor value_;
   Tape* tape_ = nullptr;
   std::shared_ptr<Gradient> gradient_;
+  std::shared_ptr<Float8Input> float8_input_;
 };
 
 /// What a forward pass did, in order; backward() undoes it from the end. A list and no graph: the order of a

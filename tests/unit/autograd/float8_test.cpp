@@ -7,6 +7,7 @@
 #include "../ops/ops_support.h"
 #include "autograd/functions.h"
 #include "autograd/recompute.h"
+#include "metrics/trace.h"
 
 namespace trainyard::autograd {
 using namespace test;
@@ -86,6 +87,31 @@ TEST_CASE("autograd: a linear layer in 8 bits that is frozen hands its gradient 
   const Float8Layer::Passed passed = layer.pass();
   CHECK(relative_error(passed.dx, as_doubles(expected.dx)) < 2e-6);
   CHECK(std::ranges::all_of(passed.dw.values<float>(), [](float value) { return value == 0; }));
+}
+
+TEST_CASE("autograd: layers in 8 bits that take one value cast it once, and their way back does without the value") {
+  const Float8Recipe recipe = kRecipes[GENERATE(0, 1)].recipe;
+  Float8Layer first(recipe), second(recipe), alone(recipe);
+  metrics::Trace trace(0);
+  std::weak_ptr<Storage> value;
+  Tape tape;
+  const metrics::AttachTrace attach(&trace, "compute");
+  const auto casts = [&trace] {
+    return std::ranges::count(trace.spans(), "float8_cast", [](const metrics::Span& span) { return span.name; });
+  };
+  const Variable input(first.x, &tape);
+  {
+    const Variable x = scale(input, 1);
+    value = x.value().storage();
+    for (Float8Layer* const layer : {&first, &second}) linear(x, layer->weight).gradient()->add(layer->dy);
+  }
+  CHECK(casts() == 1 + 2);  // the weights
+  CHECK(value.expired());
+  tape.backward();
+  CHECK(casts() == 1 + 2 + 2 + 2);  // both gradients; the weights by columns
+  const Float8Layer::Passed expected = alone.pass();
+  CHECK(same_bits(first.weight.gradient(), expected.dw));
+  CHECK(same_bits(second.weight.gradient(), expected.dw));
 }
 
 TEST_CASE("autograd: a linear layer in 8 bits takes no tokens") {
