@@ -73,6 +73,8 @@ std::shared_ptr<NcclFlight> NcclWatch::begin(const std::shared_ptr<NcclGroup>& g
 }
 
 void NcclWatch::settle(NcclFlight& flight, NcclGroup& group, ncclResult_t result) {
+  // Success is the state's to say: ncclCommSplit answers so while it has hardly begun.
+  if (result == ncclSuccess) result = ncclInProgress;
   for (Pause pause; result != ncclSuccess; pause()) {
     if (result == ncclInProgress)
       result = group.state();

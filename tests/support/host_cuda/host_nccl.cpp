@@ -87,6 +87,7 @@ struct ncclComm {
   uint64_t posted = 0;
   std::optional<uint64_t> settling;  ///< the operation that NCCL on the host is not through with: a first one, a split
   ncclResult_t error = ncclSuccess;
+  bool is_finalized = false;
   std::map<void*, Registration> registered{};  ///< by handle
 };
 
@@ -366,10 +367,19 @@ void read_mail(const std::shared_ptr<Group>& group, size_t own) {
   });
 }
 
+/// Of a call that is not for the state: NCCL takes none of a communicator that is not through with the one before.
+ncclResult_t readiness_of(const ncclComm& comm) {
+  const ncclResult_t state = state_of(comm);
+  if (state != ncclInProgress && !comm.is_finalized) return state;
+  misused(comm.is_finalized ? "a communicator is called that is finalized" : "a communicator is called that is busy");
+  return ncclInvalidArgument;
+}
+
 ncclResult_t post(ncclComm* comm, Part part) {
   const std::lock_guard lock(g_mutex);
+  const bool is_in_group = t_depth > 0 && t_grouped == comm;
+  if (const ncclResult_t result = is_in_group ? comm->error : readiness_of(*comm)) return result;
   if (t_depth > 0) t_grouped = comm;
-  if (comm->error != ncclSuccess) return comm->error;
   Group& group = *comm->group;
   const uint64_t number = comm->posted++;
   const bool is_split = part.kind == Kind::Split;
@@ -378,7 +388,7 @@ ncclResult_t post(ncclComm* comm, Part part) {
   part.from_place = place_of(*comm, part.from), part.to_place = place_of(*comm, part.to);
   if (group.mail) group.mail->put(std::to_string(number), letter_of(part, group.ranks));
   bring(group, number, comm->rank, std::move(part));
-  return state_of(*comm);
+  return ncclInProgress;  // a thread of its own goes on
 }
 
 struct What {
@@ -446,18 +456,24 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
 }
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* part, ncclConfig_t* config) {
   if (config->blocking != 0) return ncclInvalidArgument;
-  return post(comm, {.kind = Kind::Split, .color = color, .key = key, .split = part});
+  *part = nullptr;
+  const ncclResult_t result = post(comm, {.kind = Kind::Split, .color = color, .key = key, .split = part});
+  return result == ncclInProgress ? ncclSuccess : result;  // so say 2.18 to 2.30, while the parent is in progress
 }
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
   const std::lock_guard lock(g_mutex);
   *state = state_of(*comm);
   return ncclSuccess;
 }
-ncclResult_t ncclCommFinalize(ncclComm_t) {
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  const std::lock_guard lock(g_mutex);
+  if (const ncclResult_t result = readiness_of(*comm)) return result;
+  comm->is_finalized = true;
   return ncclInProgress;
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   const std::lock_guard lock(g_mutex);
+  if (!comm->is_finalized) misused("a communicator is destroyed that is not finalized");
   if (!comm->registered.empty()) misused("a communicator is destroyed that has registered buffers");
   leave(comm);
   return ncclSuccess;
@@ -553,8 +569,7 @@ ncclResult_t ncclGroupEnd() {
     std::swap(mine, t_exchange);
     return post(std::exchange(t_exchange_of, nullptr), std::move(mine));
   }
-  const std::lock_guard lock(g_mutex);
-  return t_grouped ? state_of(*std::exchange(t_grouped, nullptr)) : ncclSuccess;
+  return std::exchange(t_grouped, nullptr) ? ncclInProgress : ncclSuccess;
 }
 
 namespace host_nccl {

@@ -91,9 +91,11 @@ void fail_next(const char* call, ncclResult_t result);
 /// As a broken connection would: the communicators that are there, of all ranks, have a remote error from now on.
 void break_connections();
 
-/// What of all threads was against NCCL's rules for registered buffers, and is undefined there, since this was asked
-/// last: memory that is not ncclMemAlloc's, registered twice, freed or its communicator destroyed while it is
-/// registered; ranks of which some bring registered buffers to a collective and others do not, or at other places.
+/// What of all threads was against NCCL's rules since this was asked last. Of registered buffers, where it is
+/// undefined: memory that is not ncclMemAlloc's, registered twice, freed or its communicator destroyed while it is
+/// registered; ranks of which some bring registered buffers to a collective and others do not, or at other places. Of
+/// communicators that never block, where it is refused: a call of one that is not through with the call before, or
+/// finalized; one destroyed that is not.
 std::vector<std::string> misuses();
 /// Registrations now, over all communicators.
 size_t registrations();
