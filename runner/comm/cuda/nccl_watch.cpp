@@ -20,6 +20,8 @@ constexpr std::chrono::milliseconds kQuestion = 1s;
 // A broken connection is NCCL's first sign of a process that has ended; the master's count of heartbeats, which knows
 // whose, follows within two beats.
 constexpr std::chrono::milliseconds kNaming = 12s;
+// cudaGetErrorString() of cudaErrorMemoryAllocation: NCCL has one code for whatever CUDA refuses.
+constexpr const char* kNoRoom = "out of memory";
 
 /// Between two looks at what should be there at once, and may take as long as a peer does.
 class Pause {
@@ -223,8 +225,12 @@ std::exception_ptr NcclWatch::judge(const Stuck& stuck) {
 
 std::exception_ptr NcclWatch::failure_of(const NcclFlight& flight, ncclResult_t result, const std::stop_token& stop) {
   const std::string text = fmt::format("{}: NCCL: {}", flight.call.text(), describe(result));
-  if (result == ncclUnhandledCudaError)
-    return std::make_exception_ptr(DeviceError(fmt::format("cuda:{}: {}", device_, text)));
+  if (result == ncclUnhandledCudaError) {
+    const std::string of_device = fmt::format("cuda:{}: {}", device_, text);
+    if (text.find(kNoRoom) == std::string::npos) return std::make_exception_ptr(DeviceError(of_device));
+    return std::make_exception_ptr(OutOfMemoryError(
+        of_device + "; its buffers need room beside what the run has taken: a smaller batch leaves more"));
+  }
   const std::string ours = fmt::format("rank {}: {}", lost_ranks_.world().rank, text);
   if (result == ncclInvalidUsage) return std::make_exception_ptr(InputError(ours));  // two ranks on one device
   if (result == ncclInvalidArgument) return std::make_exception_ptr(std::logic_error(ours));

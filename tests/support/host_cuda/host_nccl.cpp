@@ -73,6 +73,7 @@ std::map<std::string, std::shared_ptr<Group>> g_groups;
 std::set<ncclComm*> g_comms;
 std::map<const std::byte*, size_t> g_memory;  ///< ncclMemAlloc's
 std::vector<std::string> g_misuses;
+std::string g_last_error;
 int g_last_id = 0;
 thread_local int t_version = 22809, t_depth = 0;
 thread_local std::map<std::string, ncclResult_t> t_failures;
@@ -430,7 +431,8 @@ const char* ncclGetErrorString(ncclResult_t result) {
   return result == ncclRemoteError ? "remote process exited or there was a network error" : "an error of the test";
 }
 const char* ncclGetLastError(ncclComm_t) {
-  return "";
+  const std::lock_guard lock(g_mutex);
+  return g_last_error.c_str();
 }
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   const std::lock_guard lock(g_mutex);
@@ -579,6 +581,10 @@ void set_version(int version) {
 }
 void fail_next(const char* call, ncclResult_t result) {
   t_failures[call] = result;
+}
+void set_last_error(std::string text) {
+  const std::lock_guard lock(g_mutex);
+  g_last_error = std::move(text);
 }
 void break_connections() {
   const std::lock_guard lock(g_mutex);

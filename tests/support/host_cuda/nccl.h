@@ -88,6 +88,8 @@ namespace host_nccl {
 void set_version(int version);
 /// The next call of that name answers so.
 void fail_next(const char* call, ncclResult_t result);
+/// What ncclGetLastError() says from now on, on all threads.
+void set_last_error(std::string text);
 /// As a broken connection would: the communicators that are there, of all ranks, have a remote error from now on.
 void break_connections();
 

@@ -427,6 +427,30 @@ TEST_CASE("nccl: what NCCL refuses is told with its own words", "[comm]") {
   CHECK(seen[0] == "rank 0: connecting: NCCL: an error of the test");
 }
 
+TEST_CASE("nccl: CUDA's refusals of what NCCL asks are the device's fault, but for memory that it has not", "[comm]") {
+  Job job(2, 1s);
+  const auto error_with = [&](const char* detail, auto error) {
+    host_nccl::set_last_error(detail);
+    const auto seen = job.run([&](int rank) {
+      if (rank == 0) host_nccl::fail_next("ncclCommInitRankConfig", ncclUnhandledCudaError);
+      const auto connects = [&] { static_cast<void>(connect(job.settings(rank))); };
+      return rank == 0 ? error_of<decltype(error)>(connects) : error_of<PeerError>(connects);
+    });
+    host_nccl::set_last_error("");
+    return seen[0];
+  };
+  SECTION("a device that fails") {
+    CHECK(error_with("Cuda failure 'unspecified launch failure'", DeviceError("")) ==
+          "cuda:0: connecting: NCCL: an error of the test (Cuda failure 'unspecified launch failure')");
+  }
+  SECTION("a device that is full") {
+    CHECK(
+        error_with("Cuda failure 2 'out of memory'", OutOfMemoryError("")) ==
+        "cuda:0: connecting: NCCL: an error of the test (Cuda failure 2 'out of memory'); its buffers need room beside "
+        "what the run has taken: a smaller batch leaves more");
+  }
+}
+
 TEST_CASE("nccl: a group that is not started yet is under way, and one that has ended is of no use", "[comm]") {
   host_cuda::set_devices(1);
   ncclUniqueId id;
