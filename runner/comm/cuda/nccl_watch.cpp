@@ -255,7 +255,9 @@ void NcclWatch::fail(const std::exception_ptr& failure) {
     for (const auto& group : groups_)
       if (auto there = group.lock()) groups.push_back(std::move(there));
   }
-  for (const auto& group : groups) group->abort();
+  // All at once: an abort frees memory, and CUDA may wait with that for the kernels of the others.
+  std::vector<std::jthread> aborts;
+  for (const auto& group : groups) aborts.emplace_back([&group] { group->abort(); });
 }
 
 }  // namespace trainyard::comm

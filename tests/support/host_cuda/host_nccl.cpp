@@ -85,6 +85,7 @@ thread_local ncclComm *t_exchange_of = nullptr, *t_grouped = nullptr;
 struct ncclComm {
   std::shared_ptr<Group> group;
   size_t rank;
+  int device;
   uint64_t posted = 0;
   std::optional<uint64_t> settling;  ///< the operation that NCCL on the host is not through with: a first one, a split
   ncclResult_t error = ncclSuccess;
@@ -232,8 +233,14 @@ void exchange(const std::vector<Part>& parts) {
           put(static_cast<const std::byte*>(sent.memory), static_cast<std::byte*>(received.memory), sent.bytes);
 }
 
-ncclComm* make_comm(const std::shared_ptr<Group>& group, size_t rank) {
-  auto* const comm = new ncclComm{.group = group, .rank = rank};
+int current_device() {
+  int device = 0;
+  cudaGetDevice(&device);
+  return device;
+}
+
+ncclComm* make_comm(const std::shared_ptr<Group>& group, size_t rank, int device) {
+  auto* const comm = new ncclComm{.group = group, .rank = rank, .device = device};
   group->members[rank] = comm;
   ++group->arrived;
   g_comms.insert(comm);
@@ -254,7 +261,7 @@ void split(const std::vector<Part>& parts, const Group& parent, uint64_t number)
         ++group->arrived;  // another process's
         continue;
       }
-      *wanted = make_comm(group, rank);
+      *wanted = make_comm(group, rank, parent.members[members[rank].second]->device);
       if (!parent.mail) continue;
       group->mail = parent.mail->part(std::to_string(number) + "." + std::to_string(color), rank, group->ranks);
       read_mail(group, rank);
@@ -337,10 +344,8 @@ Part part_of(const std::shared_ptr<const std::vector<std::byte>>& bytes) {
 
 /// What tells the GPU of a rank from others': two ranks may not share one, of the same host by NCCL_HOSTID.
 std::string seat_of_this_rank() {
-  int device = 0;
-  cudaGetDevice(&device);
   const char* const host = std::getenv("NCCL_HOSTID");
-  return std::string(host ? host : "this host") + " " + std::to_string(device);
+  return std::string(host ? host : "this host") + " " + std::to_string(current_device());
 }
 
 /// The others' hellos: ranks that are not alone on their GPU have an error.
@@ -447,7 +452,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
   const std::lock_guard lock(g_mutex);
   auto& group = g_groups[std::string(id.internal, sizeof id.internal)];
   if (!group) group = std::make_shared<Group>(ranks);
-  *comm = make_comm(group, static_cast<size_t>(rank));
+  *comm = make_comm(group, static_cast<size_t>(rank), current_device());
   if (const char* const folder = std::getenv("HOST_NCCL_MAIL")) {
     group->mail.emplace(folder, id.internal + 1, static_cast<size_t>(rank), group->ranks);
     const std::string seat = seat_of_this_rank();
@@ -481,10 +486,16 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   return ncclSuccess;
 }
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
-  const std::lock_guard lock(g_mutex);
-  for (ncclComm* const member : comm->group->members)
-    if (member) member->error = ncclRemoteError;  // their connection to it ends
-  leave(comm);
+  const int device = comm->device;
+  {
+    const std::lock_guard lock(g_mutex);
+    for (ncclComm* const member : comm->group->members)
+      if (member) member->error = ncclRemoteError;  // their connection to it ends
+    leave(comm);
+  }
+  // It frees memory, for which CUDA waits for all that the device does, kernels of other communicators too.
+  cudaSetDevice(device);
+  cudaDeviceSynchronize();
   return ncclSuccess;
 }
 

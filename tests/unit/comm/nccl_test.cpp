@@ -352,6 +352,31 @@ TEST_CASE("nccl: an error names the dimension of the mesh, and ends the other di
   CHECK(seen[0].substr(0, line) == seen[0].substr(line + 1));
 }
 
+TEST_CASE("nccl: what is under way on several dimensions ends at once, though to abort one waits for the others",
+          "[comm]") {
+  Job job(2, 60s);
+  std::latch done(1);
+  const auto seen = job.run([&](int rank) {
+    const auto world = connect(job.settings(rank));
+    const auto shard = world->split(0, "shard");
+    gather(*world, Job::device(rank), "all").wait_on_host();  // a first one waits for its peers where it is issued
+    gather(*shard, Job::device(rank), "layers.0").wait_on_host();
+    world->barrier();
+    if (rank == 1) {
+      job.lose(1);
+      done.wait();
+      return 0s;
+    }
+    const Work one = gather(*world, Job::device(rank), "all"), other = gather(*shard, Job::device(rank), "layers.0");
+    static_cast<void>(error_of<PeerError>([&] { one.wait_on_host(); }));
+    const auto begin = std::chrono::steady_clock::now();
+    cudaSetDevice(rank), cudaDeviceSynchronize();
+    done.count_down();
+    return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begin);
+  });
+  CHECK(seen[0] < 5s);
+}
+
 TEST_CASE("nccl: the flight record tells a collective that runs from one that has ended", "[comm]") {
   Job job(2, 1s);
   const test::TemporaryFolder folder;
