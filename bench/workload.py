@@ -53,6 +53,29 @@ def run_in_pytorch(script):
         os.execv(python, [python, script, *sys.argv[1:]])
 
 
+# Of a Python that is to train beside Trainyard; its argument is the device.
+PYTORCH_HERE = """
+import platform, sys
+import torch, transformers, safetensors
+if sys.argv[1] == "cuda" and not torch.cuda.is_available():
+    sys.exit(f"PyTorch {torch.__version__} sees no GPU; it is for CUDA {torch.version.cuda}")
+device = torch.cuda.get_device_name(0) if sys.argv[1] == "cuda" else "the CPU"
+versions = f"PyTorch {torch.__version__}, transformers {transformers.__version__}, Python {platform.python_version()}"
+print(f"{versions}, on {device}")
+"""
+
+
+def describe_pytorch(python, device):
+    """The versions of a `python` that can train on `device`; ends this program with 2 where it cannot."""
+    asked = subprocess.run([python, "-c", PYTORCH_HERE, device], capture_output=True, text=True)
+    if asked.returncode:
+        said = asked.stderr.strip().splitlines() or [f"it ended with {asked.returncode}"]
+        sys.stderr.write(f"error: {python} cannot train beside Trainyard: {said[-1]}; it needs torch, transformers and "
+                         "safetensors\n")
+        sys.exit(2)
+    return asked.stdout.strip().splitlines()[-1]
+
+
 @dataclass(frozen=True)
 class Shape:
     name: str
@@ -190,8 +213,9 @@ def trainyard_command(binary, config, tokens, folder, steps, ranks=RANKS, extra=
 
 
 def pytorch_command(config, tokens, folder, ranks=RANKS, extra=(), python=PYTORCH / "bin/python"):
-    return [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks),
-            ROOT / "bench/pytorch_fsdp2.py", "--config", config, "--tokens", tokens, "--output",
+    # The address: else it asks for that of this machine's name, without end where nobody knows it.
+    return [python, "-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node",
+            str(ranks), ROOT / "bench/pytorch_fsdp2.py", "--config", config, "--tokens", tokens, "--output",
             folder / "theirs.jsonl", *extra]
 
 

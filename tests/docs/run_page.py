@@ -59,6 +59,7 @@ NOT_RUN = {
     ("gpu.md", "container/packages/cuda"): "./check brings CUDA and builds with it",
     ("gpu.md", "bench/gpu/bundle"): "a bench, which builds with CUDA",
     ("gpu.md", "tar --extract --file trainyard-gpu.tar.xz && cd trainyard-gpu"): "it takes a GPU",
+    ("gpu.md", "bench/gpu/run environment"): "it takes a GPU; tests/e2e/gpu_bundle_test.py runs the command",
     ("gpu.md", "trainyard launch --nproc-per-node gpu comm-bench all_reduce -b 8 -e 1G -f 4"): "it takes GPUs",
     ("gpu.md", "for node in 0 1; do"): "it takes a GPU; tests/unit/train/one_gpu_training_test.cpp does it there",
     ("storage.md", "aws s3 sync /checkpoints/run-1 s3://bucket/run-1 --exclude '*' --include 'step-*/*'"): "it takes a bucket",
