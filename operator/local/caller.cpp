@@ -33,6 +33,13 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
+/// "nvidia3", not "nvidiactl": of a machine's GPUs a container may have the fourth alone.
+bool is_gpu(const std::string& file) {
+  constexpr std::string_view kPrefix = "nvidia";
+  return file.starts_with(kPrefix) && file.size() > kPrefix.size() &&
+         std::all_of(file.begin() + kPrefix.size(), file.end(), [](unsigned char each) { return std::isdigit(each); });
+}
+
 std::string variable(const char* name) {
   const char* const value = std::getenv(name);
   return value ? value : "";
@@ -74,11 +81,12 @@ std::string machine_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
 }
 
-std::vector<std::string> gpus_here() {
+std::vector<std::string> gpus_here(const fs::path& devices) {
   if (const char* const chosen = std::getenv("CUDA_VISIBLE_DEVICES")) return split(chosen, ',');
   std::vector<std::string> gpus;
-  std::error_code error;
-  for (int i = 0; fs::exists(fmt::format("/dev/nvidia{}", i), error); ++i) gpus.push_back(fmt::format("{}", i));
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(devices, none))
+    if (is_gpu(entry.path().filename())) gpus.push_back(fmt::format("{}", gpus.size()));
   return gpus;
 }
 

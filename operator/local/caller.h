@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,8 @@ inline constexpr const char* kContainerMark = "TRAINYARD_LOCAL_CONTAINER";
 [[nodiscard]] std::string own_folder();
 /// This machine's name.
 [[nodiscard]] std::string machine_name();
-/// The GPUs that containers may be given: CUDA_VISIBLE_DEVICES where it is set, else those that the driver shows.
-[[nodiscard]] std::vector<std::string> gpus_here();
+/// The GPUs that containers may be given: CUDA_VISIBLE_DEVICES where it is set, else those that the driver shows in the
+/// folder `devices`, as CUDA numbers them: from 0, whatever numbers their files have.
+[[nodiscard]] std::vector<std::string> gpus_here(const std::filesystem::path& devices = "/dev");
 
 }  // namespace trainyard::local
