@@ -33,7 +33,7 @@ inline std::vector<int> run_on_one_gpu(const std::string& name) {
                                        "NCCL_HOSTID=host-" + rank,
                                        "NCCL_P2P_DISABLE=1",
                                        "NCCL_SHM_DISABLE=1",
-                                       "NCCL_IB_DISABLE=1",
+                                       "NCCL_NET=Socket",
                                        "NCCL_SOCKET_IFNAME=lo"};
     std::vector<char*> environment;
     for (std::string& variable : variables) environment.push_back(variable.data());
