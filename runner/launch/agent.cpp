@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "launch/child.h"
+#include "launch/dcgm.h"
 #include "launch/gang.h"
 #include "launch/output.h"
 #include "launch/termination_log.h"
@@ -327,7 +328,9 @@ class Agent {
 }  // namespace
 
 int launch_ranks(const LaunchOptions& options, const rendezvous::Environment& environment) {
-  return Agent(options, environment).run();
+  Agent agent(options, environment);
+  const DcgmPause pause(environment);  // ends before the agent, which still holds signals back
+  return agent.run();
 }
 
 }  // namespace trainyard::launch

@@ -11,6 +11,7 @@ namespace trainyard::launch {
 ///     that its progress bar works
 ///   - when one fails, the others get SIGTERM, and SIGKILL after 4 s or `grace`, whichever is less
 ///   - SIGTERM and SIGINT are passed on; who has not ended after `grace` is killed
+///   - while ranks run, DCGM's profiling is paused (launch/dcgm.h)
 ///   - it reaps every child of this process, adopted ones too, as process 1 of a container must
 /// Throws InputError before anything is started. To be called from the main thread, with no child of one's own running.
 int launch_ranks(const LaunchOptions& options, const rendezvous::Environment& environment);

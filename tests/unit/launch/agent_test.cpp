@@ -252,6 +252,37 @@ TEST_CASE("launch_ranks: a program that cannot be run is an input error", "[laun
   CHECK_THROWS_WITH(launch_ranks(options, {}), "cannot run '/no/such/program': No such file or directory");
 }
 
+TEST_CASE("launch_ranks: DCGM's profiling is paused while ranks run, and resumed however they end", "[launch]") {
+  const test::TemporaryFolder folder;
+  const std::string calls = (folder.path() / "calls").string();
+  const auto write_dcgmi = [&](const std::string& body) {
+    write_file_atomically(folder / "dcgmi", "#!/bin/sh\n" + body);
+    std::filesystem::permissions(folder / "dcgmi", std::filesystem::perms::owner_all);
+  };
+  rendezvous::Environment environment = rendezvous::process_environment();
+  environment["PATH"] = folder.path().string() + ":" + environment["PATH"];
+  const auto launched = [&](const std::string& script) {
+    return std::make_unique<Launcher>(script, 2, 30s, environment);
+  };
+  write_dcgmi("echo \"$@\" >> " + calls + "; echo said; echo said >&2\n");
+  const auto failing = launched("cat " + calls + "; exit 4");
+  CHECK(failing->finish() == 4);
+  CHECK_THAT(failing->text(), Catch::Contains("[rank 0] profile --pause\n") && !Catch::Contains("said"));
+  CHECK(read_file(calls) == "profile --pause\nprofile --resume\n");
+
+  const auto stopped = launched("trap 'exit 143' TERM; echo ready; while :; do sleep 0.05; done");
+  REQUIRE(stopped->read_until("[rank 1] ready"));
+  ::kill(stopped->pid(), SIGTERM);
+  CHECK(stopped->finish() == 143);
+  CHECK(read_file(calls) == "profile --pause\nprofile --resume\nprofile --pause\nprofile --resume\n");
+
+  write_dcgmi("echo \"$@\" >> " + calls + ".failing; exit 3\n");
+  const auto without = launched("true");
+  CHECK(without->finish() == 0);
+  CHECK_THAT(without->text(), Catch::Contains("`dcgmi profile --pause`: ended with exit code 3\n"));
+  CHECK(read_file(calls + ".failing") == "profile --pause\n");
+}
+
 TEST_CASE("launch_ranks: a log folder gets each rank's output without prefixes", "[launch]") {
   const test::TemporaryFolder folder;
   LaunchOptions options;
