@@ -62,6 +62,10 @@ struct Words<DeviceChoice> {
   static std::vector<Choice> list() { return {{"auto", {}}, {"cpu", {}}, {"cuda", {"gpu"}}}; }
 };
 template <>
+struct Words<CudaGraphs> {
+  static std::vector<Choice> list() { return {{"never", {"false"}}, {"auto", {}}, {"always", {"true"}}}; }
+};
+template <>
 struct Words<Precision> {
   static std::vector<Choice> list() { return {{"fp32", {"float32"}}, {"bf16", {"bfloat16"}}, {"fp16", {"float16"}}}; }
 };

@@ -235,7 +235,7 @@ void check_batch(const Loaded& loaded) {
 
 /// A graph works with memory of the device alone.
 void check_graphs(const Loaded& loaded) {
-  if (!loaded.config.device.cuda_graphs) return;
+  if (loaded.config.device.cuda_graphs != CudaGraphs::Always) return;
   for (const char* const key : {"parallel.offload", "activation_checkpointing.offload"})
     if (std::get<bool>(find_key(key)->get(loaded.config)))
       throw InputError(fmt::format("{}, but {} is true ({}), which moves what it needs through the host; leave one out",

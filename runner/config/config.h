@@ -20,6 +20,7 @@ enum class Padding { Bucket, Longest, MaxLength };
 enum class CheckpointingMode { None, Full, Selective, EveryN };
 enum class Backend { Auto, Nccl, Gloo, Mpi, InProcess };
 enum class DeviceChoice { Auto, Cpu, Cuda };
+enum class CudaGraphs { Never, Auto, Always };
 enum class Precision { Float32, BFloat16, Float16 };
 enum class OutputPrecision { Float32, BFloat16, Float16, AsComputed };  ///< begins as Precision
 
@@ -166,8 +167,8 @@ struct Rendezvous {
 
 struct DeviceSection {
   DeviceChoice kind = DeviceChoice::Auto;
-  int64_t threads = 0;       ///< CPU threads a rank; 0 = OMP_NUM_THREADS, else the cores divided by this host's ranks
-  bool cuda_graphs = false;  ///< forward and backward of steps that are alike as one graph
+  int64_t threads = 0;  ///< CPU threads a rank; 0 = OMP_NUM_THREADS, else the cores divided by this host's ranks
+  CudaGraphs cuda_graphs = CudaGraphs::Never;  ///< forward and backward of steps that are alike as one graph
 };
 
 struct Metrics {

@@ -297,7 +297,7 @@ void add_system(std::vector<Key>& table) {
       .agreement = Agreement::PerRank;
   device("cuda_graphs", &DeviceSection::cuda_graphs, kAny,
          "Forward and backward of a step as one CUDA graph that the host launches at once, where steps have one shape "
-         "(docs/gpu.md). For one rank on a GPU.");
+         "(docs/gpu.md). For one rank on a GPU; auto: where the run can have it.");
 }
 
 void add_people(std::vector<Key>& table) {

@@ -194,6 +194,7 @@ const std::vector<Row>& all() {
       no_op("main_training_function", "the training loop is built in", {"main"}),
       only("enable_cpu_affinity", {"true", "false"}, ""),
       no_op("dynamo_backend", "kernels are fused and compiled already", {"no"}),
+      compile_mode("dynamo_config.dynamo_mode"),
       no_op("dynamo_config.*", "kernels are fused and compiled already"),
       takes("parallelism_config_dp_replicate_size", "parallel.replicate"),
       takes("parallelism_config_dp_shard_size", "parallel.shard"),

@@ -40,6 +40,14 @@ Row brings(std::string_view theirs, std::string_view value, std::string_view our
   return {.theirs = theirs, .ours = ours, .words = {{value, value_of_ours}}, .when = value};
 }
 
+Row compile_mode(std::string_view theirs) {
+  return maps(theirs, "device.cuda_graphs",
+              {{"default", "never"},
+               {"reduce-overhead", "auto"},
+               {"max-autotune", "auto"},
+               {"max-autotune-no-cudagraphs", "never"}});
+}
+
 Row alone(Row row, std::string_view bare) {
   row.bare = bare;
   return row;

@@ -59,6 +59,8 @@ Row only(std::string_view theirs, std::vector<std::string_view> values, std::str
 Row refused(std::string_view theirs, std::string_view why);
 /// Where `theirs` is `value`, ours is `value_of_ours` unless it is given: for a word that stands for many settings.
 Row brings(std::string_view theirs, std::string_view value, std::string_view ours, std::string_view value_of_ours);
+/// torch.compile's mode, of which two launch CUDA graphs: so do we then, where a run can.
+Row compile_mode(std::string_view theirs);
 /// A word of the command line that needs no value after it.
 Row alone(Row row, std::string_view bare);
 

@@ -406,6 +406,7 @@ std::vector<Row> about_the_model() {
               "where it is a number", "2"),
       no_op("activation_checkpoint.*", "recomputation is exact, and chooses by the op"),
       no_op("compile.enable", kCompiled, {"false"}),
+      compile_mode("compile.mode"),
       no_op("compile.*", ""),
   };
 }
@@ -529,7 +530,7 @@ std::vector<Row> older_names() {
       maps("*.activation_checkpoint", "activation_checkpointing.mode",
            {{"none", "none"}, {"full", "full"}, {"selective", "selective"}}),
       no_op("*.compile", kCompiled, {"false"}),
-      no_op("*.compile_mode", kCompiled),
+      compile_mode("*.compile_mode"),
       no_op("*.enable_wandb", kWandb, {"false"}),
       no_op("*.wandb_project", kWandb),
       no_op("*.wandb_entity", kWandb),

@@ -126,6 +126,7 @@ class Run {
   optim::LossScaler scaler_;
   checkpoint::Agreement agreement_;
   Description description_;
+  const bool has_graphs_;
   Progress progress_;
   int64_t last_checkpoint_ = 0;  ///< its step: the one resumed from, or a later one; 0: none
   std::optional<Report> report_;
@@ -151,8 +152,8 @@ Run::Run(const config::Loaded& loaded, const World& world, MeshSize mesh)
       scaler_(loss_scaling_of(config_.training, *sharded_.engine)),
       agreement_(world.store, "resume", world.comm.rank(), world.comm.world(), config_.checkpoint.timeout),
       description_{models::to_hugging_face(model_config_), config_.data.tokenizer, tokenizer_files_of(config_.data),
-                   config::print_config(loaded)} {
-  check_graphs(loaded, world);
+                   config::print_config(loaded)},
+      has_graphs_(has_graphs(loaded, world)) {
   set_recompute(*sharded_.model, config_.activation_checkpointing);
   if (auto held_out = made_on_every_rank(world.comm, [&] {
         return validation_loader_of(config_, tokenizer_.get(), model_config_, world.comm.rank(), world.comm.world());
@@ -347,7 +348,7 @@ Outcome Run::train() {
                    .clip_grad_norm = config_.training.clip_grad_norm,
                    .schedule = optim::schedule_of(config_.optimizer, total_steps_),
                    .dropout_seed = config_.training.seed,
-                   .graphs = config_.device.cuda_graphs},
+                   .graphs = has_graphs_},
                   {.asked_to_stop = world_.asked_to_stop,
                    .validate = [this](int64_t step) { return validate(step); },
                    .on_step =

@@ -11,14 +11,26 @@
 
 namespace trainyard::train {
 
-void check_graphs(const config::Loaded& loaded, const World& world) {
-  if (!loaded.config.device.cuda_graphs) return;
-  const auto refuse = [&](const std::string& why) {
-    throw InputError(fmt::format("{} is true, but {}; leave it out", loaded.subject("device.cuda_graphs"), why));
-  };
-  if (world.device.kind == DeviceKind::Cpu) refuse("this run computes on the CPU");
+namespace {
+
+/// Why a run can have no graph; empty: it can.
+std::string obstacle(const config::Config& config, const World& world) {
+  if (world.device.kind == DeviceKind::Cpu) return "this run computes on the CPU";
   if (const int ranks = world.comm.world(); ranks > 1)
-    refuse(fmt::format("this run has {} ranks, and their collectives cannot be part of a graph", ranks));
+    return fmt::format("this run has {} ranks, and their collectives cannot be part of a graph", ranks);
+  if (config.parallel.offload || config.activation_checkpointing.offload) return "tensors go by way of the host";
+  return "";
+}
+
+}  // namespace
+
+bool has_graphs(const config::Loaded& loaded, const World& world) {
+  const config::CudaGraphs wanted = loaded.config.device.cuda_graphs;
+  if (wanted == config::CudaGraphs::Never) return false;
+  const std::string why = obstacle(loaded.config, world);
+  if (wanted == config::CudaGraphs::Always && !why.empty())
+    throw InputError(fmt::format("{} is always, but {}; use auto", loaded.subject("device.cuda_graphs"), why));
+  return why.empty();
 }
 
 std::vector<ops::Loss> StepGraph::run(MicroBatches micro_batches, float scale) {

@@ -13,8 +13,9 @@
 
 namespace trainyard::train {
 
-/// Throws InputError where device.cuda_graphs asks for what this run cannot have: with several ranks, or on a CPU.
-void check_graphs(const config::Loaded& loaded, const World& world);
+/// What device.cuda_graphs comes to in this run. Throws InputError where it asks for what the run cannot have: with
+/// several ranks, or on a CPU.
+bool has_graphs(const config::Loaded& loaded, const World& world);
 
 /// Forward and backward of training steps as one graph of the device's work, where steps are alike: the second of two
 /// such steps in a row is written down, and from then on the host launches it with the values of the next.

@@ -50,7 +50,7 @@ TEST_CASE("device: a run that moves to a GPU and back goes on as one that stays 
 
 TEST_CASE("device: steps that are one graph give the same losses, and it is said what cannot be part of one") {
   const SmallJob with, without;
-  const Words cuda{"--device", "cuda"}, graphs{"--device.cuda_graphs", "true"};
+  const Words cuda{"--device", "cuda"}, graphs{"--device.cuda_graphs", "always"};
   const Ended there = done(with.train(4, cuda + graphs));
   CHECK_THAT(there.err, Catch::Contains("forward and backward are one CUDA graph of "));
   done(without.train(4, cuda));

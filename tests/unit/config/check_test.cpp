@@ -81,7 +81,7 @@ TEST_CASE("values that contradict each other are refused with both places", "[co
        "(flag); leave one out"},
       {{"--comm.user_buffers=true"}, "no error"},
       {{"--device.cuda_graphs=true", "--parallel.offload=true"},
-       "--device.cuda_graphs is true, but parallel.offload is true (flag), which moves what it needs through the host; "
+       "--device.cuda_graphs is always, but parallel.offload is true (flag), which moves what it needs through the host; "
        "leave one out"},
       {{"--training.loss_scale_init=1024", "--training.loss_scale=none"},
        "--training.loss_scale_init is 1024, which is for training.loss_scale auto, but that is none (flag); leave one "

@@ -154,6 +154,7 @@ wandb_project = "mine"
                             .config;
   CHECK(config.model.preset == "llama3.1-8b");
   CHECK(config.data.tokenizer == "./tokenizer");
+  CHECK(config.device.cuda_graphs == config::CudaGraphs::Auto);
   CHECK(config.training.batch_size == 1);
   CHECK(config.training.steps == 300);
   CHECK(config.training.sequence_length == 4096);

@@ -137,7 +137,8 @@ TEST_CASE("step graph: steps are the same bit for bit as without", "[train]") {
   const auto ran = [&](bool graphs) {
     config::Config config;
     run.change(config);
-    config.device.kind = config::DeviceChoice::Cuda, config.device.cuda_graphs = graphs;
+    config.device.kind = config::DeviceChoice::Cuda,
+    config.device.cuda_graphs = graphs ? config::CudaGraphs::Always : config::CudaGraphs::Never;
     return test::run_small(config, run.model, 1, run.batch, 6);
   };
   const test::Ran with = ran(true), without = ran(false);
@@ -153,13 +154,14 @@ TEST_CASE("step graph: steps of another shape, and what happens between steps, c
 
 TEST_CASE("step graph: where a run cannot have one it says why", "[train]") {
   config::Loaded loaded;
-  loaded.config.device.cuda_graphs = true;
+  loaded.config.device.cuda_graphs = config::CudaGraphs::Always;
   rendezvous::MemoryStore store;
   const auto why = [&](int ranks, Device device) {
     std::string error;
     test::run_ranks(ranks, [&](comm::Communicator& comm) {
       try {
-        check_graphs(loaded, {.comm = comm, .store = store, .device = device});
+        const bool has = has_graphs(loaded, {.comm = comm, .store = store, .device = device});
+        if (!has && comm.rank() == 0) error = "none";
       } catch (const InputError& failure) {
         if (comm.rank() == 0) error = failure.what();
       }
@@ -167,14 +169,19 @@ TEST_CASE("step graph: where a run cannot have one it says why", "[train]") {
     return error;
   };
   const Device cuda{DeviceKind::Cuda, 0};
-  CHECK_THAT(why(1, {}), Catch::Contains("device.cuda_graphs") &&
-                             Catch::EndsWith("but this run computes on the CPU; leave it out"));
-  CHECK_THAT(
-      why(2, cuda),
-      Catch::EndsWith("but this run has 2 ranks, and their collectives cannot be part of a graph; leave it out"));
+  CHECK_THAT(why(1, {}),
+             Catch::Contains("device.cuda_graphs") && Catch::EndsWith("but this run computes on the CPU; use auto"));
+  CHECK_THAT(why(2, cuda),
+             Catch::EndsWith("but this run has 2 ranks, and their collectives cannot be part of a graph; use auto"));
   CHECK(why(1, cuda).empty());
-  loaded.config.device.cuda_graphs = false;
-  CHECK(why(2, {}).empty());
+  loaded.config.device.cuda_graphs = config::CudaGraphs::Auto;
+  CHECK(why(1, cuda).empty());
+  CHECK(why(2, cuda) == "none");
+  CHECK(why(1, {}) == "none");
+  loaded.config.parallel.offload = true;
+  CHECK(why(1, cuda) == "none");
+  loaded.config = {};
+  CHECK(why(1, cuda) == "none");
 }
 
 }  // namespace trainyard::train
