@@ -21,6 +21,9 @@ class Accelerator {
   /// Versions, of the runtime and the driver.
   [[nodiscard]] virtual std::string describe() = 0;
 
+  /// The calling thread uses this device, and so do threads that have used none yet where any will do, as for pinned
+  /// memory: whichever it is then holds half a GiB for the process.
+  virtual void use_device(int index) = 0;
   /// Memory of the device, at least 512-byte aligned; null where it has no room.
   virtual void* take_memory(int index, size_t bytes) = 0;
   /// Waits for what still works in it.
@@ -34,7 +37,7 @@ class Accelerator {
   virtual void synchronize(StreamId stream) = 0;
   /// A new event at the stream's present end.
   virtual void* record(StreamId stream) = 0;
-  virtual void drop_event(void* event) noexcept = 0;
+  virtual void drop_event(int index, void* event) noexcept = 0;
   /// What the stream is given from now on comes after the event.
   virtual void gate(StreamId stream, void* event) = 0;
   virtual bool has_passed(int index, void* event) = 0;

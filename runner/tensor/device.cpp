@@ -84,6 +84,7 @@ Device device_of_rank(DeviceKind kind, int local_rank, int local_world) {
         local_world, devices, devices == 1 ? "" : "s", devices));
   const Device device{kind, local_rank};
   require_device(device);
+  accelerator()->use_device(device.index);
   return device;
 }
 
@@ -116,7 +117,7 @@ StreamId current_stream(Device device) {
 
 Event::Event(Device device) : device_(device), handle_(accelerator_of(device).record(current_stream(device))) {}
 Event::~Event() {
-  if (handle_) accelerator()->drop_event(handle_);
+  if (handle_) accelerator()->drop_event(device_.index, handle_);
 }
 Event::Event(Event&& other) noexcept : device_(other.device_), handle_(std::exchange(other.handle_, nullptr)) {}
 Event& Event::operator=(Event&& other) noexcept {

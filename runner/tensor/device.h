@@ -26,8 +26,9 @@ int cuda_devices();
 /// the device. The CPU always can.
 void require_device(Device device);
 
-/// That of rank `local_rank` of the `local_world` ranks of a node, each of which has one to itself. Throws InputError
-/// where the node has fewer, and as require_device().
+/// That of rank `local_rank` of the `local_world` ranks of a node, each of which has one to itself, and the one that
+/// this process uses from now on, also where it needs any. Throws InputError where the node has fewer, and as
+/// require_device().
 Device device_of_rank(DeviceKind kind, int local_rank, int local_world);
 
 struct DeviceProperties {

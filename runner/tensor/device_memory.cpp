@@ -18,7 +18,7 @@ namespace {
 class EventFence final : public Fence {
  public:
   explicit EventFence(StreamId stream) : device_(stream.device), event_(accelerator()->record(stream)) {}
-  ~EventFence() override { accelerator()->drop_event(event_); }
+  ~EventFence() override { accelerator()->drop_event(device_, event_); }
   EventFence(const EventFence&) = delete;
   EventFence& operator=(const EventFence&) = delete;
   bool has_passed() override { return accelerator()->has_passed(device_, event_); }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <stdexcept>
 
@@ -10,6 +11,12 @@
 #include "base/text.h"
 
 namespace trainyard::cuda {
+namespace {
+
+thread_local int t_used = -1;
+std::atomic<int> any_device = 0;
+
+}  // namespace
 
 Failure failure_of(cudaError_t error) {
   switch (error) {
@@ -19,6 +26,7 @@ Failure failure_of(cudaError_t error) {
     // better another, has to go on.
     case cudaErrorECCUncorrectable:
     case cudaErrorNvlinkUncorrectable:
+    case cudaErrorContained:
     case cudaErrorHardwareStackError:
     case cudaErrorIllegalAddress:
     case cudaErrorIllegalInstruction:
@@ -27,11 +35,14 @@ Failure failure_of(cudaError_t error) {
     case cudaErrorInvalidPc:
     case cudaErrorLaunchFailure:
     case cudaErrorLaunchTimeout:
+    case cudaErrorTensorMemoryLeak:
     case cudaErrorAssert:
     case cudaErrorDevicesUnavailable:
     case cudaErrorSystemNotReady:
     case cudaErrorSystemDriverMismatch:
     case cudaErrorOperatingSystem:
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorExternalDevice:
     case cudaErrorUnknown:
       return Failure::Device;
     default:
@@ -54,11 +65,19 @@ void fail(cudaError_t error, const char* call, int device) {
 }
 
 cudaError_t try_to_use(int device) noexcept {
-  thread_local int t_used = -1;
   if (t_used == device) return cudaSuccess;
   const cudaError_t error = cudaSetDevice(device);
   if (error == cudaSuccess) t_used = device;
   return error;
+}
+
+cudaError_t try_to_use_any() noexcept {
+  return t_used >= 0 ? cudaSuccess : try_to_use(any_device);
+}
+
+void use_as_any(int device) {
+  use(device);
+  any_device = device;
 }
 
 void use(int device) {

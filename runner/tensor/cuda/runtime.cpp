@@ -89,6 +89,8 @@ class Runtime final : public Accelerator {
                        driver == 0 ? "" : fmt::format(", driver for {}", version_text(driver)));
   }
 
+  void use_device(int index) override { use_as_any(index); }
+
   void* take_memory(int index, size_t bytes) override {
     use(index);
     void* address = nullptr;
@@ -98,10 +100,13 @@ class Runtime final : public Accelerator {
     if (try_to_use(index) == cudaSuccess) static_cast<void>(cudaFree(address));
   }
   void* take_pinned(size_t bytes) override {
+    check(try_to_use_any(), "cudaSetDevice", 0);
     void* address = nullptr;
     return got(cudaHostAlloc(&address, bytes, cudaHostAllocPortable), "cudaHostAlloc", 0) ? address : nullptr;
   }
-  void give_pinned_back(void* address) noexcept override { static_cast<void>(cudaFreeHost(address)); }
+  void give_pinned_back(void* address) noexcept override {
+    if (try_to_use_any() == cudaSuccess) static_cast<void>(cudaFreeHost(address));
+  }
 
   void* make_stream(int index) override {
     use(index);
@@ -120,12 +125,12 @@ class Runtime final : public Accelerator {
     cudaEvent_t event = nullptr;
     check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags", stream.device);
     const cudaError_t error = cudaEventRecord(event, handle_of(stream));
-    if (error != cudaSuccess) drop_event(event);
+    if (error != cudaSuccess) drop_event(stream.device, event);
     check(error, "cudaEventRecord", stream.device);
     return event;
   }
-  void drop_event(void* event) noexcept override {
-    static_cast<void>(cudaEventDestroy(static_cast<cudaEvent_t>(event)));
+  void drop_event(int index, void* event) noexcept override {
+    if (try_to_use(index) == cudaSuccess) static_cast<void>(cudaEventDestroy(static_cast<cudaEvent_t>(event)));
   }
   void gate(StreamId stream, void* event) override {
     use(stream.device);
@@ -133,12 +138,17 @@ class Runtime final : public Accelerator {
           stream.device);
   }
   bool has_passed(int index, void* event) override {
+    use(index);
     const cudaError_t error = cudaEventQuery(static_cast<cudaEvent_t>(event));
-    if (error == cudaErrorNotReady) return false;
+    if (error == cudaErrorNotReady) {
+      static_cast<void>(cudaGetLastError());  // an answer, which the next who asks what has failed must not find
+      return false;
+    }
     check(error, "cudaEventQuery", index);
     return true;
   }
   void wait(int index, void* event) override {
+    use(index);
     check(cudaEventSynchronize(static_cast<cudaEvent_t>(event)), "cudaEventSynchronize", index);
   }
 

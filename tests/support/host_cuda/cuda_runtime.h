@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <set>
 #include <tuple>
 
 // As much of the CUDA runtime as Trainyard uses, on the host: the sources of tensor/cuda/ and ops/cuda/ are compiled
@@ -19,14 +20,16 @@ enum cudaError_t {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,
   cudaErrorMemoryAllocation = 2,
+  cudaErrorInvalidConfiguration = 9,
   cudaErrorInsufficientDriver = 35,
   cudaErrorDevicesUnavailable = 46,
   cudaErrorNoDevice = 100,
   cudaErrorInvalidDevice = 101,
   cudaErrorECCUncorrectable = 214,
-  cudaErrorInvalidPc = 718,
   cudaErrorNvlinkUncorrectable = 220,
+  cudaErrorContained = 226,
   cudaErrorOperatingSystem = 304,
+  cudaErrorInvalidResourceHandle = 400,
   cudaErrorNotReady = 600,
   cudaErrorIllegalAddress = 700,
   cudaErrorLaunchTimeout = 702,
@@ -35,13 +38,17 @@ enum cudaError_t {
   cudaErrorIllegalInstruction = 715,
   cudaErrorMisalignedAddress = 716,
   cudaErrorInvalidAddressSpace = 717,
+  cudaErrorInvalidPc = 718,
   cudaErrorLaunchFailure = 719,
+  cudaErrorTensorMemoryLeak = 721,
   cudaErrorSystemNotReady = 802,
   cudaErrorSystemDriverMismatch = 803,
+  cudaErrorMpsClientTerminated = 810,
   cudaErrorStreamCaptureUnsupported = 900,
   cudaErrorIllegalState = 401,
   cudaErrorStreamCaptureIsolation = 905,
   cudaErrorCapturedEvent = 907,
+  cudaErrorExternalDevice = 911,
   cudaErrorUnknown = 999,
 };
 
@@ -128,7 +135,8 @@ struct Work {
   size_t bytes = 0;
 };
 
-/// The stream's next work: done at once, or written down where the stream is being captured.
+/// The stream's next work: done at once, or written down where the stream is being captured. Refused where the thread's
+/// device is not the stream's.
 cudaError_t submit(cudaStream_t stream, std::function<cudaError_t()> work, Work what = {});
 
 /// Work that was done, by the system's clock in nanoseconds.
@@ -146,7 +154,7 @@ void meet_block();
 uint32_t exchange(uint32_t bits, unsigned lane);
 
 // What a test makes of the machine.
-void set_devices(int count);
+void set_devices(int count);   ///< those that there were before go on to serve what was begun on them
 void set_driver(int version);  ///< 0: none
 void set_capability(int major, int minor);
 void set_memory(size_t bytes);
@@ -160,6 +168,9 @@ void hold(cudaStream_t stream);
 void release(cudaStream_t stream);
 /// The same of every stream, until it is called with false.
 void hold_all(bool hold);
+/// The devices on which calls have made a context since the last forget_contexts().
+std::set<int> contexts();
+void forget_contexts();
 /// How often threads have waited for a stream, cudaStreamSynchronize's way, since the process began.
 size_t waits();
 

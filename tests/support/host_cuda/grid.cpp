@@ -185,7 +185,10 @@ namespace host_cuda {
 
 cudaError_t run_grid(dim3 grid, dim3 block, const std::function<void()>& thread) {
   if (const cudaError_t error = ordered("cudaLaunchKernelEx")) return error;
-  if (grid.x == 0 || grid.y == 0 || block.x == 0 || block.x > 1024 || block.y != 1) return cudaErrorInvalidValue;
+  constexpr unsigned kMostX = 0x7FFFFFFF, kMostY = 65535, kMostThreads = 1024;
+  if (grid.x == 0 || grid.x > kMostX || grid.y == 0 || grid.y > kMostY || block.x == 0 || block.x > kMostThreads ||
+      block.y != 1)
+    return cudaErrorInvalidConfiguration;
   blockDim = block, gridDim = grid;
   for (blockIdx.y = 0; blockIdx.y < grid.y; ++blockIdx.y)
     for (blockIdx.x = 0; blockIdx.x < grid.x; ++blockIdx.x) t_block.run(block.x, blockIdx.x % 2 == 1, thread);

@@ -25,6 +25,7 @@ struct HostCudaStream {
   uint64_t begun = 0, ended = 0;  ///< work of others
 };
 struct HostCudaEvent {
+  int device = 0;
   HostCudaStream* of = nullptr;
   uint64_t after = 0;  ///< so much of its stream's work
   bool is_captured = false;
@@ -34,23 +35,37 @@ namespace {
 
 HostCudaStream g_default_stream;
 thread_local int t_device = 0;
+thread_local cudaError_t t_last_error = cudaSuccess;
 
 struct Machine {
   std::mutex mutex;  // guards streams, too
   std::condition_variable work_ended;
   std::atomic<bool> all_are_held = false, delays = false;
-  int devices = 1, driver = 13010, major = 9, minor = 0;
+  int devices = 1, most_devices = 1, driver = 13010, major = 9, minor = 0;
   size_t memory = size_t{1} << 30, taken = 0;
   std::map<void*, size_t> allocations;
   std::vector<HostCudaStream*> streams;  ///< all but the default one
   std::map<std::string, cudaError_t> failures;
   std::shared_ptr<const std::function<void(const host_cuda::Done&)>> look;  ///< null: nobody looks on
   std::atomic<size_t> waits = 0;
+  std::set<int> contexts;
 };
 
 Machine& machine() {
   static Machine machine;
   return machine;
+}
+
+/// What each failure leaves behind for cudaGetLastError(), "not ready" too.
+cudaError_t noted(cudaError_t error) {
+  if (error != cudaSuccess) t_last_error = error;
+  return error;
+}
+
+/// Nearly every call makes a context on the thread's device if there is none.
+void make_context() {
+  const std::lock_guard lock(machine().mutex);
+  machine().contexts.insert(t_device);
 }
 
 }  // namespace
@@ -61,7 +76,7 @@ cudaError_t host_cuda::ordered(const char* call) {
   if (found == machine().failures.end()) return cudaSuccess;
   const cudaError_t error = found->second;
   machine().failures.erase(found);
-  return error;
+  return noted(error);
 }
 
 using host_cuda::ordered;
@@ -70,6 +85,9 @@ namespace {
 
 HostCudaStream* stream_of(cudaStream_t stream) {
   return stream ? stream : &g_default_stream;
+}
+int device_of(cudaStream_t stream) {
+  return stream ? stream->device : t_device;
 }
 
 /// Waits on the host, where a device's stream would, for so much of the stream's work.
@@ -133,8 +151,9 @@ void set_held(cudaStream_t stream, bool is_held) {
 }
 
 cudaError_t take(void** address, size_t bytes, bool is_counted) {
+  make_context();
   const std::lock_guard lock(machine().mutex);
-  if (is_counted && machine().taken + bytes > machine().memory) return cudaErrorMemoryAllocation;
+  if (is_counted && machine().taken + bytes > machine().memory) return noted(cudaErrorMemoryAllocation);
   *address = std::aligned_alloc(512, (bytes + 511) / 512 * 512);
   if (!*address) return cudaErrorMemoryAllocation;
   std::memset(*address, 0xCB, bytes);  // what nobody has written is not zero
@@ -159,6 +178,7 @@ namespace host_cuda {
 
 void set_devices(int count) {
   machine().devices = count;
+  machine().most_devices = std::max(machine().most_devices, count);
 }
 void set_driver(int version) {
   machine().driver = version;
@@ -189,6 +209,8 @@ void look_on(std::function<void(const Done&)> look) {
   machine().look = look ? std::make_shared<const std::function<void(const Done&)>>(std::move(look)) : nullptr;
 }
 cudaError_t submit(cudaStream_t stream, std::function<cudaError_t()> work, Work what) {
+  make_context();
+  if (device_of(stream) != t_device) return noted(cudaErrorInvalidResourceHandle);
   work = told_of(stream, what, std::move(work));
   if (HostCudaGraph* const graph = stream_of(stream)->captured) {
     graph->work.push_back(std::move(work));
@@ -206,6 +228,14 @@ void delay(bool delay) {
   machine().delays = delay;
   if (delay) return;
   for (HostCudaStream* const stream : machine().streams) static_cast<void>(catch_up(*stream));
+}
+std::set<int> contexts() {
+  const std::lock_guard lock(machine().mutex);
+  return machine().contexts;
+}
+void forget_contexts() {
+  const std::lock_guard lock(machine().mutex);
+  machine().contexts.clear();
 }
 size_t waits() {
   return machine().waits;
@@ -232,7 +262,7 @@ cudaError_t cudaGetDeviceCount(int* count) {
   return cudaSuccess;
 }
 cudaError_t cudaGetLastError() {
-  return cudaSuccess;
+  return std::exchange(t_last_error, cudaSuccess);
 }
 cudaError_t cudaDriverGetVersion(int* version) {
   *version = machine().driver;
@@ -245,8 +275,9 @@ const char* cudaGetErrorName(cudaError_t error) {
   return error == cudaErrorECCUncorrectable ? "cudaErrorECCUncorrectable" : "cudaErrorOfTest";
 }
 cudaError_t cudaSetDevice(int device) {
-  if (device >= machine().devices) return cudaErrorInvalidDevice;
+  if (device >= machine().most_devices) return noted(cudaErrorInvalidDevice);
   t_device = device;
+  make_context();
   return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int* device) {
@@ -272,6 +303,7 @@ cudaError_t cudaMalloc(void** address, size_t bytes) {
   return take(address, bytes, true);
 }
 cudaError_t cudaFree(void* address) {
+  make_context();
   return give_back(address);
 }
 cudaError_t cudaHostAlloc(void** address, size_t bytes, unsigned) {
@@ -279,16 +311,19 @@ cudaError_t cudaHostAlloc(void** address, size_t bytes, unsigned) {
   return take(address, bytes, false);
 }
 cudaError_t cudaFreeHost(void* address) {
+  make_context();
   return give_back(address);
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  make_context();
   const std::lock_guard lock(machine().mutex);
   *stream = new HostCudaStream{.device = t_device, .number = static_cast<uint32_t>(machine().streams.size() + 1)};
   machine().streams.push_back(*stream);
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  make_context();
   if (breaks_capture(stream)) return cudaErrorStreamCaptureUnsupported;
   ++machine().waits;
   set_held(stream, false);
@@ -298,20 +333,25 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 // Of captures the stand-in knows those of one stream.
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  make_context();
   if (event->is_captured || breaks_capture(stream)) return cudaErrorStreamCaptureIsolation;
   if (const cudaError_t error = catch_up(*event->of)) return error;
   wait_for_work(*event->of, event->after);
   return ordered("cudaStreamWaitEvent");
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  *event = new HostCudaEvent;
+  make_context();
+  *event = new HostCudaEvent{.device = t_device};
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  make_context();
   delete event;
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  make_context();
+  if (device_of(stream) != event->device) return noted(cudaErrorInvalidResourceHandle);
   const cudaError_t error = ordered("cudaEventRecord");
   const std::lock_guard lock(machine().mutex);
   event->of = stream_of(stream);
@@ -320,15 +360,17 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return error;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  make_context();
   if (event->is_captured) return cudaErrorCapturedEvent;
   {
     const std::lock_guard lock(machine().mutex);
     if (machine().all_are_held || event->of->is_held || !event->of->delayed.empty() || event->of->ended < event->after)
-      return cudaErrorNotReady;
+      return noted(cudaErrorNotReady);
   }
   return ordered("cudaEventQuery");
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  make_context();
   if (event->is_captured) return cudaErrorCapturedEvent;
   set_held(event->of, false);
   wait_for_work(*event->of, event->after);

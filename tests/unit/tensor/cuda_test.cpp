@@ -3,6 +3,10 @@
 
 #include <catch2/catch.hpp>
 
+#include <optional>
+#include <set>
+#include <thread>
+
 #include "base/error.h"
 #include "support/support.h"
 #include "tensor/accelerator.h"
@@ -77,6 +81,41 @@ TEST_CASE("cuda: each rank of a node has a device to itself, or is told how many
       "most 2 here (launch: --nproc-per-node gpu), or show them more with CUDA_VISIBLE_DEVICES");
 }
 
+TEST_CASE("cuda: threads that have used no device make no context on another than the process uses", "[cuda]") {
+  const Restored restored;
+  host_cuda::set_devices(2);
+  const auto on_a_thread = [](const auto& act) { std::jthread(act).join(); };
+  host_cuda::forget_contexts();
+  std::optional<Event> event;
+  Tensor first, second;
+  on_a_thread([&] {
+    const Device device = device_of_rank(DeviceKind::Cuda, 1, 2);
+    const Tensor there = on_device(numbers(4), device);
+    event.emplace(device);
+  });
+  on_a_thread([&] { first = Tensor::pinned({30 << 20}, DType::UInt8); });
+  on_a_thread([&] { event->wait(); });
+  bool has_passed = false;
+  on_a_thread([&] { has_passed = event->has_passed(); });
+  CHECK(has_passed);
+  on_a_thread([&] { event.reset(); });
+  on_a_thread([&] { second = Tensor::pinned({40 << 20}, DType::UInt8); });
+  first = second = {};
+  on_a_thread([&] { pinned_memory()->allocator().trim(); });
+  CHECK(host_cuda::contexts() == std::set{1});
+  accelerator()->use_device(kCuda.index);
+}
+
+TEST_CASE("cuda: that an event has not passed is no error that a later call finds", "[cuda]") {
+  const Stream side(kCuda);
+  host_cuda::hold(static_cast<cudaStream_t>(side.id().handle));
+  const StreamScope scope(side);
+  const Event event(kCuda);
+  CHECK_FALSE(event.has_passed());
+  CHECK(cudaGetLastError() == cudaSuccess);
+  event.wait();
+}
+
 TEST_CASE("cuda: kernels run on what they are compiled for", "[cuda]") {
   using cuda::runs_on;
   CHECK(runs_on("80 90a 100", 8, 0));
@@ -104,8 +143,10 @@ TEST_CASE("cuda: an error is the user's, the device's or ours, and names call an
   CHECK(code_of(cudaErrorECCUncorrectable).second ==
         "cuda:3: cudaStreamSynchronize: uncorrectable ECC error encountered (cudaErrorECCUncorrectable); the kernel's "
         "log (dmesg, lines with Xid) and nvidia-smi tell more");
-  for (const cudaError_t error : {cudaErrorECCUncorrectable, cudaErrorNvlinkUncorrectable, cudaErrorIllegalAddress,
-                                  cudaErrorLaunchFailure, cudaErrorUnknown, cudaErrorDevicesUnavailable})
+  for (const cudaError_t error :
+       {cudaErrorECCUncorrectable, cudaErrorNvlinkUncorrectable, cudaErrorIllegalAddress, cudaErrorLaunchFailure,
+        cudaErrorUnknown, cudaErrorDevicesUnavailable, cudaErrorContained, cudaErrorTensorMemoryLeak,
+        cudaErrorMpsClientTerminated, cudaErrorExternalDevice})
     CHECK(code_of(error).first == ExitCode::DeviceFault);
   CHECK(code_of(cudaErrorMemoryAllocation).first == ExitCode::Input);
   CHECK(code_of(cudaErrorInvalidValue).first == ExitCode::Defect);
