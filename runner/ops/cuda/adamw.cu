@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(kThreads)
     adamw_kernel(int count, const Entry<Moment>* entries, const float* grad_scale) {
   const float scale = grad_scale ? *grad_scale : 1;
   if (scale != scale) return;
-  const Entry<Moment>& entry = entry_of(entries, count, blockIdx.x);
+  const Entry<Moment> entry = entry_of(entries, count, blockIdx.x);  // whose addresses the stores below cannot change
   const AdamWFactors f = entry.factors;
   for_chunk<kWide<float>>(entry, blockIdx.x, [&](auto width, int64_t i) {
     constexpr int kCount = decltype(width)::value;

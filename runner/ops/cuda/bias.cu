@@ -26,8 +26,8 @@ void add_bias(Tensor& y, const Tensor& bias) {
     with_packs(
         width % kWide<T> == 0,
         [&](auto pack) {
-          launch("add_bias", y.device(), {.blocks = rows}, add_bias_kernel<pack.value, T>, width, elements<T>(bias),
-                 elements<T>(y));
+          launch("add_bias", y.device(), grid_of_rows(rows, width / pack.value), add_bias_kernel<pack.value, T>, width,
+                 elements<T>(bias), elements<T>(y));
         },
         elements<T>(bias), elements<T>(y));
   });

@@ -47,7 +47,10 @@ void dropout(const Tensor& x, const Dropout& dropout, Tensor& y) {
                           .rate = DropoutRate(dropout.rate)};
     with_packs(
         work.width % kWide<T> == 0,
-        [&](auto width) { launch("dropout", x.device(), {.blocks = x.size(0)}, dropout_kernel<width.value, T>, work); },
+        [&](auto width) {
+          launch("dropout", x.device(), grid_of_rows(x.size(0), work.width / width.value),
+                 dropout_kernel<width.value, T>, work);
+        },
         work.x, work.y);
   });
 }

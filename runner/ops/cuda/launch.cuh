@@ -37,6 +37,11 @@ inline Grid grid_for(int64_t count) {
   return {.blocks = std::clamp<int64_t>((count + kThreads - 1) / kThreads, 1, kMostBlocks)};
 }
 
+/// A block a row, of which a thread takes `packs` in turn: no more warps than find one.
+inline Grid grid_of_rows(int64_t rows, int64_t packs) {
+  return {.blocks = rows, .threads = static_cast<int>(std::clamp<int64_t>((packs + 31) / 32 * 32, 32, kThreads))};
+}
+
 /// Queues a kernel on the thread's current stream of the device. Throws DeviceError where the device has failed.
 template <typename... Wanted, typename... Given>
 void launch(const char* name, Device device, const Grid& grid, void (*kernel)(Wanted...), Given... given) {

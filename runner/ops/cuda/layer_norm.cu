@@ -104,7 +104,8 @@ void layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float
     with_packs(
         rows.hidden % kWide<T> == 0,
         [&](auto width) {
-          launch("layer_norm", x.device(), {.blocks = x.size(0)}, layer_norm_kernel<width.value, T>, rows);
+          launch("layer_norm", x.device(), grid_of_rows(x.size(0), rows.hidden / width.value),
+                 layer_norm_kernel<width.value, T>, rows);
         },
         rows.x, rows.weight, rows.bias, rows.y);
   });
@@ -128,8 +129,8 @@ void layer_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight
     with_packs(
         rows.hidden % kWide<T> == 0,
         [&](auto width) {
-          launch("layer_norm_backward", x.device(), {.blocks = x.size(0)}, layer_norm_backward_kernel<width.value, T>,
-                 rows);
+          launch("layer_norm_backward", x.device(), grid_of_rows(x.size(0), rows.hidden / width.value),
+                 layer_norm_backward_kernel<width.value, T>, rows);
         },
         rows.dy, rows.x, rows.weight, rows.dx);
   });

@@ -91,7 +91,8 @@ void normalize(const char* name, const Tensor& x, const Rows<T>& rows) {
   with_packs(
       rows.hidden % kWide<T> == 0,
       [&](auto width) {
-        launch(name, x.device(), {.blocks = x.size(0)}, rms_norm_kernel<width.value, kAdds, T>, rows);
+        launch(name, x.device(), grid_of_rows(x.size(0), rows.hidden / width.value),
+               rms_norm_kernel<width.value, kAdds, T>, rows);
       },
       rows.x, rows.residual, rows.weight, rows.sum, rows.y);
 }
@@ -146,8 +147,8 @@ void rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, 
     with_packs(
         rows.hidden % kWide<T> == 0,
         [&](auto width) {
-          launch("rms_norm_backward", x.device(), {.blocks = x.size(0)}, rms_norm_backward_kernel<width.value, T>,
-                 rows);
+          launch("rms_norm_backward", x.device(), grid_of_rows(x.size(0), rows.hidden / width.value),
+                 rms_norm_backward_kernel<width.value, T>, rows);
         },
         rows.dy, rows.x, rows.weight, rows.dx);
   });

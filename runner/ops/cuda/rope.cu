@@ -52,7 +52,10 @@ void rope(const Tensor& x, const Tensor& positions, const RopeTables& tables, Ro
                         .direction = rotation == Rotation::Inverse ? -1.0F : 1.0F};
     with_packs(
         half % kWide<T> == 0,
-        [&](auto width) { launch("rope", x.device(), {.blocks = x.size(0)}, rope_kernel<width.value, T>, work); },
+        [&](auto width) {
+          launch("rope", x.device(), grid_of_rows(x.size(0), work.heads * half / width.value),
+                 rope_kernel<width.value, T>, work);
+        },
         work.x, work.out);
   });
 }
