@@ -2,8 +2,8 @@
 
 #include <cstring>
 
+#include "ops/cuda/columns.cuh"
 #include "ops/cuda/kernels.h"
-#include "ops/cuda/launch.cuh"
 #include "ops/elements.h"
 #include "ops/float8_scale.h"
 
@@ -23,26 +23,14 @@ __global__ void __launch_bounds__(kThreads) most_kernel(int64_t count, int64_t o
   if (threadIdx.x == 0) most[blockIdx.x] = largest;
 }
 
-/// The same of each column of some rows: a thread a column, a row of the grid a block of rows.
-template <typename T>
-__global__ void __launch_bounds__(kThreads)
-    most_of_columns_kernel(int64_t rows, int64_t width, int64_t block_rows, const T* x, float* most) {
-  const int64_t column = grid_stride().first, first = blockIdx.y * block_rows;
-  if (column >= width) return;
-  float largest = 0;
-  for (int64_t row = first; row < first + block_rows && row < rows; ++row)
-    largest = fmaxf(largest, fabsf(to_float(x[row * width + column])));
-  most[blockIdx.y * width + column] = largest;
-}
-
 /// `blocks` of `of_block` elements each, the last maybe short.
 template <typename T>
 void most_of_blocks(const Tensor& x, int64_t blocks, int64_t of_block, Tensor& most) {
   with_packs(
       of_block % kWide<T> == 0 && x.count() % kWide<T> == 0,
       [&](auto width) {
-        launch("absmax", x.device(), {.blocks = blocks}, most_kernel<width.value, T>, x.count(), of_block,
-               elements<T>(x), elements<float>(most));
+        launch("absmax", x.device(), grid_of_rows(blocks, of_block / width.value), most_kernel<width.value, T>,
+               x.count(), of_block, elements<T>(x), elements<float>(most));
       },
       elements<T>(x));
 }
@@ -59,18 +47,19 @@ void most_of_all(const Tensor& x, Tensor& most) {
 }
 
 template <typename T>
-void most_of_columns(const Tensor& x, int64_t blocks, Tensor& most) {
-  const int64_t rows = x.size(0), width = x.size(1);
-  launch("absmax", x.device(), {.blocks = (width + kThreads - 1) / kThreads, .rows = blocks}, most_of_columns_kernel<T>,
-         rows, width, (rows + blocks - 1) / blocks, elements<T>(x), elements<float>(most));
-}
+struct MagnitudeOf {
+  ColumnOf<T> x;
+  __device__ float operator()(int64_t row, int64_t column) const { return fabsf(x(row, column)); }
+};
 
 template <typename T>
 void most_of_columns(const Tensor& x, Tensor& most) {
-  constexpr int64_t kBlocks = 32;
-  Tensor parts = Tensor::empty({kBlocks, x.size(1)}, DType::Float32, x.device());
-  most_of_columns<T>(x, kBlocks, parts);
-  most_of_columns<float>(parts, 1, most);
+  const int64_t rows = x.size(0), width = x.size(1);
+  const ColumnBlocks blocks = column_blocks(rows, width);
+  Tensor parts = Tensor::empty({blocks.count, width}, DType::Float32, x.device());
+  column_parts("absmax", rows, blocks, MagnitudeOf<T>{{elements<T>(x), width}}, Most{}, parts);
+  const ColumnOf<float> of_parts{elements<float>(std::as_const(parts)), width};
+  column_parts("absmax", blocks.count, {blocks.count, 1}, of_parts, Most{}, most);
 }
 
 /// One for all rows, or one for each.
