@@ -22,38 +22,49 @@ struct Rows {
   int64_t tokens, width;
 };
 
+/// Lists in `matches` the threads of the block for which `is_match`, in their order, and returns how many they are.
+/// Each thread calls it, and may read the list until it calls it again.
+__device__ inline int list_matches(bool is_match, int* matches) {
+  constexpr unsigned kWarps = kThreads / 32;
+  __shared__ int of_warp[kWarps];
+  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, lanes = __ballot_sync(0xffffffffU, is_match);
+  if (lane == 0) of_warp[warp] = __popc(lanes);
+  __syncthreads();
+  int place = __popc(lanes & ((1U << lane) - 1)), found = 0;
+  for (unsigned each = 0; each < kWarps; ++each) {
+    if (each < warp) place += of_warp[each];
+    found += of_warp[each];
+  }
+  if (is_match) matches[place] = static_cast<int>(threadIdx.x);
+  __syncthreads();
+  return found;
+}
+
 /// A block a token, of which only those act whose id no token before has: each adds the rows of all tokens with that
 /// id, in their order. So no two blocks meet at a row, the sums are the CPU's, and nothing is sorted. The comparisons
 /// are tokens²/2 of cached 32-bit words: few beside the rows themselves up to some ten thousand tokens.
-template <typename Total, typename T>
+template <int kCount, typename Total, typename T>
 __global__ void __launch_bounds__(kThreads) embedding_backward_kernel(Rows<Total, T> rows) {
   __shared__ int matches[kThreads];
-  __shared__ int found, is_later;
   const int64_t token = blockIdx.x;
   const int32_t id = rows.ids[token];
-  if (threadIdx.x == 0) is_later = 0;
-  __syncthreads();
-  for (int64_t i = threadIdx.x; i < token; i += blockDim.x)
-    if (rows.ids[i] == id) is_later = 1;  // whoever writes, writes the same
-  __syncthreads();
-  if (is_later) return;
+  int before = 0;
+  for (int64_t i = threadIdx.x; i < token; i += blockDim.x) before += rows.ids[i] == id ? 1 : 0;
+  if (block_sum(before) > 0) return;
   Total* const total = rows.dtable + id * rows.width;
   for (int64_t begin = token; begin < rows.tokens; begin += kThreads) {
     const int64_t mine = begin + threadIdx.x;
-    matches[threadIdx.x] = mine < rows.tokens && rows.ids[mine] == id ? 1 : 0;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-      found = 0;
-      for (int i = 0; i < kThreads; ++i)
-        if (matches[i]) matches[found++] = i;
-    }
-    __syncthreads();
-    for (int64_t column = threadIdx.x; column < rows.width; column += blockDim.x)
+    const int found = list_matches(mine < rows.tokens && rows.ids[mine] == id, matches);
+    if (found == 0) continue;
+    for (int64_t pack = threadIdx.x; pack < rows.width / kCount; pack += blockDim.x) {
+      auto sums = load<kCount>(total, pack);  // nothing is stored in between, so many rows are on their way at once
       for (int i = 0; i < found; ++i) {
-        const float addend = to_float(rows.dout[(begin + matches[i]) * rows.width + column]);
-        total[column] = from_float<Total>(to_float(total[column]) + addend);
+        const auto addends = load<kCount>(rows.dout + (begin + matches[i]) * rows.width, pack);
+        for (int k = 0; k < kCount; ++k)
+          sums.values[k] = from_float<Total>(to_float(sums.values[k]) + to_float(addends.values[k]));
       }
-    __syncthreads();
+      store<kCount>(total, pack, sums);
+    }
   }
 }
 
@@ -66,8 +77,8 @@ void embedding(const Tensor& ids, const Tensor& table, Tensor& out) {
     with_packs(
         width % kWide<T> == 0,
         [&](auto pack) {
-          launch("embedding", ids.device(), {.blocks = tokens}, embedding_kernel<pack.value, T>, elements<int32_t>(ids),
-                 width, elements<T>(table), elements<T>(out));
+          launch("embedding", ids.device(), grid_of_rows(tokens, width / pack.value), embedding_kernel<pack.value, T>,
+                 elements<int32_t>(ids), width, elements<T>(table), elements<T>(out));
         },
         elements<T>(table), elements<T>(out));
   });
@@ -81,7 +92,13 @@ void embedding_backward(const Tensor& dout, const Tensor& ids, Tensor& dtable) {
                               .dtable = elements<Total>(dtable),
                               .tokens = ids.count(),
                               .width = dtable.size(1)};
-    launch("embedding_backward", ids.device(), {.blocks = rows.tokens}, embedding_backward_kernel<Total, T>, rows);
+    with_packs(
+        rows.width % kWide<Total, T> == 0,
+        [&](auto pack) {
+          launch("embedding_backward", ids.device(), {.blocks = rows.tokens},
+                 embedding_backward_kernel<pack.value, Total, T>, rows);
+        },
+        elements<Total>(std::as_const(dtable)), rows.dout);
   });
 }
 

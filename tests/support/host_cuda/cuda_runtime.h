@@ -152,6 +152,8 @@ void look_on(std::function<void(const Done&)> look);
 void meet_block();
 /// Leaves `bits` at this lane, waits for the lanes of the warp, and returns those of `lane`.
 uint32_t exchange(uint32_t bits, unsigned lane);
+/// For which lanes of the warp, from the lowest bit on, `is_set`.
+uint32_t ballot(bool is_set);
 
 // What a test makes of the machine.
 void set_devices(int count);   ///< those that there were before go on to serve what was begun on them
@@ -195,6 +197,12 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
 
 inline void __syncthreads() {
   host_cuda::meet_block();
+}
+inline unsigned __ballot_sync(unsigned, bool is_set) {
+  return host_cuda::ballot(is_set);
+}
+inline int __popc(unsigned bits) {
+  return std::popcount(bits);
 }
 template <typename T>
 T __shfl_xor_sync(unsigned, T value, unsigned lanes) {

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <span>
 #include <vector>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -83,18 +84,17 @@ class Block {
   }
 
   uint32_t exchange(uint32_t bits, unsigned lane) {
-    const unsigned thread = threadIdx.x;
-    Warp& warp = warps_[thread / kWarp];
-    const unsigned mine = warp.round;
-    const size_t lanes = std::min<size_t>(kWarp, threads_ - thread / kWarp * kWarp);
-    ++steps_;
-    warp.values[mine % 2][thread % kWarp] = bits;
-    if (++warp.arrived == lanes) {
-      warp.arrived = 0;
-      ++warp.round;
+    const auto values = meet_warp(bits);
+    return values[lane < values.size() ? lane : threadIdx.x % kWarp];
+  }
+
+  uint32_t ballot(bool is_set) {
+    uint32_t lanes = 0, bit = 1;
+    for (const uint32_t each : meet_warp(is_set ? 1 : 0)) {
+      if (each) lanes |= bit;
+      bit <<= 1U;
     }
-    while (warp.round == mine) yield();
-    return warp.values[mine % 2][lane < lanes ? lane : thread % kWarp];
+    return lanes;
   }
 
  private:
@@ -110,6 +110,22 @@ class Block {
     size_t arrived = 0;
     unsigned round = 0;
   };
+
+  /// What the lanes of this thread's warp have left there, once all have.
+  std::span<const uint32_t> meet_warp(uint32_t bits) {
+    const unsigned thread = threadIdx.x;
+    Warp& warp = warps_[thread / kWarp];
+    const unsigned mine = warp.round;
+    const size_t lanes = std::min<size_t>(kWarp, threads_ - thread / kWarp * kWarp);
+    ++steps_;
+    warp.values[mine % 2][thread % kWarp] = bits;
+    if (++warp.arrived == lanes) {
+      warp.arrived = 0;
+      ++warp.round;
+    }
+    while (warp.round == mine) yield();
+    return std::span(warp.values[mine % 2]).first(lanes);
+  }
 
   void resume(Fiber& fiber) {
     current_ = &fiber;
@@ -200,6 +216,9 @@ void meet_block() {
 }
 uint32_t exchange(uint32_t bits, unsigned lane) {
   return t_block.exchange(bits, lane);
+}
+uint32_t ballot(bool is_set) {
+  return t_block.ballot(is_set);
 }
 
 }  // namespace host_cuda
