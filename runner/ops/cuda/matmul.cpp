@@ -247,16 +247,15 @@ void matmul(const Tensor& a, const Tensor& b, Tensor& c, MatmulOptions options) 
 }
 
 /// The order that tensor cores want of 8 bits (TN): both factors lie along the sums. Scales by rows are for compute
-/// capability 9.0 alone, and c may lie less aligned than they need: then the sums go by way of float32.
+/// capability 9.0 alone, and they, or c, may lie less aligned than is needed: then the sums go by way of float32.
 void float8_matmul(const Float8Matrix& a, const Float8Matrix& b, Tensor& c, Accumulate accumulate) {
   if (c.count() == 0) return;
   MatmulOptions options{.b = Transpose::Yes, .accumulate = accumulate == Accumulate::Yes};
   if (a.values.count() == 0) return add_nothing(c, options);
-  const bool is_by_rows = b.inverse_scale.count() > 1;
-  if (products_of(c.device())
-          .run(a.values, b.values, c, options,
-               {is_by_rows ? Scales::ByRows : Scales::OfMatrices, a.inverse_scale.raw(), b.inverse_scale.raw()}))
-    return;
+  const Scaling scaling{b.inverse_scale.count() > 1 ? Scales::ByRows : Scales::OfMatrices, a.inverse_scale.raw(),
+                        b.inverse_scale.raw()};
+  const bool is_aligned = scaling.scales == Scales::OfMatrices || alignment_of({scaling.a, scaling.b}) >= 16;
+  if (is_aligned && products_of(c.device()).run(a.values, b.values, c, options, scaling)) return;
   Tensor sums = Tensor::empty(c.shape(), DType::Float32, c.device());
   options.accumulate = false;
   run_to_float(a.values, b.values, sums, options);

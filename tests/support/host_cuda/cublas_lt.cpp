@@ -102,6 +102,13 @@ bool has_bias_kernel(cublasLtMatmulDesc_t operation, uint64_t in, uint64_t out) 
   return epilogue == CUBLASLT_EPILOGUE_BIAS && operation->data[CUBLASLT_MATMUL_DESC_BIAS_POINTER] != 0 && in == out;
 }
 
+/// Scales by rows are read 16 bytes at a time.
+bool are_scales_aligned(const cublasLtMatmulDescOpaque_t& operation) {
+  return operation.data[CUBLASLT_MATMUL_DESC_A_SCALE_MODE] != CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F ||
+         (alignment_of(operation.data[CUBLASLT_MATMUL_DESC_A_SCALE_POINTER]) == 16 &&
+          alignment_of(operation.data[CUBLASLT_MATMUL_DESC_B_SCALE_POINTER]) == 16);
+}
+
 /// What the operation multiplies row (of A) or column (of B) `index` by.
 float scale_of(const cublasLtMatmulDescOpaque_t& operation, int pointer, int mode, uint64_t index) {
   const auto* const scales = reinterpret_cast<const float*>(operation.data[pointer]);
@@ -203,8 +210,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
   const auto is_aligned = [&](const void* data) { return reinterpret_cast<uintptr_t>(data) % chosen[kAlignment] == 0; };
   const bool is_right = handle == &g_handle && sizes.inner > 0 && c == d && c_layout == d_layout && is_aligned(a) &&
                         is_aligned(b) && is_aligned(c) && alignment_of(bias) >= chosen[kBiasAlignment] &&
-                        workspace_bytes >= chosen[kWorkspace] && chosen[kOuterRows] == sizes.rows &&
-                        chosen[kOuterColumns] == sizes.columns;
+                        are_scales_aligned(*operation) && workspace_bytes >= chosen[kWorkspace] &&
+                        chosen[kOuterRows] == sizes.rows && chosen[kOuterColumns] == sizes.columns;
   if (!is_right) return CUBLAS_STATUS_INVALID_VALUE;
   const auto matrix = [&](const void* data, cublasLtMatrixLayout_t layout, int attribute) {
     return Matrix{static_cast<const std::byte*>(data), layout->data[kType], layout->data[kStride],

@@ -143,11 +143,17 @@ TEST_CASE("float8_matmul: equals the double-precision product of what the factor
   const auto [m, k, n] =
       GENERATE(std::array<int64_t, 3>{1, 16, 16}, std::array<int64_t, 3>{5, 37, 48}, std::array<int64_t, 3>{0, 16, 32},
                std::array<int64_t, 3>{3, 0, 16}, std::array<int64_t, 3>{66, 130, 80});
-  const int64_t first = GENERATE(0, 1);  // c may begin anywhere
+  // c may begin anywhere, and so may scales
+  const auto [first, first_scale] =
+      GENERATE(std::array<int64_t, 2>{0, 0}, std::array<int64_t, 2>{1, 0}, std::array<int64_t, 2>{0, 1});
   const ScaleOf other = scale_of == ScaleOf::Row ? ScaleOf::TensorByRows : scale_of;
-  const auto a = ops::to_float8(uneven_tensor({m, k}, DType::Float32, 1, device), {.dtype = of_a, .scale_of = scale_of},
-                                Float8Wanted::ByRows)
-                     .by_rows;
+  auto a = ops::to_float8(uneven_tensor({m, k}, DType::Float32, 1, device), {.dtype = of_a, .scale_of = scale_of},
+                          Float8Wanted::ByRows)
+               .by_rows;
+  const int64_t scales = a.inverse_scale.count();
+  Tensor moved = Tensor::empty({scales + 1}, DType::Float32, device).rows(first_scale, scales);
+  copy(a.inverse_scale, moved);
+  a.inverse_scale = moved;
   const auto b =
       ops::to_float8(uneven_tensor({n, k}, DType::Float32, 2, device), {.scale_of = other}, Float8Wanted::ByRows)
           .by_rows;
