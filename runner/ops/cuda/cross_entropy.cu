@@ -27,12 +27,13 @@ struct Softmax {
 struct Exponentials {
   float most = -FLT_MAX, total = 0;
 
-  __device__ void add(float logit) {
-    if (logit > most) {
-      total *= expf(most - logit);
-      most = logit;
-    }
-    total += expf(logit - most);  // of a NaN: a NaN from here on
+  /// Without a branch, and one more exponential for all of them.
+  template <int kCount>
+  __device__ void add(const float (&logits)[kCount]) {
+    const float before = most;
+    for (const float logit : logits) most = fmaxf(most, logit);
+    total *= expf(before - most);
+    for (const float logit : logits) total += expf(logit - most);  // of a NaN: a NaN from here on
   }
 };
 
@@ -42,12 +43,14 @@ __device__ inline Exponentials combined(const Exponentials& mine) {
   return {most, block_sum(mine.total * expf(mine.most - most))};
 }
 
-/// Calls body(index, logit) for each of a thread's logits.
+/// Calls body(index of the first, logits) for each pack of a thread's.
 template <int kCount, typename T, typename Body>
 __device__ void for_logits(const T* logits, int64_t vocab, const Body& body) {
   for (int64_t i = threadIdx.x; i < vocab / kCount; i += blockDim.x) {
     const auto pack = load<kCount>(logits, i);
-    for (int k = 0; k < kCount; ++k) body(i * kCount + k, to_float(pack.values[k]));
+    float values[kCount];
+    for (int k = 0; k < kCount; ++k) values[k] = to_float(pack.values[k]);
+    body(i * kCount, values);
   }
 }
 
@@ -79,13 +82,15 @@ __global__ void __launch_bounds__(kThreads) softmax_kernel(Softmax<T> work) {
   if (target != kIgnoredTarget) {
     const float of_target = to_float(logits[target]);
     int larger = 0;
-    for_logits<kCount>(logits, work.vocab, [&](int64_t i, float logit) {
-      mine.add(logit);
-      larger += logit > of_target || (logit == of_target && i < target) ? 1 : 0;
+    for_logits<kCount>(logits, work.vocab, [&](int64_t first, const float(&values)[kCount]) {
+      mine.add(values);
+      if (!work.outcomes) return;
+      for (int k = 0; k < kCount; ++k)
+        larger += values[k] > of_target || (values[k] == of_target && first + k < target) ? 1 : 0;
     });
     mine = combined(mine);
     loss = log(static_cast<double>(mine.total)) + mine.most - of_target;
-    outcome = block_sum(larger) == 0 ? kCorrect : kWrong;
+    if (work.outcomes) outcome = block_sum(larger) == 0 ? kCorrect : kWrong;
   }
   if (threadIdx.x == 0) {
     work.losses[token] = loss;
