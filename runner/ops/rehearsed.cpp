@@ -57,11 +57,11 @@ int64_t cudnn_backward_bytes(const AttentionShape& shape, const AttentionOptions
   return lse_bytes(shape) * (may_be_blind ? 2 : 1) + added_bytes(slice, options) + dbias + scores + dq_sums;
 }
 
-/// Those of cuda/columns.cuh: `total` gets the sum of the rows of something like `x`.
+/// Those of cuda/columns.cuh: `total` gets the sum of something over the rows of `x`.
 void hold_column_sums(const Tensor& x, const Tensor& total) {
   if (!total.defined() || total.count() == 0) return;
   const int64_t width = total.count();
-  hold(total.device(), column_blocks(x.count() / width, width).count * width * kFloatBytes);
+  hold(total.device(), column_blocks(x.size(0), width).count * width * kFloatBytes);
 }
 
 }  // namespace

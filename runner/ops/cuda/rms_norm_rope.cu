@@ -129,19 +129,23 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-/// dweight's share of an element of a head; the heads of all tokens are its rows.
+/// dweight's share of an element of a token's heads, which are all turned by the same.
 template <typename T>
 struct WeightGradient {
   NormedHeads<T> work;
   const T* dout;
   const float* rstds;
-  __device__ float operator()(int64_t head, int64_t column) const {
+  __device__ float operator()(int64_t token, int64_t column) const {
     const bool is_upper = column >= work.half;
-    const int64_t begin = head * 2 * work.half, i = is_upper ? column - work.half : column;
-    const int64_t place = work.positions[head / work.heads] * work.half + i;
-    const Pair g = rotated_back<T>(to_float(dout[begin + i]), to_float(dout[begin + i + work.half]), work.cos[place],
-                                   work.sin[place]);
-    return (is_upper ? g.upper : g.lower) * rounded_to<T>(to_float(work.x[begin + column]) * rstds[head]);
+    const int64_t i = is_upper ? column - work.half : column, place = work.positions[token] * work.half + i;
+    const float cos = work.cos[place], sin = work.sin[place];
+    float sum = 0;
+    for (int64_t head = token * work.heads; head < (token + 1) * work.heads; ++head) {
+      const int64_t begin = head * 2 * work.half;
+      const Pair g = rotated_back<T>(to_float(dout[begin + i]), to_float(dout[begin + i + work.half]), cos, sin);
+      sum += (is_upper ? g.upper : g.lower) * rounded_to<T>(to_float(work.x[begin + column]) * rstds[head]);
+    }
+    return sum;
   }
 };
 
@@ -168,7 +172,7 @@ void rms_norm_rope_backward(const Tensor& dout, const Tensor& x, const Tensor& w
   with_element(x.dtype(), [&]<typename T>(T*) {
     const NormedHeads<T> work(x, weight, places);
     if (gradients.dweight.defined())  // first, as dx may be written over dout
-      add_column_sums("rms_norm_rope_backward", work.count,
+      add_column_sums("rms_norm_rope_backward", x.size(0),
                       WeightGradient<T>{work, elements<T>(dout), elements<float>(rstd)}, gradients.dweight);
     const T* const dx = elements<T>(std::as_const(gradients.dx));
     with_packs(
