@@ -16,6 +16,8 @@ struct Entry : ListedTensor {
   Moment *m, *v;
 };
 
+/// Where a product is added, the rounding in between is left out by fmaf(): of itself the compiler does so in some
+/// places of a pack and not in others, and an element's bits would be another's where a shard begins elsewhere.
 template <typename Moment>
 __global__ void __launch_bounds__(kThreads)
     adamw_kernel(int count, const Entry<Moment>* entries, const float* grad_scale) {
@@ -30,14 +32,14 @@ __global__ void __launch_bounds__(kThreads)
     const auto gradient = load<kCount>(entry.grad, i);
     for (int k = 0; k < kCount; ++k) {
       const float g = gradient.values[k] * scale;
-      const float first = f.beta1 * to_float(m.values[k]) + f.rest1 * g;
-      const float second = f.beta2 * to_float(v.values[k]) + f.rest2 * g * g;
+      const float first = fmaf(f.beta1, to_float(m.values[k]), f.rest1 * g);
+      const float second = fmaf(f.beta2, to_float(v.values[k]), f.rest2 * g * g);
       const auto element = static_cast<uint32_t>(entry.first_element + i * kCount + k);
       const uint32_t random = sizeof(Moment) == 2 ? dropout_bits(entry.stream, element) : 0;
       m.values[k] = rounded_stochastically<Moment>(first, random);
       v.values[k] = rounded_stochastically<Moment>(second, random >> 16U);
-      const float root = sqrtf(second) * f.inverse_root_correction2 + f.eps;
-      p.values[k] = p.values[k] * f.keep - f.step_size * (first / root);
+      const float root = fmaf(sqrtf(second), f.inverse_root_correction2, f.eps);
+      p.values[k] = fmaf(-f.step_size, first / root, p.values[k] * f.keep);
     }
     store<kCount>(entry.param, i, p);
     store<kCount>(entry.m, i, m);
