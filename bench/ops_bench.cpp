@@ -81,10 +81,12 @@ void float8_linear(const OpBench& bench, const std::string& name, int64_t rows, 
     };
     const ops::Float8Factors of_x = both(x, cast), of_w = both(w, cast), of_dy = both(dy, gradient_cast);
     const std::string size = fmt::format("{} {} -> {} {}", name, in, out, scaling);
-    bench.products(size + " y = x Wt", flops, [&] { ops::float8_matmul(of_x.by_rows, of_w.by_rows, y); });
+    bench.products(size + " y = x Wt", flops,
+                   [&] { ops::float8_matmul(of_x.by_rows, of_w.by_rows, y, {.fast_sums = true}); });
     bench.products(size + " dx = dy W", flops, [&] { ops::float8_matmul(of_dy.by_rows, of_w.by_columns, dx); });
-    bench.products(size + " dW += dyt x", flops,
-                   [&] { ops::float8_matmul(of_dy.by_columns, of_x.by_columns, dw, ops::Accumulate::Yes); });
+    bench.products(size + " dW += dyt x", flops, [&] {
+      ops::float8_matmul(of_dy.by_columns, of_x.by_columns, dw, {.accumulate = ops::Accumulate::Yes});
+    });
     bench.stream(size + " cast both ways", 2 * bytes_of(dy) + 2 * static_cast<double>(dy.count()),
                  [&] { static_cast<void>(both(dy, gradient_cast)); });
   }

@@ -62,7 +62,7 @@ Tensor float8_linear(const Variable& x, const Parameter& weight) {
   const Float8Matrix by_x =
       input.of(x.value(), casts.input, goes_back ? Float8Wanted::Both : Float8Wanted::ByRows).by_rows;
   Tensor y = Tensor::empty({x.value().size(0), weight.shape()[0]}, x.value().dtype(), x.value().device());
-  ops::float8_matmul(by_x, by_rows(weight, casts.weight), y);
+  ops::float8_matmul(by_x, by_rows(weight, casts.weight), y, {.fast_sums = true});
   return y;
 }
 
@@ -81,7 +81,7 @@ Tensor float8_linear_backward(const Tensor& dy, const Float8Kept& kept, Paramete
   if (both) {
     const Float8Matrix of_x =
         kept.x.defined() ? ops::to_float8(kept.x, casts.input, Float8Wanted::ByColumns).by_columns : kept.columns;
-    ops::float8_matmul(of_dy.by_columns, of_x, weight.gradient(), ops::Accumulate::Yes);
+    ops::float8_matmul(of_dy.by_columns, of_x, weight.gradient(), {.accumulate = ops::Accumulate::Yes});
   } else if (!weight.is_frozen()) {
     ops::matmul(dy, kept.x, weight.gradient(), {.a = ops::Transpose::Yes, .accumulate = true});
   }

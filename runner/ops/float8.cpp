@@ -111,7 +111,7 @@ Float8Matrix transposed(const Float8Matrix& matrix) {
   return made;
 }
 
-void float8_matmul(const Float8Matrix& a, const Float8Matrix& b, Tensor& c, Accumulate accumulate) {
+void float8_matmul(const Float8Matrix& a, const Float8Matrix& b, Tensor& c, Float8MatmulOptions options) {
   const metrics::TraceSpan span("float8_matmul", "op");
   require_factor("a", a);
   require_factor("b", b);
@@ -132,7 +132,7 @@ void float8_matmul(const Float8Matrix& a, const Float8Matrix& b, Tensor& c, Accu
   require("float8_matmul", "c", c, {rows, columns}, c.dtype());
   tell_cost({&a.values, &b.values, &c}, 2.0 * static_cast<double>(rows * inner) * static_cast<double>(columns));
   kernel("float8_matmul", &Kernels::float8_matmul, {&a.values, &b.values, &a.inverse_scale, &b.inverse_scale, &c})(
-      a, b, c, accumulate);
+      a, b, c, options);
 }
 
 }  // namespace trainyard::ops

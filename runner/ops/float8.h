@@ -72,9 +72,15 @@ Float8Matrix transposed(const Float8Matrix& matrix);
 
 enum class Accumulate : bool { No, Yes };
 
+struct Float8MatmulOptions {
+  Accumulate accumulate = Accumulate::No;
+  bool fast_sums =
+      false;  ///< a device's units may keep sums with fewer bits than float32 on their way (use_fast_accum)
+};
+
 /// c = a · bᵀ, or c += with Yes: a [m, k], b [n, k], of which one at most is float8_e5m2, c [m, n] float32, bfloat16 or
 /// float16, n a multiple of 16. Both scales are of the whole matrix, or both by rows. Sums are float32, rounded once at
 /// the store. A CPU has no such units: it converts the factors to float32. A device needs compute capability 8.9.
-void float8_matmul(const Float8Matrix& a, const Float8Matrix& b, Tensor& c, Accumulate accumulate = Accumulate::No);
+void float8_matmul(const Float8Matrix& a, const Float8Matrix& b, Tensor& c, Float8MatmulOptions options = {});
 
 }  // namespace trainyard::ops

@@ -81,7 +81,7 @@ void bias_backward(const Tensor& dy, Tensor& dbias) {
   hold_column_sums(dy, dbias);
 }
 
-void float8_matmul(const Float8Matrix&, const Float8Matrix&, Tensor& c, Accumulate) {
+void float8_matmul(const Float8Matrix&, const Float8Matrix&, Tensor& c, Float8MatmulOptions) {
   hold(c.device(), kMostProductWorkspace);
 }
 

@@ -20,7 +20,7 @@ void attention_backward(const Tensor& dout, const AttentionSaved& saved, const A
                         const AttentionOptions& options, AttentionGradients& gradients);
 void bias_backward(const Tensor& dy, Tensor& dbias);
 /// Where cuBLASLt has a kernel for it.
-void float8_matmul(const Float8Matrix& a, const Float8Matrix& b, Tensor& c, Accumulate accumulate);
+void float8_matmul(const Float8Matrix& a, const Float8Matrix& b, Tensor& c, Float8MatmulOptions options);
 void layer_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const RowMoments& moments,
                          LayerNormGradients& gradients);
 void matmul(const Tensor& a, const Tensor& b, Tensor& c, MatmulOptions options);

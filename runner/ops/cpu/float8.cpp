@@ -158,9 +158,9 @@ void float8_cast(const Tensor& x, Float8Target& by_rows, Float8Target& by_column
   });
 }
 
-void float8_matmul(const Float8Matrix& a, const Float8Matrix& b, Tensor& c, Accumulate accumulate) {
+void float8_matmul(const Float8Matrix& a, const Float8Matrix& b, Tensor& c, Float8MatmulOptions options) {
   if (c.count() == 0 || runs_elsewhere()) return;
-  matmul(dequantized(a), dequantized(b), c, {.b = Transpose::Yes, .accumulate = accumulate == Accumulate::Yes});
+  matmul(dequantized(a), dequantized(b), c, {.b = Transpose::Yes, .accumulate = options.accumulate == Accumulate::Yes});
 }
 
 }  // namespace trainyard::ops::cpu

@@ -39,7 +39,7 @@ void channels_last(const Tensor& y, const ImageShape& shape, Tensor& x);
 Tensor clip_factor(const Tensor& squares, double limit, double loss_scale);
 void fill(Tensor& x, float value);
 void float8_cast(const Tensor& x, Float8Target& by_rows, Float8Target& by_columns);
-void float8_matmul(const Float8Matrix& a, const Float8Matrix& b, Tensor& c, Accumulate accumulate);
+void float8_matmul(const Float8Matrix& a, const Float8Matrix& b, Tensor& c, Float8MatmulOptions options);
 void float8_scale(const Tensor& most, const Float8Cast& cast, Float8Scale& made);
 void layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float eps, Tensor& y, RowMoments& moments);
 void layer_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const RowMoments& moments,

@@ -41,8 +41,7 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x < kColumns && column < width) parts[blockIdx.y * width + column] = all;
 }
 
-/// parts[block, column] = f(row, column) of all rows of the block combined, and with 0. F and Combine are structs with
-/// a
+/// parts[block, column] = f(row, column) of all rows of the block combined, and with 0. F and Combine are structs with a
 /// __device__ operator() const; parts: float32 [blocks.count, width].
 template <typename F, typename Combine>
 void column_parts(const char* name, int64_t rows, const ColumnBlocks& blocks, const F& f, const Combine& combine,

@@ -36,6 +36,7 @@ enum class Scales : uint8_t { None, OfMatrices, ByRows };
 struct Scaling {
   Scales scales = Scales::None;
   const std::byte *a = nullptr, *b = nullptr;
+  bool fast_sums = false;
 };
 
 /// What lies on the device beside the matrices, elsewhere with every call.
@@ -48,6 +49,7 @@ struct Vectors {
 struct Product {
   Stored a, b, c;
   Scales scales;
+  bool fast_sums;
   uint32_t alignment;       ///< bytes, of the least aligned of the three
   uint32_t bias_alignment;  ///< bytes; 0: no bias
   auto operator<=>(const Product&) const = default;
@@ -97,7 +99,7 @@ class Products {
     trainyard::cuda::use(device_);
     const Vectors vectors{scaling, options.bias.defined() ? options.bias.raw() : nullptr};
     std::optional<Plan> plan =
-        plan_of({Stored(a, options.a), Stored(b, options.b), Stored(c), scaling.scales,
+        plan_of({Stored(a, options.a), Stored(b, options.b), Stored(c), scaling.scales, scaling.fast_sums,
                  alignment_of({a.raw(), b.raw(), c.raw()}), vectors.bias ? alignment_of({vectors.bias}) : 0},
                 vectors);
     if (!plan) return false;
@@ -157,6 +159,7 @@ class Products {
     if (scaling.scales == Scales::None) return;
     const auto mode = static_cast<int32_t>(scaling.scales == Scales::ByRows ? CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F
                                                                             : CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F);
+    set_operation(plan, CUBLASLT_MATMUL_DESC_FAST_ACCUM, static_cast<int8_t>(scaling.fast_sums));
     set_operation(plan, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, mode);
     set_operation(plan, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, mode);
     set_operation(plan, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, static_cast<const void*>(scaling.b));
@@ -248,18 +251,18 @@ void matmul(const Tensor& a, const Tensor& b, Tensor& c, MatmulOptions options) 
 
 /// The order that tensor cores want of 8 bits (TN): both factors lie along the sums. Scales by rows are for compute
 /// capability 9.0 alone, and they, or c, may lie less aligned than is needed: then the sums go by way of float32.
-void float8_matmul(const Float8Matrix& a, const Float8Matrix& b, Tensor& c, Accumulate accumulate) {
+void float8_matmul(const Float8Matrix& a, const Float8Matrix& b, Tensor& c, Float8MatmulOptions wanted) {
   if (c.count() == 0) return;
-  MatmulOptions options{.b = Transpose::Yes, .accumulate = accumulate == Accumulate::Yes};
+  MatmulOptions options{.b = Transpose::Yes, .accumulate = wanted.accumulate == Accumulate::Yes};
   if (a.values.count() == 0) return add_nothing(c, options);
   const Scaling scaling{b.inverse_scale.count() > 1 ? Scales::ByRows : Scales::OfMatrices, a.inverse_scale.raw(),
-                        b.inverse_scale.raw()};
+                        b.inverse_scale.raw(), wanted.fast_sums};
   const bool is_aligned = scaling.scales == Scales::OfMatrices || alignment_of({scaling.a, scaling.b}) >= 16;
   if (is_aligned && products_of(c.device()).run(a.values, b.values, c, options, scaling)) return;
   Tensor sums = Tensor::empty(c.shape(), DType::Float32, c.device());
   options.accumulate = false;
   run_to_float(a.values, b.values, sums, options);
-  scaled_sums(sums, a.inverse_scale, b.inverse_scale, c, accumulate);
+  scaled_sums(sums, a.inverse_scale, b.inverse_scale, c, wanted.accumulate);
 }
 
 }  // namespace trainyard::ops::cuda

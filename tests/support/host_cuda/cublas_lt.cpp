@@ -141,7 +141,8 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t operation, cu
   const bool is_pointer = attribute == CUBLASLT_MATMUL_DESC_A_SCALE_POINTER ||
                           attribute == CUBLASLT_MATMUL_DESC_B_SCALE_POINTER ||
                           attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER;
-  if (bytes != (is_pointer ? sizeof(void*) : sizeof(int32_t))) return CUBLAS_STATUS_INVALID_VALUE;
+  const size_t of_flag = attribute == CUBLASLT_MATMUL_DESC_FAST_ACCUM ? sizeof(int8_t) : sizeof(int32_t);
+  if (bytes != (is_pointer ? sizeof(void*) : of_flag)) return CUBLAS_STATUS_INVALID_VALUE;
   operation->data[attribute] = number(value, bytes);
   return CUBLAS_STATUS_SUCCESS;
 }
