@@ -93,6 +93,16 @@ void BackgroundSaver::write() {
   ended_.notify_all();
 }
 
+namespace {
+
+/// Pinned where a device writes there: to pin is to use a device, which a run on the CPU must not.
+Tensor place_for(const Tensor& tensor) {
+  const bool is_of_device = tensor.device().kind != DeviceKind::Cpu;
+  return is_of_device ? Tensor::pinned(tensor.shape(), tensor.dtype()) : Tensor::empty(tensor.shape(), tensor.dtype());
+}
+
+}  // namespace
+
 void BackgroundSaver::stage(const Snapshot& own) {
   stage(own.model, staged_.model);
   stage(own.optimizer, staged_.optimizer);
@@ -105,7 +115,7 @@ void BackgroundSaver::stage(const std::vector<Shard>& from, std::vector<Shard>& 
     Tensor kept = std::move(to[i].local);
     to[i] = from[i];
     if (from[i].local.defined()) {
-      if (!holds_like(kept, from[i].local)) kept = Tensor::pinned(from[i].local.shape(), from[i].local.dtype());
+      if (!holds_like(kept, from[i].local)) kept = place_for(from[i].local);
       copy_async(from[i].local, kept);
       to[i].local = std::move(kept);
     }

@@ -43,7 +43,7 @@ class Accelerator {
   virtual bool has_passed(int index, void* event) = 0;
   virtual void wait(int index, void* event) = 0;
 
-  /// Between host and the stream's device, or within it. Host memory that is not pinned may be reused at the return.
+  /// Between host and the stream's device, or within it. Host memory may be reused when the stream has come past.
   virtual void copy(StreamId stream, void* to, const void* from, size_t bytes) = 0;
   virtual void set_zero(StreamId stream, void* to, size_t bytes) = 0;
 

@@ -41,7 +41,7 @@ HostAccess access_of(DType dtype) {
 Storage::Storage(size_t bytes, Device device, HostAccess access, HostMemory host)
     : bytes_(bytes),
       device_(device),
-      memory_(memory_for(device, host)),
+      host_(host),
       is_dry_(dry_run() != nullptr),
       access_(access),
       kind_(current_memory_kind()),
@@ -54,7 +54,7 @@ void Storage::release() noexcept {
   if (is_dry_)
     give_addresses_back(data_, std::max<size_t>(bytes_, 1));
   else if (memory_)
-    memory_->free(data_, bytes_, kind_);
+    std::exchange(memory_, nullptr)->free(data_, bytes_, kind_);  // a graph's may go with it
   else
     free_host(data_, bytes_);
   data_ = nullptr;
@@ -64,7 +64,7 @@ void Storage::release() noexcept {
 void Storage::materialize() {
   if (data_) return;
   const size_t bytes = std::max<size_t>(bytes_, 1);
-  if (memory_) memory_ = memory_for(device_, HostMemory::Pinned);  // that of a device may be another than the last time
+  if (!is_dry_) memory_ = memory_for(device_, host_);  // that of a device may be another than the last time
   if (is_dry_)
     data_ = static_cast<std::byte*>(reserve_addresses(bytes, access_));
   else if (memory_)
@@ -202,7 +202,9 @@ void copy_async(const Tensor& from, Tensor& to) {
 
 void copy(const Tensor& from, Tensor& to) {
   copy_async(from, to);
-  if (to.device().kind == DeviceKind::Cpu && from.count() > 0 && !dry_run()) synchronize(from.device());
+  if (from.device() == to.device() || from.count() == 0 || dry_run()) return;
+  // Also where the host is read: CUDA promises no more that it has done so at the return.
+  synchronize(to.device().kind == DeviceKind::Cpu ? from.device() : to.device());
 }
 
 Tensor on_device(const Tensor& tensor, Device device) {

@@ -63,7 +63,8 @@ class Storage {
  private:
   size_t bytes_;
   Device device_;
-  std::shared_ptr<DeviceMemory> memory_;  ///< null: plain host memory, or none at all
+  HostMemory host_;
+  std::shared_ptr<DeviceMemory> memory_;  ///< of data_; null: plain host memory, or none at all
   bool is_dry_;                           ///< made in a dry run: addresses without memory
   HostAccess access_;
   MemoryKind kind_;
@@ -140,13 +141,13 @@ class Tensor {
   DType dtype_ = DType::Float32;
 };
 
-/// Copies elements of the same dtype and count; any shapes. To the host: the elements are there at the return. To a
-/// device: queued on the thread's current stream of it, and a host `from` may be reused at the return, but for a pinned
-/// one not before that stream has come past. Throws std::invalid_argument otherwise, and between two CUDA devices.
+/// Copies elements of the same dtype and count; any shapes. Between host and device: done at the return. Within a
+/// device: queued on the thread's current stream of it. Throws std::invalid_argument otherwise, and between two CUDA
+/// devices.
 void copy(const Tensor& from, Tensor& to);
 
-/// The same without the wait for a pinned host `to`: its elements are there once the current stream of the device has
-/// come past.
+/// The same without a wait: the elements are there, and a host `from` may be reused, once the current stream of the
+/// device has come past.
 void copy_async(const Tensor& from, Tensor& to);
 
 /// `tensor` itself where it is on that device, else a copy there.

@@ -81,6 +81,7 @@ TEST_CASE("stream graph: results have their memory again after each launch", "[c
   const Tensor source = bytes_of(5);
   Tensor result = bytes_of(0), kept = bytes_of(0);
   result.storage()->release();
+  const size_t before = bytes_in_use();
   const auto work = [&] {
     result.storage()->materialize();
     copy(source, result);
@@ -98,6 +99,7 @@ TEST_CASE("stream graph: results have their memory again after each launch", "[c
   graph.reset();
   CHECK(first_of(result) == 5);  // it holds the memory by itself
   result.storage()->release();
+  CHECK(bytes_in_use() == before);  // and no longer than that
   result.storage()->materialize();
   copy(bytes_of(6), result);
   CHECK(first_of(result) == 6);
