@@ -70,7 +70,7 @@ class Case {
         collective_(collective),
         world_(comm.world()),
         part_(filled(comm.rank(), plan, elements)),
-        whole_(filled(comm.rank(), plan, elements * world_)),
+        whole_(has_one_side() ? Tensor() : filled(comm.rank(), plan, elements * world_)),
         other_(collective == Collective::AllToAll ? filled(comm.rank(), plan, elements * world_) : Tensor()) {}
 
   /// The whole side; of an all_reduce and a broadcast, which have but one, all of it.

@@ -118,12 +118,12 @@ struct Rings {
 
 /// Gives every neighbour its ring, in the memory of each; who has no room for them is nobody's neighbour.
 std::vector<std::unique_ptr<Channel>> share_rings(StoreRounds& rounds, const Roster& roster, Neighbours& found,
-                                                  std::optional<SharedSegment>& own) {
+                                                  std::optional<SharedSegment>& own, size_t most_ring) {
   std::vector<std::unique_ptr<Channel>> channels(static_cast<size_t>(roster.world()));
   if (found.own) own.emplace(std::move(*found.own));
   Rings mine{.bytes = 0, .ranks = found.ranks()};
   if (!mine.ranks.empty()) {
-    mine.bytes = std::clamp(std::bit_floor(kSegmentBytes / mine.ranks.size()), kLeastRing, kMostRing);
+    mine.bytes = std::clamp(std::bit_floor(kSegmentBytes / mine.ranks.size()), kLeastRing, most_ring);
     if (!own->reserve(mine.count(), mine.bytes)) {
       spdlog::warn("rank {}: the shared memory folder has no room for {}, TCP instead", roster.numbers[roster.rank],
                    human_bytes(mine.bytes * mine.ranks.size()));
@@ -222,7 +222,9 @@ std::unique_ptr<Mesh> connect_mesh(GlooRank& rank, Roster roster, const std::str
   }
 
   Neighbours neighbours = find_neighbours(settings, rounds, roster, segments, std::move(own));
-  parts->channels = share_rings(rounds, roster, neighbours, parts->segment);
+  // Beside NCCL, which has need of that memory, a few numbers a step go this way.
+  const size_t most_ring = settings.device.kind == DeviceKind::Cuda ? kLeastRing : kMostRing;
+  parts->channels = share_rings(rounds, roster, neighbours, parts->segment, most_ring);
   add_tcp(rank, rounds, roster, *parts);
   parts->roster = std::move(roster);
   return std::make_unique<Mesh>(std::move(parts));

@@ -22,6 +22,7 @@ constexpr std::chrono::milliseconds kQuestion = 1s;
 constexpr std::chrono::milliseconds kNaming = 12s;
 // cudaGetErrorString() of cudaErrorMemoryAllocation: NCCL has one code for whatever CUDA refuses.
 constexpr const char* kNoRoom = "out of memory";
+constexpr const char* kSharedMemory = "/dev/shm";  // in NCCL's words where it finds no room there
 
 /// Between two looks at what should be there at once, and may take as long as a peer does.
 class Pause {
@@ -233,6 +234,10 @@ std::exception_ptr NcclWatch::failure_of(const NcclFlight& flight, ncclResult_t 
   }
   const std::string ours = fmt::format("rank {}: {}", lost_ranks_.world().rank, text);
   if (result == ncclInvalidUsage) return std::make_exception_ptr(InputError(ours));  // two ranks on one device
+  if (result == ncclSystemError && text.find(kSharedMemory) != std::string::npos)
+    return std::make_exception_ptr(InputError(
+        ours +
+        "; it needs more of it than there is: docker run --shm-size 1g, of a pod a larger emptyDir on /dev/shm"));
   if (result == ncclInvalidArgument) return std::make_exception_ptr(std::logic_error(ours));
   if (const auto lost = lost_meanwhile(flight.call, stop)) return std::make_exception_ptr(PeerError(*lost));
   return std::make_exception_ptr(PeerError(ours + "; NCCL_DEBUG=WARN says more"));

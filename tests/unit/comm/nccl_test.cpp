@@ -452,12 +452,13 @@ TEST_CASE("nccl: what NCCL refuses is told with its own words", "[comm]") {
   CHECK(seen[0] == "rank 0: connecting: NCCL: an error of the test");
 }
 
-TEST_CASE("nccl: CUDA's refusals of what NCCL asks are the device's fault, but for memory that it has not", "[comm]") {
+TEST_CASE("nccl: what CUDA or the machine refuses NCCL is the device's fault, but for memory that there is not",
+          "[comm]") {
   Job job(2, 1s);
-  const auto error_with = [&](const char* detail, auto error) {
+  const auto error_with = [&](const char* detail, auto error, ncclResult_t result = ncclUnhandledCudaError) {
     host_nccl::set_last_error(detail);
     const auto seen = job.run([&](int rank) {
-      if (rank == 0) host_nccl::fail_next("ncclCommInitRankConfig", ncclUnhandledCudaError);
+      if (rank == 0) host_nccl::fail_next("ncclCommInitRankConfig", result);
       const auto connects = [&] { static_cast<void>(connect(job.settings(rank))); };
       return rank == 0 ? error_of<decltype(error)>(connects) : error_of<PeerError>(connects);
     });
@@ -473,6 +474,13 @@ TEST_CASE("nccl: CUDA's refusals of what NCCL asks are the device's fault, but f
         error_with("Cuda failure 2 'out of memory'", OutOfMemoryError("")) ==
         "cuda:0: connecting: NCCL: an error of the test (Cuda failure 2 'out of memory'); its buffers need room beside "
         "what the run has taken: a smaller batch leaves more");
+  }
+  SECTION("a container's shared memory that is full") {
+    CHECK_THAT(
+        error_with("Error while creating shared memory segment /dev/shm/nccl-Ab (size 33030528), error: No space "
+                   "left on device (28)",
+                   InputError(""), ncclSystemError),
+        Catch::StartsWith("rank 0: connecting: NCCL: ") && Catch::Contains("docker run --shm-size 1g"));
   }
 }
 
