@@ -133,7 +133,10 @@ int run_comm_bench(const Arguments& arguments, const Launched* launched) {
   if (const auto code = parse(app, arguments)) return *code;
   comm::BenchPlan plan = plan_of(flags);
 
-  SessionSettings session{.device = device_of(flags.backend), .config_text = "comm-bench", .launched = launched};
+  SessionSettings session{.device = device_of(flags.backend),
+                          .takes_what_is_there = flags.backend == "auto",
+                          .config_text = "comm-bench",
+                          .launched = launched};
   session.comm.backend = backend_of(flags.backend);
   session.comm.shared_memory = !flags.without_shared_memory;
   session.comm.user_buffers = flags.registers == 1;

@@ -35,7 +35,8 @@ void add_options(CLI::App& app, PlanOptions& options) {
       ->check(most);
   app.add_option("--nodes", options.nodes, "nodes of --ranks-per-node ranks")->check(most);
   app.add_option("--ranks-per-node", options.ranks_per_node, "default: 8, or all where there are fewer")->check(most);
-  app.add_option("--device", options.device, "a100, h100, h200, l40s, l4, b200, gb200, cpu (this machine), custom");
+  app.add_option("--device", options.device,
+                 "a100, h100, h100-nvl, h100-pcie, h200, h200-nvl, l40s, l4, b200, gb200, cpu (this machine), custom");
   app.add_option("--device-memory", options.device_memory, "what a rank may hold, such as 80GiB");
   app.add_option("--flops", options.flops, "dense TFLOP/s of a rank in bf16, such as 989");
   app.add_option("--memory-bandwidth", options.memory_bandwidth, "GB/s of a rank's memory");

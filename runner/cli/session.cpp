@@ -1,6 +1,7 @@
 #include "cli/session.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <optional>
@@ -184,8 +185,27 @@ void run_as_rank(const rendezvous::Place& place, const SessionSettings& settings
   }
 }
 
+/// A rank for each GPU of a machine whose GPUs cannot be used would go without, and nobody might see it.
+void check_gpus(const Launched& ranks, const SessionSettings& settings) {
+  if (!settings.takes_what_is_there || settings.device != DeviceKind::Cpu) return;
+  if (launch::resources_here(ranks.environment).gpus == 0) return;
+  const std::string& processes = ranks.options.node.processes;
+  try {
+    require_device({DeviceKind::Cuda, 0});
+  } catch (const InputError& missing) {
+    if (processes == "gpu")
+      throw InputError(
+          fmt::format("there shall be a rank for each GPU of this machine, but {}; on the CPU: --device cpu "
+                      "and a number of ranks",
+                      missing.what()));
+    if (processes == "auto")
+      spdlog::warn("this machine has GPUs, and its ranks compute on the CPU: {}", missing.what());
+  }
+}
+
 /// A mistake that all ranks would make is told of once. Ranks of other nodes may see other files.
 int start_ranks(const Launched& ranks, const SessionSettings& settings) {
+  check_gpus(ranks, settings);
   if (const rendezvous::NodePlace& node = ranks.options.node; node.max_nodes == 1) {
     const int count = launch::ranks_of(node.processes, launch::resources_here(ranks.environment));
     refuse_threads(settings.comm, count);

@@ -22,6 +22,7 @@ struct Launched {
 struct SessionSettings {
   config::Comm comm;
   DeviceKind device = DeviceKind::Cpu;  ///< cuda: each rank has a GPU of its node to itself
+  bool takes_what_is_there = false;     ///< `device` is what can be used here, as nobody has named one
   std::chrono::milliseconds rendezvous_timeout = config::Rendezvous{}.timeout;
   std::string config_hash;              ///< must be the same on all ranks
   std::filesystem::path flight_folder;  ///< where a rank leaves what it was doing when it is lost; "": nowhere

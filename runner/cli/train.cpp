@@ -131,6 +131,7 @@ int run_train(const Arguments& arguments, const Launched* launched) {
   train::check_device(loaded);
   const SessionSettings session{.comm = loaded.config.comm,
                                 .device = train::device_kind_of(loaded),
+                                .takes_what_is_there = train::takes_what_is_there(loaded),
                                 .rendezvous_timeout = loaded.config.rendezvous.timeout,
                                 .config_hash = config::hash(loaded.config),
                                 .flight_folder = loaded.config.metrics.dir,

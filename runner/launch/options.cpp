@@ -217,6 +217,7 @@ LaunchOptions options_of(const Place& place, std::vector<std::string> command, c
   options.max_restarts = max_restarts_in(environment);
   options.command = std::move(command);
   options.rendezvous_timeout = timeout;
+  options.grace = std::chrono::hours(24);
   if (const auto conf = environment.find("PET_RDZV_CONF"); conf != environment.end()) read_conf(conf->second, options);
   return options;
 }

@@ -31,7 +31,8 @@ std::optional<LaunchOptions> parse_launch(const std::vector<std::string>& argume
 /// Where the launcher's flags end and the command begins; the number of arguments where there is no command.
 size_t command_begin(const std::vector<std::string>& arguments);
 
-/// For a subcommand that was started on a node without a launcher, and acts as one (rendezvous::Place::Kind::Node).
+/// For a subcommand that was started on a node without a launcher, and acts as one (rendezvous::Place::Kind::Node): it
+/// kills no rank that saves, as whoever asked the pod to stop has a deadline of their own.
 /// PET_RDZV_CONF may say another time-out than `timeout`: "timeout=90" or "join_timeout=90", and "last_call_timeout=5".
 LaunchOptions options_of(const rendezvous::Place& place, std::vector<std::string> command,
                          const rendezvous::Environment& environment,

@@ -21,6 +21,12 @@ DeviceKind device_kind_of(const config::Loaded& loaded) {
   return moves_host_memory ? DeviceKind::Cpu : device_kind_of(loaded.config.device.kind);
 }
 
+bool takes_what_is_there(const config::Loaded& loaded) {
+  const Backend backend = loaded.config.comm.backend;
+  const bool is_named = backend == Backend::Nccl || backend == Backend::Gloo || backend == Backend::Mpi;
+  return loaded.config.device.kind == DeviceChoice::Auto && !is_named;
+}
+
 void check_device(const config::Loaded& loaded) {
   const bool is_by_backend = loaded.config.comm.backend == Backend::Nccl;
   if (!is_by_backend && loaded.config.device.kind != DeviceChoice::Cuda) return;

@@ -34,10 +34,11 @@ struct Sheet {
 /// NVIDIA's data sheets (SXM where there is one), dense rates.
 const std::map<std::string, Sheet>& sheets() {
   static const std::map<std::string, Sheet> all{
-      {"a100", {0, 312, 19.5, 2039, 300, 80}},     {"h100", {1979, 989, 67, 3350, 450, 80}},
-      {"h200", {1979, 989, 67, 4800, 450, 141}},   {"l40s", {733, 362, 91.6, 864, 32, 48}},
-      {"l4", {242, 121, 30.3, 300, 32, 24}},       {"b200", {4500, 2250, 75, 8000, 900, 180}},
-      {"gb200", {5000, 2500, 80, 8000, 900, 186}},
+      {"a100", {0, 312, 19.5, 2039, 300, 80}},      {"h100", {1979, 989, 67, 3350, 450, 80}},
+      {"h100-nvl", {1671, 835, 60, 3938, 300, 94}}, {"h100-pcie", {1513, 756, 51, 2039, 300, 80}},
+      {"h200", {1979, 989, 67, 4800, 450, 141}},    {"h200-nvl", {1671, 835, 60, 4800, 450, 141}},
+      {"l40s", {733, 362, 91.6, 864, 32, 48}},      {"l4", {242, 121, 30.3, 300, 32, 24}},
+      {"b200", {4500, 2250, 75, 8000, 900, 180}},   {"gb200", {5000, 2500, 80, 8000, 900, 186}},
   };
   return all;
 }
@@ -82,16 +83,24 @@ Hardware this_machine(int local_world) {
   return cpu;
 }
 
-Hardware this_device(Device device) {
-  const DeviceProperties seen = properties_of(device);
-  std::string words = seen.name;  // "NVIDIA A100-SXM4-80GB"
+std::string sheet_of(const std::string& device_name) {
+  std::string words = device_name;
   for (char& c : words) c = static_cast<char>(std::isalnum(static_cast<unsigned char>(c)) ? std::tolower(c) : ' ');
   const auto parts = split(words, ' ');
-  const auto sheet =
-      std::ranges::find_if(sheets(), [&](const auto& each) { return std::ranges::count(parts, each.first) > 0; });
-  Hardware hardware = accelerator(sheet == sheets().end() ? "l4" : sheet->first);
+  const auto has = [&parts](const std::string& word) { return std::ranges::count(parts, word) > 0; };
+  if (has("mig")) return "";  // a part of one
+  std::string longest;
+  for (const auto& [name, sheet] : sheets())
+    if (name.size() > longest.size() && std::ranges::all_of(split(name, '-'), has)) longest = name;
+  return longest;
+}
+
+Hardware this_device(Device device) {
+  const DeviceProperties seen = properties_of(device);
+  const std::string sheet = sheet_of(seen.name);
+  Hardware hardware = accelerator(sheet.empty() ? "l4" : sheet);
   hardware.name = seen.name;
-  hardware.is_known = sheet != sheets().end();
+  hardware.is_known = !sheet.empty();
   hardware.memory = seen.memory_bytes;
   return hardware;
 }

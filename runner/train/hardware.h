@@ -35,6 +35,9 @@ Hardware accelerator(const std::string& name);
 /// This machine, one rank of `local_world`: a quarter of a second of matrix products tells what it reaches.
 Hardware this_machine(int local_world);
 
+/// The name here of a device that calls itself so: "h100-pcie" of "NVIDIA H100 PCIe"; "" where no sheet is known.
+std::string sheet_of(const std::string& device_name);
+
 /// A device of this machine: the rates of the data sheet that its name names, else the least of all, and its own
 /// memory.
 Hardware this_device(Device device);

@@ -52,6 +52,11 @@ shard::MeshSize copy_a_node(const config::Loaded& loaded, const Ranks& ranks) {
                     "parallel.replicate to the copies that this node shall hold",
                     subject, started(ranks.world),
                     loaded.config.parallel.strategy == Strategy::HybridShard ? "full_shard" : "shard_grad_op"));
+  if (ranks.a_node == 1)
+    throw InputError(fmt::format(
+        "{}, which splits the model among the ranks of a node, but each of the {} nodes has one; set parallel.shard to "
+        "the ranks that shall share one copy of the model, or use no_shard, of which each has all",
+        subject, ranks.world));
   return {.replicate = ranks.world / ranks.a_node, .shard = ranks.a_node};
 }
 

@@ -386,6 +386,7 @@ std::optional<Validated> Run::validate(int64_t step) {
   const int64_t interval = config_.validation.interval;
   const bool is_due = step == total_steps_ || (interval > 0 && step % interval == 0);
   if (!validation_ || !is_due) return std::nullopt;
+  synchronize(world_.device);  // what is left of the step counts as the step's
   const auto start = steady_clock::now();
   const Validated validated = validation_->run(world_.comm, *sharded_.model, *sharded_.engine);
   if (report_) report_->exclude(steady_clock::now() - start);

@@ -35,7 +35,7 @@ TEST_CASE("mesh_of: what is -1 is the rest, and where both are, the strategy say
       {"parallel: {strategy: no_shard, shard: 1, replicate: 3}", {3, 1}, "3 x 1"},
       {"parallel: {strategy: hybrid_shard}", {8, 4}, "2 x 4"},
       {"parallel: {strategy: hybrid_shard_zero2}", {6, 2}, "3 x 2"},
-      {"parallel: {strategy: hybrid_shard}", {4, 1}, "4 x 1"},
+      {"parallel: {strategy: hybrid_shard, shard: 2}", {4, 1}, "2 x 2"},
       {"parallel: {strategy: hybrid_shard, replicate: 2}", {4, 4}, "2 x 2"},
       {"parallel: {strategy: hybrid_shard, shard: 4}", {8, 0}, "2 x 4"},
       {"parallel: {shard: 2}", {8, 8}, "4 x 2"},
@@ -87,6 +87,11 @@ TEST_CASE("mesh_of: a mesh that does not multiply up, or lacks nodes, is refused
        "train.yaml:1: parallel.strategy is hybrid_shard, which keeps a copy of the model on each node, but 4 processes "
        "were started on one node alone; use full_shard, or set parallel.replicate to the copies that this node shall "
        "hold"},
+      {"parallel: {strategy: hybrid_shard}",
+       {4, 1},
+       "train.yaml:1: parallel.strategy is hybrid_shard, which splits the model among the ranks of a node, but each of "
+       "the 4 nodes has one; set parallel.shard to the ranks that shall share one copy of the model, or use no_shard, "
+       "of which each has all"},
       {"parallel: {strategy: hybrid_shard_zero2}",
        {6, 0},
        "train.yaml:1: parallel.strategy is hybrid_shard_zero2, but nodes have different numbers of ranks, or the ranks "

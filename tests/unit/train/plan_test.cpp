@@ -103,6 +103,20 @@ TEST_CASE("hardware: an unknown device is answered with the nearest and the list
   CHECK_THROWS_WITH(accelerator("h10"), Catch::Contains("did you mean 'h100'?") && Catch::Contains("b200"));
 }
 
+TEST_CASE("hardware: a device's own name says whose sheet is its") {
+  const auto [name, sheet] = GENERATE(table<std::string, std::string>({
+      {"NVIDIA H100 80GB HBM3", "h100"},
+      {"NVIDIA H100 PCIe", "h100-pcie"},
+      {"NVIDIA H100 NVL", "h100-nvl"},
+      {"NVIDIA H200", "h200"},
+      {"NVIDIA A100-SXM4-80GB", "a100"},
+      {"NVIDIA L40S", "l40s"},
+      {"NVIDIA H100 80GB HBM3 MIG 1g.10gb", ""},
+      {"Tesla T4", ""},
+  }));
+  CHECK(sheet_of(name) == sheet);
+}
+
 TEST_CASE("hardware: the least limit of the control groups around a process counts, of cgroup v1 and v2") {
   const test::TemporaryFolder root;
   const auto write = [&](const char* path, const char* text) {
