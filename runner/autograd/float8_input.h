@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "ops/float8.h"
 
 namespace trainyard::autograd {
@@ -14,7 +16,7 @@ class Float8Input {
 
  private:
   ops::Float8Cast cast_;
-  ops::Float8Factors factors_;
+  std::optional<ops::Float8Factors> factors_;  // most values never have any, and each has one of these
 };
 
 }  // namespace trainyard::autograd
