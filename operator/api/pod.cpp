@@ -102,6 +102,8 @@ Pod parse_pod(const Json& object) {
   pod.started = parse_time(text_at(object, "/status/startTime"));
   const auto usual_grace = int_at(object, "/spec/terminationGracePeriodSeconds").value_or(30);
   pod.grace_seconds = int_at(object, "/metadata/deletionGracePeriodSeconds").value_or(usual_grace);
+  const Json* const finalizers = list_at(object, "/metadata/finalizers");
+  pod.is_half_deleted = pod.deleted && pod.grace_seconds == 0 && (!finalizers || finalizers->empty());
   pod.restart_policy = text_at(object, "/spec/restartPolicy");
   pod.generation = parse_int(variable_of(object, kGenerationVariable));
   pod.nnodes = variable_of(object, "PET_NNODES");

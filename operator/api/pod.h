@@ -39,6 +39,8 @@ struct Pod : Meta {
   std::string node;             ///< "" where it is not bound
   std::optional<TimePoint> started;
   int64_t grace_seconds = 30;  ///< deletionGracePeriodSeconds, else terminationGracePeriodSeconds
+  /// Deleted, with no grace time and no finalizer left: the server removes it next.
+  bool is_half_deleted = false;
   std::string restart_policy;
   std::optional<int64_t> generation;  ///< kGenerationVariable; none: another operator made it
   std::string nnodes;                 ///< PET_NNODES: the size of the gang that it knows; of an elastic one "min:max"

@@ -36,9 +36,13 @@ struct Draft {
   void look_again_at(TimePoint time) {
     if (!plan.look_again || time < *plan.look_again) plan.look_again = time;
   }
-  /// Nothing where it is going already.
+  /// Nothing where it is going already. A server marks a pod and then removes it: one whose client was gone in between
+  /// may leave it marked, and another delete ends that (Kubernetes' pod garbage collector does it in time, too).
   void remove(const api::Pod& pod) {
-    if (!pod.deleted) plan.deletes.push_back({Kind::Pod, pod.name, pod.uid});
+    if (pod.deleted && !pod.is_half_deleted) return;
+    constexpr std::chrono::seconds kLongest{2};  // from the mark to the removal
+    if (const TimePoint due = pod.deleted.value_or(now) + kLongest; pod.deleted && now < due) return look_again_at(due);
+    plan.deletes.push_back({Kind::Pod, pod.name, pod.uid});
   }
   void remove(const api::Service& service) {
     if (!service.deleted) plan.deletes.push_back({Kind::Service, service.name, service.uid});

@@ -67,13 +67,19 @@ class Crashes(unittest.TestCase):
         return (len(pods) == PODS and generations == {str(restarts.get("generation", 1))}
                 and restarts.get("count", 0) == self.failures[job] and self.kubelet.state(job) == "Running")
 
-    def check_all_settle(self):
+    def standing(self, job):
+        pods = {pod["metadata"]["name"]: (env_of(pod, "TRAINYARD_GENERATION"), pod["status"].get("phase"))
+                for pod in self.kubelet.pods(job)}
+        return f"{pods}, {self.kubelet.status(job)}"
+
+    def check_all_settle(self, *operators):
         for job in JOBS:
             def there():
                 self.kubelet.run_all(job)
                 return self.settled(job)
             # The back-off of the worst case: three failures in a row wait 10 and 20 s.
-            wait_until(f"{job} to settle with {self.failures[job]} failures: {self.kubelet.status(job)}", there, 120)
+            wait_until(lambda job=job: f"{job} to settle with {self.failures[job]} failures: {self.standing(job)}",
+                       there, 120, operators)
         self.assertEqual(len(self.admin.list("v1", "Service", self.namespace)), PODS * len(JOBS))
         self.assertEqual(len(self.admin.list("v1", "Pod", self.namespace)), PODS * len(JOBS))
         for job in JOBS:
@@ -93,8 +99,8 @@ class Crashes(unittest.TestCase):
                     self.fail_one_pod_of(job)
             time.sleep(self.random.uniform(0.0, 0.3))
             operator.kill()
-        with self.operator():
-            self.check_all_settle()
+        with self.operator() as last:
+            self.check_all_settle(last)
 
     def test_a_leader_that_was_stopped_and_wakes_up_does_no_harm(self):
         with self.operator("--leader-elect") as first:
@@ -110,7 +116,7 @@ class Crashes(unittest.TestCase):
                 wait_until("the second to take over", lambda: all(
                     self.kubelet.status(job).get("restarts", {}).get("count") == 1 for job in JOBS), 15 + 2 + 10)
                 first.resume()
-                self.check_all_settle()
+                self.check_all_settle(second)
 
 
 if __name__ == "__main__":

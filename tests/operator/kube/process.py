@@ -22,6 +22,7 @@ class ProcessEnded(Exception):
 
 def wait_until(what, condition, timeout, processes=()):
     """The first true value of condition(). What a server that is not up yet answers counts as not true.
+    `what`: a text, or what makes one of how things stand when it was in vain.
 
     Throws WaitedInVain after `timeout` seconds, ProcessEnded as soon as one of `processes` is gone.
     """
@@ -37,7 +38,7 @@ def wait_until(what, condition, timeout, processes=()):
             last = f"; last seen: {error}"
         if time.monotonic() > deadline:
             logs = "".join(f"\n{process.name} says:\n{process.log_tail()}" for process in processes)
-            raise WaitedInVain(f"waited {timeout} s for {what}{last}{logs}")
+            raise WaitedInVain(f"waited {timeout} s for {what() if callable(what) else what}{last}{logs}")
         time.sleep(0.03)
 
 

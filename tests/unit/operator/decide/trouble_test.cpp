@@ -110,6 +110,23 @@ TEST_CASE("what all pods need and the API refuses is said, and no pod is blamed"
   CHECK(world.trouble().empty());
 }
 
+TEST_CASE("a pod whose deletion was cut off between its two steps is deleted again", "[decide]") {
+  World world(spec_of(1));
+  world.settle();
+  api::Pod& pod = world.pods.at("job-worker-0");
+  const std::string uid = pod.uid;
+  pod.deleted = world.now;
+  pod.is_half_deleted = true;
+  world.job.status.restarts.generation = 2;  // as when that generation's pods were being removed
+  world.settle();
+  CHECK(world.pods.at("job-worker-0").uid == uid);
+  CHECK(world.look().look_again == world.now + 2s);
+  world.now += 2s;
+  world.settle();
+  CHECK(world.pods.at("job-worker-0").uid != uid);
+  CHECK_FALSE(world.pods.at("job-worker-0").deleted);
+}
+
 TEST_CASE("a pod that hangs in Terminating is reported after its grace time", "[decide]") {
   World world(spec_of(1));
   world.settle();
