@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "ops/add.h"
 #include "ops/cast.h"
@@ -14,14 +15,13 @@
 namespace trainyard::bench {
 namespace {
 
-/// A million numbers, of which larger tensors are copies.
-Tensor pattern(DType dtype) {
+Tensor pattern(DType dtype, Device device) {
   constexpr int64_t kPeriod = 2001, kPeriods = 512;
   Tensor values = Tensor::empty({kPeriod * kPeriods}, DType::Float32), made = Tensor::empty(values.shape(), dtype);
   for (int64_t i = 0; i < values.count(); ++i)
     values.data<float>()[i] = static_cast<float>(i * 7919 % kPeriod - 1000) / 1000.0F;
   ops::cast(values, made);
-  return made;
+  return on_device(made, device);
 }
 
 }  // namespace
@@ -32,11 +32,13 @@ OpBench::OpBench(Device device)
       flops_unit_(is_cpu() ? "GFLOP/s" : "TFLOP/s"),
       flops_scale_(is_cpu() ? 1e-9 : 1e-12) {
   require_device(device);
+  pattern_ = pattern(dtype_, device);
+  float_pattern_ = pattern(DType::Float32, device);
   peak_ = measure_peak();
 }
 
 Tensor OpBench::filled(const Shape& shape, DType dtype) const {
-  const Tensor block = pattern(dtype);
+  const Tensor& block = dtype == DType::Float32 ? float_pattern_ : pattern_;
   Tensor made = Tensor::empty({count_of(shape)}, dtype, device_);
   for (int64_t begin = 0; begin < made.count(); begin += block.count()) {
     const int64_t count = std::min(block.count(), made.count() - begin);
@@ -52,7 +54,7 @@ double OpBench::now() const {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-double OpBench::seconds_of(const std::function<void()>& run) const {
+double OpBench::seconds_of(const Run& run) const {
   const auto seconds_of_each = [&](int launches) {
     const double start = now();
     for (int i = 0; i < launches; ++i) run();
@@ -77,14 +79,20 @@ Peak OpBench::measure_peak() const {
           .bytes = 3 * static_cast<double>(to.bytes()) / seconds_of([&] { ops::add(from, other, to); })};
 }
 
-void OpBench::products(const std::string& name, double flops, const std::function<void()>& run) const {
+void OpBench::products(const std::string& name, double flops, const Run& run) const {
   const double seconds = seconds_of(run);
   fmt::print("  {:<44} {:>9.1f} us {:>8.1f} {} {:>5.0f} % of peak\n", name, seconds * 1e6,
              flops / seconds * flops_scale_, flops_unit_, 100 * flops / seconds / peak_.flops);
 }
 
-void OpBench::stream(const std::string& name, double bytes, const std::function<void()>& run) const {
-  const double seconds = seconds_of(run);
+void OpBench::stream(const std::string& name, double bytes, const std::function<Run()>& make) const {
+  const double cache = is_cpu() ? 0 : static_cast<double>(properties_of(device_).l2_bytes);
+  std::vector<Run> runs;
+  do {
+    runs.push_back(make());
+  } while (static_cast<double>(runs.size()) * bytes < 2 * cache);
+  size_t next = 0;
+  const double seconds = seconds_of([&] { runs[next++ % runs.size()](); });
   fmt::print("  {:<44} {:>9.1f} us {:>8.1f} GB/s    {:>5.0f} % of sum\n", name, seconds * 1e6, bytes / seconds * 1e-9,
              100 * bytes / seconds / peak_.bytes);
 }
@@ -94,7 +102,7 @@ void OpBench::print_peak() const {
   fmt::print("{}: matrix peak {:.1f} {}, out of cache a = b + c at {:.1f} GB/s\n", name, peak_.flops * flops_scale_,
              flops_unit_, peak_.bytes * 1e-9);
   if (is_cpu()) return;
-  const train::Hardware sheet = train::this_device(device_);
+  const train::Hardware sheet = train::this_device(device_, 1);
   if (sheet.is_known)
     fmt::print("its data sheet: {:.1f} TFLOP/s of bf16, {:.1f} GB/s\n", sheet.half_flops * 1e-12,
                sheet.memory_bandwidth * 1e-9);

@@ -16,6 +16,8 @@ struct Peak {
 /// activations are float32, on a CUDA device bfloat16 with float32 gradients of weights: as a model trains there.
 class OpBench {
  public:
+  using Run = std::function<void()>;
+
   /// Measures peak(). Throws InputError where `device` cannot be computed on.
   explicit OpBench(Device device);
 
@@ -31,12 +33,13 @@ class OpBench {
   /// Seconds that `run` takes: the best of the runs of a tenth of a second. On a CUDA device many are given to its
   /// stream before it is waited for, so that the host's part shows only where it is the longer one; on one thread of a
   /// CPU it is CPU time, so that what else the machine does shows least.
-  [[nodiscard]] double seconds_of(const std::function<void()>& run) const;
+  [[nodiscard]] double seconds_of(const Run& run) const;
 
   /// Times `run` and prints its FLOP/s beside the peak's.
-  void products(const std::string& name, double flops, const std::function<void()>& run) const;
-  /// The same of the bytes that it reads and writes.
-  void stream(const std::string& name, double bytes, const std::function<void()>& run) const;
+  void products(const std::string& name, double flops, const Run& run) const;
+  /// The same of the bytes that a run reads and writes. Each call of `make` makes one with tensors of its own: as many,
+  /// run in turn, as have twice the bytes of a CUDA device's L2 cache, where else the last run's tensors would lie.
+  void stream(const std::string& name, double bytes, const std::function<Run()>& make) const;
 
   /// What the device is and gives, on a line; of a CUDA device beside its data sheet.
   void print_peak() const;
@@ -50,6 +53,7 @@ class OpBench {
   DType dtype_;
   std::string flops_unit_;
   double flops_scale_;
+  Tensor pattern_, float_pattern_;  ///< a million numbers on the device, in dtype_ and in float32
   Peak peak_;
 };
 

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <exception>
 #include <functional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +26,7 @@
 #include "ops/attention.h"
 #include "ops/cast.h"
 #include "ops/cross_entropy.h"
+#include "ops/determinism.h"
 #include "ops/embedding.h"
 #include "ops/float8.h"
 #include "ops/matmul.h"
@@ -38,20 +40,37 @@
 namespace trainyard::bench {
 namespace {
 
-struct ModelShape {
-  std::string name;
-  int64_t batch, tokens, hidden, ff, heads, kv_heads, head_dim, vocab;
-  [[nodiscard]] int64_t rows() const { return batch * tokens; }
+struct Batch {
+  int64_t rows, tokens;
 };
 
-double bytes_of(const Tensor& x) {
-  return static_cast<double>(x.bytes());
+struct ModelShape {
+  std::string name;
+  std::vector<Batch> batches;  ///< each with as many tokens in all, so that only attention differs
+  int64_t hidden, ff, heads, kv_heads, head_dim, vocab;
+  [[nodiscard]] int64_t rows() const { return batches.front().rows * batches.front().tokens; }
+};
+
+double bytes_of(const OpBench& bench, const Shape& shape) {
+  return static_cast<double>(count_of(shape) * static_cast<int64_t>(size_of(bench.dtype())));
 }
 
 /// step * i modulo `limit`, on the host.
 Tensor indices(int64_t count, int64_t step, int64_t limit) {
   Tensor made = Tensor::empty({count}, DType::Int32);
   for (int64_t i = 0; i < count; ++i) made.data<int32_t>()[i] = static_cast<int32_t>(i * step % limit);
+  return made;
+}
+
+/// As words of a text are, by Zipf: the id r with a share of about 1 / (r + 1), in an order without pattern; on the
+/// host.
+Tensor words(int64_t count, int64_t vocab) {
+  constexpr double kGolden = 0.618033988749895;
+  Tensor made = Tensor::empty({count}, DType::Int32);
+  for (int64_t i = 0; i < count; ++i) {
+    const double place = static_cast<double>(i) * kGolden;
+    made.data<int32_t>()[i] = static_cast<int32_t>(std::pow(static_cast<double>(vocab), place - std::floor(place))) - 1;
+  }
   return made;
 }
 
@@ -76,7 +95,7 @@ void float8_linear(const OpBench& bench, const std::string& name, int64_t rows, 
        {std::tuple{"tensorwise", ops::ScaleOf::Tensor, DType::Float8E5M2},
         std::tuple{"rowwise", ops::ScaleOf::Row, DType::Float8E4M3}}) {
     const ops::Float8Cast cast{.scale_of = scale_of}, gradient_cast{.dtype = of_gradient, .scale_of = scale_of};
-    const auto both = [&](const Tensor& t, const ops::Float8Cast& how) {
+    const auto both = [](const Tensor& t, const ops::Float8Cast& how) {
       return ops::to_float8(t, how, ops::Float8Wanted::Both);
     };
     const ops::Float8Factors of_x = both(x, cast), of_w = both(w, cast), of_dy = both(dy, gradient_cast);
@@ -87,8 +106,9 @@ void float8_linear(const OpBench& bench, const std::string& name, int64_t rows, 
     bench.products(size + " dW += dyt x", flops, [&] {
       ops::float8_matmul(of_dy.by_columns, of_x.by_columns, dw, {.accumulate = ops::Accumulate::Yes});
     });
-    bench.stream(size + " cast both ways", 2 * bytes_of(dy) + 2 * static_cast<double>(dy.count()),
-                 [&] { static_cast<void>(both(dy, gradient_cast)); });
+    bench.stream(size + " cast both ways", 2 * bytes_of(bench, dy.shape()) + 2 * static_cast<double>(dy.count()), [&] {
+      return [=, from = bench.filled(dy.shape())] { static_cast<void>(both(from, gradient_cast)); };
+    });
   }
 }
 
@@ -103,21 +123,26 @@ std::string path_of(const OpBench& bench, const std::function<void()>& attention
   return is_by_cudnn ? ", cuDNN" : ", own kernels";
 }
 
-void attention(const OpBench& bench, const ModelShape& m) {
-  const ops::AttentionShape shape{m.batch, m.tokens, m.tokens, m.heads, m.kv_heads, m.head_dim};
+void attention(const OpBench& bench, const ModelShape& m, Batch batch) {
+  const ops::AttentionShape shape{batch.rows, batch.tokens, batch.tokens, m.heads, m.kv_heads, m.head_dim};
   const ops::AttentionOptions options{.scale = 1 / std::sqrt(static_cast<float>(m.head_dim)), .document_starts = {}};
   const Tensor q = bench.filled({m.rows(), m.heads * m.head_dim}),
                k = bench.filled({m.rows(), m.kv_heads * m.head_dim}), v = bench.filled(k.shape());
-  Tensor out = bench.filled(q.shape()), lse = bench.filled({m.batch, m.heads, m.tokens}, DType::Float32);
+  Tensor out = bench.filled(q.shape()), lse = bench.filled({batch.rows, m.heads, batch.tokens}, DType::Float32);
   const ops::AttentionGradients gradients{
       bench.filled(q.shape()), bench.filled(k.shape()), bench.filled(k.shape()), {}};
   // What a causal row needs, diagonal included: no credit for products beyond it.
-  const double pairs = static_cast<double>(m.batch * m.heads) * static_cast<double>(m.tokens * (m.tokens + 1) / 2);
+  const double pairs =
+      static_cast<double>(batch.rows * m.heads) * static_cast<double>(batch.tokens * (batch.tokens + 1) / 2);
   const double flops = pairs * 4 * static_cast<double>(m.head_dim);
   const auto forward = [&] { ops::attention(q, k, v, shape, options, out, lse); };
   const auto backward = [&] { ops::attention_backward(q, {q, k, v, out, lse}, shape, options, gradients); };
-  bench.products("attention" + path_of(bench, forward), flops, forward);
-  bench.products("attention backward" + path_of(bench, backward), 2.5 * flops, backward);
+  const std::string size = fmt::format(" of {} x {}", batch.rows, batch.tokens);
+  bench.products("attention" + size + path_of(bench, forward), flops, forward);
+  bench.products("attention backward" + size + path_of(bench, backward), 2.5 * flops, backward);
+  if (bench.device().kind == DeviceKind::Cpu) return;
+  const ops::DeterminismScope in_any_order(false);
+  bench.products("attention backward" + size + " in any order" + path_of(bench, backward), 2.5 * flops, backward);
 }
 
 void loss(const OpBench& bench, const ModelShape& m) {
@@ -132,45 +157,82 @@ void loss(const OpBench& bench, const ModelShape& m) {
 }
 
 void embedding(const OpBench& bench, const ModelShape& m) {
-  const Tensor ids = on_device(indices(m.rows(), 31, m.vocab), bench.device()),
-               table = bench.filled({m.vocab, m.hidden});
-  Tensor h = bench.filled({m.rows(), m.hidden}), dtable = bench.filled(table.shape(), DType::Float32);
-  bench.stream("embedding", 2 * bytes_of(h), [&] { ops::embedding(ids, table, h); });
-  bench.stream("embedding backward", bytes_of(h) + 8.0 * static_cast<double>(h.count()),
-               [&] { ops::embedding_backward(h, ids, dtable); });
+  const Tensor made = words(m.rows(), m.vocab), ids = on_device(made, bench.device());
+  const std::set<int32_t> different(made.data<int32_t>(), made.data<int32_t>() + made.count());
+  const Shape shape{m.rows(), m.hidden}, table{m.vocab, m.hidden};
+  const double bytes = bytes_of(bench, shape);
+  bench.stream("embedding", 2 * bytes, [&] {
+    return [=, weight = bench.filled(table), h = bench.filled(shape)]() mutable { ops::embedding(ids, weight, h); };
+  });
+  bench.stream("embedding backward",
+               bytes + 8.0 * static_cast<double>(static_cast<int64_t>(different.size()) * m.hidden), [&] {
+                 return [=, dh = bench.filled(shape), dtable = bench.filled(table, DType::Float32)]() mutable {
+                   ops::embedding_backward(dh, ids, dtable);
+                 };
+               });
 }
 
 void norms(const OpBench& bench, const std::string& name, int64_t rows, int64_t width) {
-  const Tensor x = bench.filled({rows, width}), weight = bench.filled({width}), dy = bench.filled(x.shape());
-  Tensor y = bench.filled(x.shape()), sum = bench.filled(x.shape()), rstd = bench.filled({rows}, DType::Float32);
-  const ops::RmsNormGradients gradients{.dx = bench.filled(x.shape()),
-                                        .dweight = bench.filled({width}, DType::Float32)};
-  bench.stream(name, 2 * bytes_of(x), [&] { ops::rms_norm(x, weight, 1e-6F, y, rstd); });
-  bench.stream(name + " of a sum", 4 * bytes_of(x), [&] { ops::add_rms_norm(x, dy, weight, 1e-6F, sum, y, rstd); });
-  bench.stream(name + " backward", 3 * bytes_of(x), [&] { ops::rms_norm_backward(dy, x, weight, rstd, gradients); });
+  const Shape shape{rows, width};
+  const double bytes = bytes_of(bench, shape);
+  const Tensor weight = bench.filled({width});
+  const auto make = [&] { return bench.filled(shape); };
+  const auto make_rstd = [&] { return bench.filled({rows}, DType::Float32); };
+  bench.stream(name, 2 * bytes, [&] {
+    return [=, x = make(), y = make(), rstd = make_rstd()]() mutable { ops::rms_norm(x, weight, 1e-6F, y, rstd); };
+  });
+  bench.stream(name + " of a sum", 4 * bytes, [&] {
+    return [=, x = make(), more = make(), sum = make(), y = make(), rstd = make_rstd()]() mutable {
+      ops::add_rms_norm(x, more, weight, 1e-6F, sum, y, rstd);
+    };
+  });
+  bench.stream(name + " backward", 3 * bytes, [&] {
+    const ops::RmsNormGradients gradients{.dx = make(), .dweight = bench.filled({width}, DType::Float32)};
+    return [=, dy = make(), x = make(), rstd = make_rstd()] { ops::rms_norm_backward(dy, x, weight, rstd, gradients); };
+  });
 }
 
 void elementwise(const OpBench& bench, const ModelShape& m) {
-  Tensor gate = bench.filled({m.rows(), m.ff}), up = bench.filled(gate.shape()), y = bench.filled(gate.shape()),
-         dgate = bench.filled(gate.shape()), dup = bench.filled(gate.shape());
-  bench.stream("swiglu", 3 * bytes_of(gate), [&] { ops::swiglu(gate, up, y); });
-  bench.stream("swiglu backward", 5 * bytes_of(gate), [&] { ops::swiglu_backward(y, gate, up, dgate, dup); });
-  bench.stream("add", 3 * bytes_of(gate), [&] { ops::add(gate, up, y); });
+  const Shape shape{m.rows(), m.ff};
+  const double bytes = bytes_of(bench, shape);
+  const auto make = [&] { return bench.filled(shape); };
+  bench.stream("swiglu", 3 * bytes,
+               [&] { return [gate = make(), up = make(), y = make()]() mutable { ops::swiglu(gate, up, y); }; });
+  bench.stream("swiglu backward", 5 * bytes, [&] {
+    return [dy = make(), gate = make(), up = make(), dgate = make(), dup = make()]() mutable {
+      ops::swiglu_backward(dy, gate, up, dgate, dup);
+    };
+  });
+  bench.stream("add", 3 * bytes,
+               [&] { return [a = make(), b = make(), sum = make()]() mutable { ops::add(a, b, sum); }; });
+}
 
-  Tensor q = bench.filled({m.rows(), m.heads * m.head_dim});
-  const Tensor positions = on_device(indices(m.rows(), 1, m.tokens), bench.device());
+void rope(const OpBench& bench, const ModelShape& m) {
+  const int64_t tokens = m.batches.front().tokens;
+  const Shape shape{m.rows(), m.heads * m.head_dim};
+  const double bytes = bytes_of(bench, shape);
   const std::vector<float> frequencies(static_cast<size_t>(m.head_dim / 2), 0.01F);
-  const ops::RopeTables made = ops::rope_tables(m.tokens, frequencies);
+  const ops::RopeTables made = ops::rope_tables(tokens, frequencies);
   const ops::RopeTables tables{on_device(made.cos, bench.device()), on_device(made.sin, bench.device())};
-  bench.stream("rope", 2 * bytes_of(q), [&] { ops::rope(q, positions, tables, ops::Rotation::Forward, q); });
-  Tensor out = bench.filled(q.shape()), rstd = bench.filled({m.rows() * m.heads}, DType::Float32);
-  const Tensor weight = bench.filled({m.head_dim}), dweight = bench.filled({m.head_dim}, DType::Float32);
+  const Tensor positions = on_device(indices(m.rows(), 1, tokens), bench.device());
   const ops::RopePlaces places{positions, tables};
-  bench.stream("rms norm and rope of q's heads", 2 * bytes_of(q),
-               [&] { ops::rms_norm_rope(q, weight, 1e-6F, places, out, rstd); });
-  const ops::RmsNormRopeGradients gradients{bench.filled(q.shape()), dweight};
-  bench.stream("rms norm and rope of q's heads backward", 3 * bytes_of(q),
-               [&] { ops::rms_norm_rope_backward(out, q, weight, rstd, places, gradients); });
+  const Tensor weight = bench.filled({m.head_dim}), dweight = bench.filled({m.head_dim}, DType::Float32);
+  const auto make = [&] { return bench.filled(shape); };
+  const auto make_rstd = [&] { return bench.filled({m.rows() * m.heads}, DType::Float32); };
+  bench.stream("rope", 2 * bytes, [&] {
+    return [&, q = make()]() mutable { ops::rope(q, positions, tables, ops::Rotation::Forward, q); };
+  });
+  bench.stream("rms norm and rope of q's heads", 2 * bytes, [&] {
+    return [&, q = make(), out = make(), rstd = make_rstd()]() mutable {
+      ops::rms_norm_rope(q, weight, 1e-6F, places, out, rstd);
+    };
+  });
+  bench.stream("rms norm and rope of q's heads backward", 3 * bytes, [&] {
+    const ops::RmsNormRopeGradients gradients{make(), dweight};
+    return [&, gradients, dy = make(), q = make(), rstd = make_rstd()] {
+      ops::rms_norm_rope_backward(dy, q, weight, rstd, places, gradients);
+    };
+  });
 }
 
 void optimizer(const OpBench& bench) {
@@ -189,24 +251,30 @@ void optimizer(const OpBench& bench) {
                        .weight_decay = 0.1});
   }
   fmt::print("{} Mi parameters\n", millions);
-  bench.stream("adamw", 28 * elements, [&] { ops::adamw_step(tensors, {.lr = 1e-3}); });
-  bench.stream("sums of squares", 4 * elements, [&] { static_cast<void>(ops::sums_of_squares(gradients)); });
+  bench.stream("adamw", 28 * elements, [&] { return [&] { ops::adamw_step(tensors, {.lr = 1e-3}); }; });
+  bench.stream("sums of squares", 4 * elements,
+               [&] { return [&] { static_cast<void>(ops::sums_of_squares(gradients)); }; });
   Tensor param = bench.filled({count}, DType::Float32);
   Tensor half = Tensor::empty({count}, DType::BFloat16, bench.device());
-  bench.stream("cast float32 to bfloat16", 6 * elements, [&] { ops::cast(param, half); });
-  bench.stream("cast bfloat16 to float32", 6 * elements, [&] { ops::cast(half, param); });
+  bench.stream("cast float32 to bfloat16", 6 * elements, [&] { return [&] { ops::cast(param, half); }; });
+  bench.stream("cast bfloat16 to float32", 6 * elements, [&] { return [&] { ops::cast(half, param); }; });
 }
 
 std::vector<ModelShape> shapes_for(DeviceKind kind) {
   if (kind == DeviceKind::Cpu)
     return {
-        {"29.4 M: d 512, ff 1536, heads 8/4 of 64, vocabulary 8192, batch 2 x 512", 2, 512, 512, 1536, 8, 4, 64, 8192},
-        {"0.9 M: d 128, ff 384, heads 4/2 of 32, vocabulary 512, batch 8 x 128", 8, 128, 128, 384, 4, 2, 32, 512},
-        {"0.7 M: d 64, ff 256, heads 4/2 of 16, vocabulary 1024, batch 32 x 64", 32, 64, 64, 256, 4, 2, 16, 1024}};
-  return {{"Qwen3-0.6B, batch 8 x 1024", 8, 1024, 1024, 3072, 16, 8, 128, 151936},
-          {"Qwen3-0.6B, batch 2 x 4096", 2, 4096, 1024, 3072, 16, 8, 128, 151936},
-          {"Qwen3-1.7B, batch 8 x 1024", 8, 1024, 2048, 6144, 16, 8, 128, 151936},
-          {"Qwen3-1.7B, batch 2 x 4096", 2, 4096, 2048, 6144, 16, 8, 128, 151936}};
+        {"29.4 M: d 512, ff 1536, heads 8/4 of 64, vocabulary 8192, batch 2 x 512",
+         {{2, 512}},
+         512,
+         1536,
+         8,
+         4,
+         64,
+         8192},
+        {"0.9 M: d 128, ff 384, heads 4/2 of 32, vocabulary 512, batch 8 x 128", {{8, 128}}, 128, 384, 4, 2, 32, 512},
+        {"0.7 M: d 64, ff 256, heads 4/2 of 16, vocabulary 1024, batch 32 x 64", {{32, 64}}, 64, 256, 4, 2, 16, 1024}};
+  return {{"Qwen3-0.6B, 8192 tokens", {{8, 1024}, {2, 4096}}, 1024, 3072, 16, 8, 128, 151936},
+          {"Qwen3-1.7B, 8192 tokens", {{8, 1024}, {2, 4096}}, 2048, 6144, 16, 8, 128, 151936}};
 }
 
 void bench_shape(const OpBench& bench, const ModelShape& m) {
@@ -217,12 +285,13 @@ void bench_shape(const OpBench& bench, const ModelShape& m) {
     of(bench, "gate", m.rows(), m.hidden, m.ff);
     of(bench, "down", m.rows(), m.ff, m.hidden);
   }
-  attention(bench, m);
+  for (const Batch batch : m.batches) attention(bench, m, batch);
   loss(bench, m);
   embedding(bench, m);
   norms(bench, "rms norm", m.rows(), m.hidden);
   norms(bench, "rms norm of q's heads", m.rows() * m.heads, m.head_dim);
   elementwise(bench, m);
+  rope(bench, m);
 }
 
 /// Sets the threads of a CPU.

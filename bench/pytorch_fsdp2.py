@@ -1,8 +1,10 @@
 """The same training as `trainyard train`, by PyTorch's FSDP2 over gloo or, on GPUs, NCCL: what bench/compare_pytorch and
-bench/strategies run under torchrun. Its options are FSDP2's own strategies, --help names them.
+bench/strategies run under torchrun, or as it is where one rank is all. Its options are FSDP2's own strategies, --help names
+them.
 
 Each step leaves a line {"step", "loss", "time", "tokens"} in --output: as metrics.jsonl, with which it is compared; on a
-GPU with "memory_bytes", what PyTorch's allocator has taken at most.
+GPU with "memory_bytes", what PyTorch's allocator has taken at most. As there, a step's loss is read when the next step is
+queued, and "time" is when it was there.
 """
 import argparse
 import contextlib
@@ -20,6 +22,7 @@ from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, Offlo
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
 from transformers import Qwen3Config, Qwen3ForCausalLM
+from transformers.loss.loss_utils import ForCausalLMLoss
 
 KEPT = {torch.ops.aten.mm.default, torch.ops.aten.addmm.default, torch.ops.aten.bmm.default,
         torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default}
@@ -38,10 +41,11 @@ def checkpointed(block, mode):
 
 def build(arguments):
     torch.manual_seed(0)
-    with torch.device(arguments.device):
-        if os.path.isdir(arguments.config):
-            model = Qwen3ForCausalLM.from_pretrained(arguments.config, attn_implementation="sdpa", dtype=torch.float32)
-        else:
+    if os.path.isdir(arguments.config):
+        model = Qwen3ForCausalLM.from_pretrained(arguments.config, attn_implementation="sdpa", dtype=torch.float32)
+        model.to(arguments.device)
+    else:
+        with torch.device(arguments.device):
             model = Qwen3ForCausalLM(Qwen3Config.from_pretrained(arguments.config, attn_implementation="sdpa"))
     layers = model.model.layers
     for i in range(0, len(layers), 2 if arguments.checkpointing == "every_n" else 1):
@@ -50,6 +54,8 @@ def build(arguments):
     if arguments.compile:
         for i, block in enumerate(layers):
             layers[i] = torch.compile(block)
+        if not arguments.eager_loss:
+            model.loss_function = torch.compile(ForCausalLMLoss)
     return DistributedDataParallel(model) if arguments.ddp else sharded(model, arguments)
 
 
@@ -74,7 +80,8 @@ def parse():
     for name in ("--tokens", "--output"):
         parser.add_argument(name, required=True)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--compile", action="store_true", help="torch.compile of each block")
+    parser.add_argument("--compile", action="store_true", help="torch.compile of each block and of the loss")
+    parser.add_argument("--eager-loss", action="store_true", help="of the blocks alone")
     parser.add_argument("--ddp", action="store_true")
     parser.add_argument("--keep-gathered", action="store_true", help="reshard_after_forward=False")
     parser.add_argument("--reshard-over", type=int, default=0, help="reshard_after_forward=N")
@@ -87,12 +94,43 @@ def parse():
     return parser.parse_args()
 
 
+def join(on_gpu):
+    """This rank's process group: torchrun's, else of this process alone."""
+    if on_gpu:
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
+    alone = {}
+    if "RANK" not in os.environ:
+        alone = {"store": dist.TCPStore("127.0.0.1", 0, 1, is_master=True), "rank": 0, "world_size": 1}
+    dist.init_process_group("nccl" if on_gpu else "gloo", **alone)
+
+
+class Line:
+    """A step's line, whose loss is on its way to the host."""
+
+    def __init__(self, step, loss, tokens):
+        dist.all_reduce(loss)
+        self.values = {"step": step, "tokens": tokens}
+        self.loss = loss.to("cpu", non_blocking=True)  # into pinned memory
+        self.is_there = None
+        if loss.is_cuda:
+            self.is_there = torch.cuda.Event()
+            self.is_there.record()
+            self.values["memory_bytes"] = torch.cuda.max_memory_reserved()
+        else:
+            self.values["time"] = time.time()
+
+    def write(self, output):
+        if self.is_there:
+            self.is_there.synchronize()
+            self.values["time"] = time.time()
+        self.values["loss"] = self.loss.item() / dist.get_world_size()
+        print(json.dumps(self.values), file=output, flush=True)
+
+
 def main():
     arguments = parse()
     on_gpu = arguments.device == "cuda"
-    if on_gpu:
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl" if on_gpu else "gloo")
+    join(on_gpu)
     rank, world = dist.get_rank(), dist.get_world_size()
     model = build(arguments)
     groups = [{"params": [each for each in model.parameters() if (each.dim() >= 2) == decays],
@@ -103,6 +141,7 @@ def main():
     steps = zip(*(data[name].long().to(arguments.device) for name in ("train.input_ids", "train.labels")))
 
     with open(arguments.output if rank == 0 else "/dev/null", "w") as output:
+        before = None
         for step, (ids, labels) in enumerate(steps, 1):
             # transformers' loss averages over this rank's tokens; the rows have equally many, so the mean over ranks
             # that FSDP2 takes of the gradients is the mean over all tokens.
@@ -112,12 +151,11 @@ def main():
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             optimizer.zero_grad()
-            mean = loss.detach()
-            dist.all_reduce(mean)
-            line = {"step": step, "loss": mean.item() / world, "time": time.time(), "tokens": ids.numel()}
-            if on_gpu:
-                line["memory_bytes"] = torch.cuda.max_memory_reserved()
-            print(json.dumps(line), file=output, flush=True)
+            line = Line(step, loss.detach(), ids.numel())
+            if before:
+                before.write(output)
+            before = line
+        before.write(output)
     dist.destroy_process_group()
 
 

@@ -190,9 +190,9 @@ def run_recorded(command, record, log, environment=ONE_THREAD):
     return [json.loads(line) for line in record.read_text().splitlines()], start, usage.ru_maxrss * 1024
 
 
-def measure(command, record, shape, log, ranks=RANKS, device=None):
+def measure(command, record, shape, log, ranks=RANKS, device=None, environment={}):
     """`device` is told where a rank has it, or all the machine's threads, to itself."""
-    lines, start, peak = run_recorded(command, record, log, {} if device else ONE_THREAD)
+    lines, start, peak = run_recorded(command, record, log, environment if device else {**ONE_THREAD, **environment})
     if device == "cuda":
         peak = max(line["memory_bytes"] for line in lines)
     times = [line["time"] for line in lines]
@@ -213,9 +213,11 @@ def trainyard_command(binary, config, tokens, folder, steps, ranks=RANKS, extra=
 
 
 def pytorch_command(config, tokens, folder, ranks=RANKS, extra=(), python=PYTORCH / "bin/python"):
-    # The address: else it asks for that of this machine's name, without end where nobody knows it.
-    return [python, "-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node",
-            str(ranks), ROOT / "bench/pytorch_fsdp2.py", "--config", config, "--tokens", tokens, "--output",
+    # One rank needs no launcher, whose workers would also outlive whoever ends it. The address: else it asks for that of
+    # this machine's name, without end where nobody knows it.
+    launcher = [] if ranks == 1 else ["-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1",
+                                      "--nproc-per-node", str(ranks)]
+    return [python, *launcher, ROOT / "bench/pytorch_fsdp2.py", "--config", config, "--tokens", tokens, "--output",
             folder / "theirs.jsonl", *extra]
 
 

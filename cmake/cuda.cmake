@@ -2,7 +2,7 @@
 set(TRAINYARD_CUDA AUTO CACHE STRING "Kernels for CUDA devices: ON, OFF, or AUTO: where a toolkit is found")
 set_property(CACHE TRAINYARD_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(TRAINYARD_CUDA_ARCHITECTURES "80;90a;100" CACHE STRING "Compute capabilities that the kernels are compiled for")
-set(TRAINYARD_LEAST_CUDA 12.8)  # the first whose compiler knows compute capability 10.0
+set(TRAINYARD_LEAST_CUDA 12.9)  # the first whose cuBLASLt knows scales of rows and columns
 
 set(TRAINYARD_HAS_CUDA OFF)
 if(TRAINYARD_CUDA STREQUAL OFF)

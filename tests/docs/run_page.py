@@ -48,6 +48,9 @@ NOT_RUN = {
     ("kustomize.md", "kubectl kustomize . | trainyard-operator validate -f -"): "it takes kubectl",
     ("images.md", "container/build"):
         "tests/cluster/images_test.py builds them",
+    ("images.md", "cmake --preset cuda -DTRAINYARD_CUDA_ARCHITECTURES=\"80;89;90a;100;120\" && ninja -C build/cuda trainyard"): "it builds with CUDA again",
+    ("images.md", "docker run --rm --gpus all --shm-size 16g --ulimit memlock=-1 --volume \"$PWD:/workspace\" --user \"$(id -u)\" \\"):
+        "it takes docker, and GPUs",
     ("images.md", "skopeo copy oci-archive:build/images/trainyard.tar docker://registry.example/trainyard:0.1.0"):
         "it takes a registry",
     ("clients.md", "bench/cluster/sdk"):
@@ -55,10 +58,12 @@ NOT_RUN = {
     ("performance.md", "bench/operator/webhook"):
         "a bench",
     ("gpu.md", "ninja -C build/cuda tensor_test ops_test comm_test comm_conformance_test train_test model_parity_test trajectory_test"): "it takes a GPU",
-    ("gpu.md", "cmake --preset cuda -DTRAINYARD_BENCH=ON && ninja -C build/cuda trainyard ops_bench"): "benches, on a GPU",
+    ("gpu.md", "cmake --preset cuda && ninja -C build/cuda trainyard ops_bench"): "benches, on a GPU",
     ("gpu.md", "container/packages/cuda"): "./check brings CUDA and builds with it",
     ("gpu.md", "bench/gpu/bundle"): "a bench, which builds with CUDA",
     ("gpu.md", "tar --extract --file trainyard-gpu.tar.xz && cd trainyard-gpu"): "it takes a GPU",
+    ("gpu.md", 'cp build/gpu/results.txt "$OUT" 2>/dev/null; tar --extract --file build/gpu/trainyard-gpu.tar.xz --directory /tmp &&'):
+        "it takes a GPU",
     ("gpu.md", "bench/gpu/run environment"): "it takes a GPU; tests/e2e/gpu_bundle_test.py runs the command",
     ("gpu.md", "trainyard launch --nproc-per-node gpu comm-bench all_reduce -b 8 -e 1G -f 4"): "it takes GPUs",
     ("gpu.md", "for node in 0 1; do"): "it takes a GPU; tests/unit/train/one_gpu_training_test.cpp does it there",
