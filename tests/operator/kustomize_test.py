@@ -5,6 +5,7 @@ the operator makes its pods, also in a restricted namespace, and patches at the 
 usage: kustomize_test.py OPERATOR TRAINYARD
 """
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,7 @@ OPERATOR, TRAINYARD = sys.argv[1:3]
 OVERLAYS = sorted(path for path in (ROOT / "kustomize/overlays").iterdir())
 REPLICAS = "/spec/pytorchReplicaSpecs"
 USERS_PATCHES = f"""
-resources: [BASE]
+resources: [../kustomize/base]
 patches:
   - target: {{kind: PyTorchJob}}
     patch: |
@@ -79,11 +80,23 @@ class Kustomize(unittest.TestCase):
             if "train.yaml" in config["data"]:
                 file.write_text(config["data"]["train.yaml"])
                 self.must_pass(TRAINYARD, "config", "check", "--config", file)
+                self.check_gpus(job, yaml.safe_load(config["data"]["train.yaml"]))
         wanted = sum(replica["replicas"] for replica in job["spec"]["pytorchReplicaSpecs"].values())
         selector = f"{JOB_LABEL}={job['metadata']['name']}"
         wait_until(f"{wanted} pods of {overlay.name}",
                    lambda: len(self.admin.list("v1", "Pod", namespace, selector)) == wanted, 60)
         self.check_references(self.admin.list("v1", "Pod", namespace, selector), namespace)
+
+    def check_gpus(self, job, config):
+        """Who asks for GPUs does not train without, and has the time for a checkpoint and memory for the host's side."""
+        for replica in job["spec"]["pytorchReplicaSpecs"].values():
+            spec = replica["template"]["spec"]
+            resources = spec["containers"][0]["resources"]
+            if "nvidia.com/gpu" in resources.get("limits", {}):
+                self.assertEqual(config["device"], {"kind": "cuda"})
+                self.assertEqual(spec["terminationGracePeriodSeconds"], 600)
+                self.assertEqual(resources["requests"], {"1": {"cpu": "2", "memory": "8Gi"}, "8": {"cpu": "64", "memory": "256Gi"}}[
+                    resources["limits"]["nvidia.com/gpu"]])
 
     def check_references(self, pods, namespace):
         """What pods mount has the name that kustomize gave it."""
@@ -117,11 +130,58 @@ class Kustomize(unittest.TestCase):
             restarts = self.admin.get("kubeflow.org/v1", "PyTorchJob", job, "scaled")["status"]["restarts"]
             self.assertEqual((restarts["generation"], restarts.get("count", 0), restarts.get("disruptions", 0)), (3, 0, 0))
 
-    def test_patches_that_users_have_hold(self):
-        folder = self.folder / "theirs"
+    def overlay(self, name, text):
+        """A user's, beside kustomize/; what kubectl makes of it."""
+        folder = self.folder / name
         folder.mkdir()
-        (folder / "kustomization.yaml").write_text(USERS_PATCHES.replace("BASE", "../../../kustomize/base"))
-        job = self.create(self.render(folder), "theirs")
+        (folder / "kustomization.yaml").write_text(text.replace("../kustomize", "../../../kustomize"))
+        return self.render(folder)
+
+    def test_a_line_makes_pods_nodes_of_gpus(self):
+        """Over the base, over an overlay of a GPU each, and over one that says how many ranks a pod has."""
+        with OperatorProcess(OPERATOR, self.cluster.kubeconfig, self.cluster.folder / "nodes.log"):
+            for below in ("base", "overlays/fsdp", "overlays/hsdp"):
+                with self.subTest(below):
+                    self.check_nodes_of_gpus(below, f"nodes-of-{below.rpartition('/')[2]}")
+
+    def check_nodes_of_gpus(self, below, namespace):
+        job = self.create(self.overlay(namespace, f"resources: [../kustomize/{below}]\n"
+                                                  "components: [../kustomize/components/gpu-node]\n"), namespace)
+        replicas = job["spec"]["pytorchReplicaSpecs"].values()
+        nodes = sum(replica["replicas"] for replica in replicas)
+        selector = f"{JOB_LABEL}={job['metadata']['name']}"
+        pods = wait_until("the pods", lambda: (found := self.admin.list("v1", "Pod", namespace, selector)) and len(found) == nodes and found, 60)
+        for pod in pods:
+            container = pod["spec"]["containers"][0]
+            environment = {entry["name"]: entry for entry in container["env"]}
+            self.assertEqual(container["image"], "trainyard-cuda:0.1.0")
+            self.assertEqual(container["resources"]["limits"], {"nvidia.com/gpu": "8"})
+            self.assertEqual((environment["PET_NPROC_PER_NODE"]["value"], environment["PET_NNODES"]["value"]), ("gpu", str(nodes)))
+            self.assertEqual(environment["TRAINYARD_CPUS"]["valueFrom"]["resourceFieldRef"]["resource"], "requests.cpu")
+            self.assertNotIn("OMP_NUM_THREADS", environment)
+            self.assertIn({"name": "shared-memory", "emptyDir": {"medium": "Memory"}}, pod["spec"]["volumes"])
+
+    def test_recipes_of_the_page(self):
+        """Two nodes of GPUs, with the cards of InfiniBand: docs/kustomize.md, as a user copies it."""
+        page = (ROOT / "docs/kustomize.md").read_text()
+        nodes, cards = (re.search(rf"^{heading}\n.*?```yaml\n(.*?)```", page, re.MULTILINE | re.DOTALL)[1]
+                        for heading in ("## GPUs", "### InfiniBand and RoCE"))
+        both = cards + "".join(cards.splitlines(keepends=True)[3:]).replace("/Master/", "/Worker/")
+        job, = (thing for thing in yaml.safe_load_all(self.overlay("cards", nodes + both.replace("patches:\n", "")))
+                if thing["kind"] == "PyTorchJob")
+        file = self.folder / "cards.yaml"
+        file.write_text(yaml.safe_dump(job))
+        self.must_pass(OPERATOR, "validate", "-f", file)
+        self.assertEqual([replica["replicas"] for replica in job["spec"]["pytorchReplicaSpecs"].values()], [1, 1])
+        for replica in job["spec"]["pytorchReplicaSpecs"].values():
+            container = replica["template"]["spec"]["containers"][0]
+            self.assertEqual(replica["template"]["metadata"], {"annotations": {"k8s.v1.cni.cncf.io/networks": "rdma"}})
+            self.assertEqual(container["resources"]["limits"], {"nvidia.com/gpu": "8", "rdma/hca": "1"})
+            self.assertEqual(container["securityContext"]["capabilities"], {"drop": ["ALL"], "add": ["IPC_LOCK"]})
+            self.assertEqual([entry["name"] for entry in container["env"]], ["TRAINYARD_CPUS", "NCCL_IB_HCA", "NCCL_SOCKET_IFNAME"])
+
+    def test_patches_that_users_have_hold(self):
+        job = self.create(self.overlay("theirs", USERS_PATCHES), "theirs")
         replicas = job["spec"]["pytorchReplicaSpecs"]
         containers = {name: replica["template"]["spec"]["containers"][0] for name, replica in replicas.items()}
         self.assertEqual(replicas["Worker"]["replicas"], 3)
