@@ -149,9 +149,10 @@ PodPlace JobRun::place_for(const Json& pod) {
   // The trainer draws its bar where somebody sees it: our terminal, though what it writes to is a pipe.
   if (const size_t columns = place_.console.columns(); columns > 0)
     variables["TRAINYARD_TERMINAL_COLUMNS"] = fmt::format("{}", columns);
-  if (!std::getenv("OMP_NUM_THREADS"))  // else each of them would take all cores for itself
-    variables["OMP_NUM_THREADS"] = fmt::format(
-        "{}", std::max<long>(1, ::sysconf(_SC_NPROCESSORS_ONLN) / std::max(1, decide::total_replicas(job_))));
+  if (!std::getenv("OMP_NUM_THREADS")) {  // else each of them would take all cores for itself
+    const int ranks = std::max(1, decide::total_replicas(job_) * decide::processes_per_replica(job_));
+    variables["OMP_NUM_THREADS"] = fmt::format("{}", std::max<long>(1, ::sysconf(_SC_NPROCESSORS_ONLN) / ranks));
+  }
   return {.run_folder = place_.folder,
           .variables = std::move(variables),
           .colour = next_colour_++,

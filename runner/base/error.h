@@ -24,6 +24,14 @@ class InputError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// An InputError that the ranks agree on, on those that leave it to another rank to print it.
+class SaidByAnother : public InputError {
+  using InputError::InputError;
+};
+
+/// Throws what every rank of a world throws in these words: InputError on the one that prints it, else SaidByAnother.
+[[noreturn]] void throw_on_all(const std::string& text, bool is_printed_here);
+
 /// A rank, the master or the network was lost, or did not come in time. The message names it.
 class PeerError : public std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -35,8 +43,8 @@ class DeviceError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The loss is NaN or infinite, or no step had a gradient that was finite. The message names the step, and the first bad
-/// tensor where one is at fault.
+/// The loss is NaN or infinite, or no step had a gradient that was finite. The message names the step, and the first
+/// bad tensor where one is at fault.
 class NotFiniteError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -19,6 +19,7 @@ struct Command {
   int (*run)(const Arguments& arguments);  ///< of what runs once: many of it would each do all the same
   /// Of what runs on every rank: on those of `launched`; null: on those of the environment.
   int (*run_on_ranks)(const Arguments& arguments, const Launched* launched) = nullptr;
+  const char* takes_less = nullptr;  ///< of memory, where it ran out; null: that does not depend on the arguments
 };
 
 /// The words that start a subcommand again: its name and its arguments.

@@ -15,11 +15,13 @@ int run_train(const Arguments& arguments, const Launched* launched);
 
 std::span<const Command> commands() {
   static constexpr Command kCommands[] = {
-      {"train", "train a model, alone or as a rank of many", nullptr, run_train},
+      {"train", "train a model, alone or as a rank of many", nullptr, run_train,
+       "a smaller training.batch_size or training.sequence_length, activation_checkpointing.mode full, or more ranks"},
       {"launch", "start the ranks of this machine, as torchrun does", run_launch},
       {"plan", "memory, traffic and time of a training run before anything starts", run_plan},
-      {"evaluate", "loss and perplexity of a model on a file of tokens", nullptr, run_evaluate},
-      {"generate", "continue a text with a trained model", run_generate},
+      {"evaluate", "loss and perplexity of a model on a file of tokens", nullptr, run_evaluate,
+       "--param-dtype bf16, shorter rows of --tokens, or more ranks"},
+      {"generate", "continue a text with a trained model", run_generate, nullptr, "fewer --max-new-tokens"},
       {"checkpoint", "inspect, verify and export checkpoints", run_checkpoint},
       {"comm-bench", "how fast the ranks exchange tensors: nccl-tests' table", nullptr, run_comm_bench},
       {"config", "check, show and document a configuration", run_config},

@@ -99,6 +99,7 @@ int run_generate(const Arguments& arguments) {
   config::DeviceChoice device = config::DeviceChoice::Auto;
   add_device(app, device);
   if (const auto code = parse(app, arguments)) return *code;
+  ops::set_threads(train::threads_of({}, 1));
   if (model.empty() && checkpoint.empty()) throw InputError("generate: one of --model and --checkpoint is needed");
 
   const auto alone = comm::make_in_process(1, config::Comm{}.timeout);

@@ -14,7 +14,6 @@
 #include "launch/termination_log.h"
 #include "tensor/memory.h"
 #include "train/environment.h"
-#include "train/exchange.h"
 
 namespace trainyard::cli {
 namespace {
@@ -54,25 +53,31 @@ int run(const Arguments& arguments) {
   return command.run ? command.run(rest) : command.run_on_ranks(rest, nullptr);
 }
 
-std::string text_of(const std::exception& error) {
+/// "; … take less"; nothing of a command of which nothing is known.
+std::string what_takes_less(const Arguments& arguments) {
+  for (const Command& command : commands())
+    if (!arguments.empty() && command.name == arguments[0] && command.takes_less)
+      return fmt::format("; {} take less", command.takes_less);
+  return "";
+}
+
+std::string text_of(const std::exception& error, const Arguments& arguments) {
   if (const auto* const file = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
     return fmt::format("{}: cannot be written: {}", file->path1().string(), file->code().message());
-  const bool is_of_host = dynamic_cast<const std::bad_alloc*>(&error) && !dynamic_cast<const OutOfMemoryError*>(&error);
-  if (!is_of_host) return error.what();
-  return fmt::format(
-      "out of memory with {} resident; a smaller training.batch_size or training.sequence_length, "
-      "activation_checkpointing.mode full, or more ranks take less",
-      human_bytes(resident_bytes()));
+  if (!dynamic_cast<const std::bad_alloc*>(&error)) return error.what();
+  const bool is_of_device = dynamic_cast<const OutOfMemoryError*>(&error) != nullptr;
+  return (is_of_device ? error.what() : fmt::format("out of memory with {} resident", human_bytes(resident_bytes()))) +
+         what_takes_less(arguments);
 }
 
 /// One failure, one line, there and where Kubernetes looks for it, of each rank, also of one that leaves it to
 /// another of its log to print it.
-int report(const std::exception& error) {
+int report(const std::exception& error, const Arguments& arguments) {
   const ExitCode code = exit_code_of(error);
   const char* const prefix = code == ExitCode::Defect ? "defect (please report it)" : "error";
-  if (!dynamic_cast<const train::SaidByAnother*>(&error))
-    fmt::print(stderr, "trainyard: {}: {}\n", prefix, text_of(error));
-  launch::write_termination_log(text_of(error));
+  const std::string text = text_of(error, arguments);
+  if (!dynamic_cast<const SaidByAnother*>(&error)) fmt::print(stderr, "trainyard: {}: {}\n", prefix, text);
+  launch::write_termination_log(text);
   return static_cast<int>(code);
 }
 
@@ -82,12 +87,13 @@ int report(const std::exception& error) {
 int main(int argc, char** argv) {
   // stdout is for results; spdlog's own default would mix log lines into them.
   spdlog::set_default_logger(spdlog::stderr_color_mt("trainyard"));
+  const trainyard::cli::Arguments arguments(argv + 1, argv + argc);
   try {
-    const int code = trainyard::cli::run(trainyard::cli::Arguments(argv + 1, argv + argc));
+    const int code = trainyard::cli::run(arguments);
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
       throw trainyard::InputError("not all could be written to stdout; is its disk full?");
     return code;
   } catch (const std::exception& error) {
-    return trainyard::cli::report(error);
+    return trainyard::cli::report(error, arguments);
   }
 }

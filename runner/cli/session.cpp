@@ -117,6 +117,7 @@ comm::Settings comm_settings(const config::Comm& comm, const rendezvous::Members
   settings.host = membership.self().host;
   settings.store = &membership.store();
   settings.timeout = comm.timeout;
+  settings.local_world = membership.place().local_world;
   settings.address = membership.self().address;
   settings.shared_memory = comm.shared_memory;
   settings.user_buffers = comm.user_buffers;
@@ -157,7 +158,7 @@ void run_as_member(const rendezvous::Place& place, const SessionSettings& settin
           .generation = place.generation,
           .job = job_digest(),
           .may_have_saved = may_have_saved(place),
-          .verbose = place.verbose,
+          .logs_collectives = place.logs_collectives,
           .in_pod = is_in_pod(),
           .progress = progress_target(place),
           .silent_ranks = [&membership] { return numbers_of(membership.silent_ranks()); },
@@ -179,14 +180,14 @@ void run_as_rank(const rendezvous::Place& place, const SessionSettings& settings
     run_as_member(place, settings, body);
   } catch (const DeviceError& error) {
     throw DeviceError(fmt::format("rank {}: {}", place.rank, error.what()));
-  } catch (const train::SaidByAnother& error) {
+  } catch (const SaidByAnother& error) {
     if (place.local_world > 1) throw;
     throw InputError(error.what());
   }
 }
 
 /// A rank for each GPU of a machine whose GPUs cannot be used would go without, and nobody might see it.
-void check_gpus(const Launched& ranks, const SessionSettings& settings) {
+void check_gpus_are_used(const Launched& ranks, const SessionSettings& settings) {
   if (!settings.takes_what_is_there || settings.device != DeviceKind::Cpu) return;
   if (launch::resources_here(ranks.environment).gpus == 0) return;
   const std::string& processes = ranks.options.node.processes;
@@ -205,9 +206,11 @@ void check_gpus(const Launched& ranks, const SessionSettings& settings) {
 
 /// A mistake that all ranks would make is told of once. Ranks of other nodes may see other files.
 int start_ranks(const Launched& ranks, const SessionSettings& settings) {
-  check_gpus(ranks, settings);
-  if (const rendezvous::NodePlace& node = ranks.options.node; node.max_nodes == 1) {
-    const int count = launch::ranks_of(node.processes, launch::resources_here(ranks.environment));
+  check_gpus_are_used(ranks, settings);
+  const rendezvous::NodePlace& node = ranks.options.node;
+  const int count = launch::ranks_of(node.processes, launch::resources_here(ranks.environment));
+  require_devices(settings.device, count);
+  if (node.max_nodes == 1) {
     refuse_threads(settings.comm, count);
     if (settings.check) settings.check(count);
   }

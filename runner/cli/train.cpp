@@ -102,7 +102,7 @@ void require_writable_folder(const std::filesystem::path& file) {
 void run_profiled(const config::Loaded& loaded, const train::World& world, const std::optional<std::string>& file) {
   std::optional<train::CollectiveLog> log;
   if (!file) {
-    if (world.verbose) log.emplace(world.comm);
+    if (world.logs_collectives) log.emplace(world.comm);
     return train::run(loaded, world);
   }
   if (loaded.config.metrics.profile_interval > 0)

@@ -12,7 +12,7 @@ namespace trainyard::comm {
 
 /// The world over NCCL for tensors on settings.device, and over `host` for those of the host; world > 1. Collective
 /// over all ranks. Throws, on every rank alike, InputError where one lacks its device or NCCL, or their versions
-/// differ; PeerError naming the ranks that did not come in time.
+/// differ, or two of a node have the same device; PeerError naming the ranks that did not come in time.
 std::unique_ptr<Communicator> connect_nccl(const Settings& settings, std::unique_ptr<Communicator> host,
                                            std::shared_ptr<Seen> seen);
 

@@ -19,7 +19,8 @@ struct Settings {
   Device device = {};                     ///< cuda: the memory of that one goes over NCCL
   int rank = 0;
   int world = 1;
-  std::string host;  ///< this pod or host, as messages name it
+  std::string host;     ///< this pod or host, as messages name it
+  int local_world = 1;  ///< ranks of this rank's node
   /// Where the ranks find each other, here and at split(). Outlives every communicator. Null only in a world of one.
   rendezvous::Store* store = nullptr;
   std::string prefix = "comm";  ///< of the keys in the store

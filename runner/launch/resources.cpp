@@ -1,14 +1,12 @@
 #include "launch/resources.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <thread>
 
+#include "base/cpus.h"
 #include "base/error.h"
-#include "base/files.h"
 #include "base/text.h"
 
 namespace trainyard::launch {
@@ -16,27 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMaxRanks = 4096;
-
-std::optional<std::string> text_of(const fs::path& path) {
-  try {
-    return std::string(trim(read_file(path, 4096)));
-  } catch (const InputError&) {
-    return std::nullopt;
-  }
-}
-
-/// The container's limit, in cgroup v2 or v1.
-std::optional<int> container_limit() {
-  if (const auto v2 = text_of("/sys/fs/cgroup/cpu.max")) return cpus_of_limit(*v2);
-  const auto quota = text_of("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"),
-             period = text_of("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-  return quota && period ? cpus_of_limit(*quota + " " + *period) : std::nullopt;
-}
-
-int cores_here() {
-  const int allowed = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));  // glibc: the affinity's
-  return std::min(allowed, container_limit().value_or(allowed));
-}
 
 int gpus_present() {
   int count = 0;
@@ -50,14 +27,6 @@ int gpus_present() {
 }
 
 }  // namespace
-
-std::optional<int> cpus_of_limit(std::string_view cpu_max) {
-  const auto parts = split(trim(cpu_max), ' ');
-  if (parts.size() != 2) return std::nullopt;
-  const auto quota = parse_int(parts[0]), period = parse_int(parts[1]);
-  if (!quota || !period || *quota <= 0 || *period <= 0) return std::nullopt;
-  return static_cast<int>(std::clamp<int64_t>((*quota + *period - 1) / *period, 1, kMaxRanks));
-}
 
 int visible_gpus(const std::optional<std::string>& visible, int present) {
   if (!visible) return present;
@@ -74,9 +43,11 @@ int visible_gpus(const std::optional<std::string>& visible, int present) {
 }
 
 Resources resources_here(const rendezvous::Environment& environment) {
-  const auto visible = environment.find("CUDA_VISIBLE_DEVICES");
-  return {cores_here(),
-          visible_gpus(visible == environment.end() ? std::nullopt : std::optional(visible->second), gpus_present())};
+  const auto value_of = [&environment](const char* name) {
+    const auto found = environment.find(name);
+    return found == environment.end() ? std::nullopt : std::optional(found->second);
+  };
+  return {cpus_here(value_of("TRAINYARD_CPUS")), visible_gpus(value_of("CUDA_VISIBLE_DEVICES"), gpus_present())};
 }
 
 int ranks_of(std::string_view processes, const Resources& resources) {

@@ -12,15 +12,12 @@ namespace trainyard::launch {
 
 /// What this node has for ranks.
 struct Resources {
-  int cores = 1;  ///< that this process may use: its affinity, and the container's CPU limit
+  int cores = 1;  ///< cpus_here()
   int gpus = 0;
 };
 
+/// Throws InputError where TRAINYARD_CPUS is no whole number.
 Resources resources_here(const rendezvous::Environment& environment);
-
-/// The CPUs that a limit of cgroup v2's cpu.max ("150000 100000") allows, rounded up; none for "max 100000" or
-/// nonsense.
-std::optional<int> cpus_of_limit(std::string_view cpu_max);
 
 /// The devices that CUDA_VISIBLE_DEVICES leaves of `present` ones: all where it is not set, else those before the first
 /// that is no index or identifier, as CUDA counts them.

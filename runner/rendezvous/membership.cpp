@@ -140,7 +140,7 @@ Membership join(const Place& wanted, const JoinSettings& settings) {
   if (rule.is_given()) client.source = by_rule.host();
   auto store = std::make_unique<StoreClient>(client);
   const Address address = choose_address(rule, interfaces, route_of(*store, own), reach);
-  if (place.verbose) {
+  if (place.logs_meeting) {
     spdlog::info("rendezvous: rank {} of {} reached the master {} from {}, and tells its peers {}", place.rank,
                  place.world, place.master->text(), store->local_address().host(), address.host());
   }

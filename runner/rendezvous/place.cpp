@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <limits>
 
 #include "base/error.h"
@@ -196,6 +197,24 @@ Place node_place(const Variables& variables) {
   return place;
 }
 
+std::string in_capitals(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return text;
+}
+
+/// NCCL's rule: at the level INFO or TRACE the subsystems that are listed, or after "^" all but those; by default
+/// three.
+bool is_logged(const Variables& variables, std::string_view subsystem) {
+  const auto level = variables.first("NCCL_DEBUG"), listed = variables.first("NCCL_DEBUG_SUBSYS");
+  if (!level || (in_capitals(level->value) != "INFO" && in_capitals(level->value) != "TRACE")) return false;
+  std::string list = listed ? in_capitals(listed->value) : "INIT,BOOTSTRAP,ENV";
+  const bool is_of_others = list.starts_with('^');
+  if (is_of_others) list.erase(0, 1);
+  const bool is_named = std::ranges::any_of(
+      split(list, ','), [&](const std::string& each) { return each == subsystem || each == "ALL"; });
+  return is_named != is_of_others;
+}
+
 Place place_by_kind(const Variables& variables) {
   if (const auto local = variables.agreed("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"))
     return rank_place(variables, *local);
@@ -228,8 +247,8 @@ Place place_of(const Environment& environment) {
   }
   if (const auto restart = variables.first("TORCHELASTIC_RESTART_COUNT"))
     place.restart = number(*restart, 0, std::numeric_limits<int64_t>::max());
-  const auto debug = variables.first("NCCL_DEBUG");
-  place.verbose = debug && (debug->value == "INFO" || debug->value == "TRACE");
+  place.logs_meeting = is_logged(variables, "BOOTSTRAP");
+  place.logs_collectives = is_logged(variables, "COLL");
   return place;
 }
 

@@ -47,7 +47,9 @@ struct Place {
   bool under_mpirun = false;
   int64_t generation = 0;  ///< of the gang (TRAINYARD_GENERATION): fences off ranks of an earlier life
   int64_t restart = 0;     ///< of the generation's ranks by their launchers (TORCHELASTIC_RESTART_COUNT)
-  bool verbose = false;    ///< NCCL_DEBUG=INFO or TRACE: more log lines about who meets whom where
+  // What NCCL_DEBUG and NCCL_DEBUG_SUBSYS ask to be logged, as NCCL reads them:
+  bool logs_meeting = false;      ///< BOOTSTRAP: who meets whom where
+  bool logs_collectives = false;  ///< COLL: a line for each of them
 };
 
 /// Pure. Throws InputError naming variable and value where one is malformed, missing, or contradicts another.

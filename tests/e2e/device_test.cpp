@@ -2,6 +2,7 @@
 // with one device.
 #include <catch2/catch.hpp>
 
+#include <array>
 #include <cmath>
 #include <memory>
 
@@ -27,7 +28,43 @@ Ended train_to(const SmallJob& job, int steps, const std::string& device) {
   return done(job.train(steps, {"--device", device, "--optimizer.decay", "constant"}));
 }
 
+constexpr const char* kTooFew =
+    "LOCAL_WORLD_SIZE is 2, but the ranks of this node see 1 GPU, and each needs one to itself";
+
+/// Two ranks that something else than `launch` has started on this machine, rank r with GPU gpus[r] alone.
+std::vector<Ended> ranks_with(const std::array<int, 2>& gpus, const Words& words) {
+  const TemporaryFolder mail;
+  const int port = free_port();
+  std::vector<std::unique_ptr<Process>> ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    auto environment = rank_environment(rank, 2, port);
+    environment["CUDA_VISIBLE_DEVICES"] = std::to_string(gpus[static_cast<size_t>(rank)]);
+    environment["HOST_NCCL_MAIL"] = mail.path().string();
+    ranks.push_back(std::make_unique<Process>(Command{Words{TRAINYARD_ON_HOST_CUDA} + words, environment}));
+  }
+  std::vector<Ended> ended;
+  for (const auto& rank : ranks) ended.push_back(rank->wait());
+  return ended;
+}
+
 }  // namespace
+
+TEST_CASE("device: ranks that see one GPU each, of their own, train as on the CPU, and on the same one do not start") {
+  const SmallJob own, shared, on_cpu;
+  for (const Ended& ended : ranks_with({3, 1}, own.train(2, {"--device", "cuda"}))) {
+    INFO(ended.all());
+    CHECK(ended.code == 0);
+  }
+  REQUIRE(run({on_ranks(2, on_cpu.train(2, {"--device", "cpu"}))}).code == 0);
+  const auto seen = own.losses(), expected = on_cpu.losses();
+  REQUIRE(seen.size() == 2);
+  for (size_t i = 0; i < 2; ++i) CHECK(std::abs(seen[i] / expected[i] - 1) < 1e-5);
+
+  const auto refused = ranks_with({3, 3}, shared.train(2, {"--device", "cuda"}));
+  check_failure(refused[0], 2, {"ranks 0 (", kTooFew});
+  CHECK(refused[1].code == 2);
+  CHECK(errors_of(refused[1]).empty());
+}
 
 TEST_CASE("device: a run that moves to a GPU and back goes on as one that stays on the CPU, and each can sample it") {
   const SmallJob moved, stayed;
@@ -75,10 +112,7 @@ TEST_CASE("device: what does not fit a GPU ends with what holds its memory, and 
   const Words large{"--model.hidden_size", "8192", "--model.intermediate_size", "32768"};
   check_failure(on_host_cuda(job.train(1, Words{"--device", "cuda"} + large)), 2, {"cuda:0: ", " for parameters"});
   const Ended crowded = on_host_cuda(Words{"launch", "--nproc-per-node", "2"} + job.train(1, {"--device", "cuda"}));
-  CHECK(crowded.code == 2);
-  CHECK_THAT(
-      crowded.err,
-      Catch::Contains("LOCAL_WORLD_SIZE is 2, but the ranks of this node see 1 GPU, and each needs one to itself"));
+  check_failure(crowded, 2, {kTooFew});
 }
 
 /// `words` on two nodes of one rank, on the one GPU of this machine; what node 0 printed.

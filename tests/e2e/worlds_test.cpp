@@ -30,8 +30,9 @@ void check_same_losses(const SmallJob& a, const SmallJob& b) {
   for (size_t i = 0; i < left.size(); ++i) CHECK(left[i] == Approx(right[i]).epsilon(1e-5));
 }
 
-/// Bytes that this rank's collectives carried in one step, by the kind and label of NCCL_DEBUG=INFO's lines, without
-/// the few that ranks agree with: what a rank sends of `bytes` on `ranks` ranks is (ranks - 1) / ranks of them.
+/// Bytes that this rank's collectives carried in one step, by the kind and label of the lines that
+/// NCCL_DEBUG_SUBSYS=COLL asks for, without the few that ranks agree with: what a rank sends of `bytes` on `ranks`
+/// ranks is (ranks - 1) / ranks of them.
 double bytes_sent_a_step(const Ended& ended, int ranks, int steps) {
   const std::regex line(R"(rank 0: (all-gather|reduce-scatter|all-reduce) (\S+): (\d+) bytes in [0-9.]+ ms)");
   double bytes = 0;
@@ -151,7 +152,8 @@ TEST_CASE("worlds: launch --nnodes 2 on two hosts is the same world") {
   check_same_losses(on_nodes, launched);
 }
 
-TEST_CASE("traffic: NCCL_DEBUG=INFO shows 3 (N-1)/N parameters a step for full_shard and 2 (N-1)/N for no_shard") {
+TEST_CASE(
+    "traffic: NCCL_DEBUG_SUBSYS=COLL shows 3 (N-1)/N parameters a step for full_shard and 2 (N-1)/N for no_shard") {
   struct Row {
     const char* strategy;
     double blocks, root;  // how often each travels: the root keeps its parameters between forward and backward
@@ -160,8 +162,9 @@ TEST_CASE("traffic: NCCL_DEBUG=INFO shows 3 (N-1)/N parameters a step for full_s
   const int ranks = GENERATE(2, 3);
   CAPTURE(row.strategy, ranks);
   const SmallJob job;
-  const Ended ended = completed(
-      {on_ranks(ranks, job.train(2, {"--parallel.strategy", row.strategy})), {{"NCCL_DEBUG", "INFO"}}, seconds(60)});
+  const Ended ended = completed({on_ranks(ranks, job.train(2, {"--parallel.strategy", row.strategy})),
+                                 {{"NCCL_DEBUG", "INFO"}, {"NCCL_DEBUG_SUBSYS", "COLL"}},
+                                 seconds(60)});
   const ModelBytes model(row.strategy == std::string("no_shard") ? 1 : ranks);
   CHECK(model.blocks + model.root >= 26'816 * sizeof(float));
   const double expected = (row.blocks * model.blocks + row.root * model.root) * (ranks - 1) / ranks;

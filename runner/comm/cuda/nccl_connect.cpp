@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,7 @@ constexpr int kFirstWithUserBuffers = 21903;
 struct NcclHello {
   std::string host;
   std::string problem;
+  std::string gpu;  ///< its uuid; "" of a rank alone on its node, which may share one (docs/gpu.md)
   int version = 0;
   ncclUniqueId id{};  ///< rank 0's counts
 };
@@ -38,6 +40,7 @@ NcclHello hello_of(const Settings& settings) {
   try {
     require_device(settings.device);
     cuda::use(settings.device.index);
+    if (settings.local_world > 1) mine.gpu = properties_of(settings.device).uuid;
     mine.version = nccl().version();
     if (settings.user_buffers) require_user_buffers(mine.version);
     if (settings.rank != 0) return mine;
@@ -51,7 +54,7 @@ NcclHello hello_of(const Settings& settings) {
 }
 
 std::string text_of(const NcclHello& mine) {
-  return fmt::format("{}\n{}\n{}\n", mine.host, mine.problem, mine.version) +
+  return fmt::format("{}\n{}\n{}\n{}\n", mine.host, mine.problem, mine.gpu, mine.version) +
          std::string(mine.id.internal, sizeof mine.id);
 }
 
@@ -61,24 +64,30 @@ NcclHello parse_hello(std::string text) {
     text.erase(0, line.size() + 1);
     return line;
   };
-  NcclHello peer{.host = next_line(), .problem = next_line(), .version = std::stoi(next_line())};
+  NcclHello peer{.host = next_line(), .problem = next_line(), .gpu = next_line(), .version = std::stoi(next_line())};
   if (text.size() != sizeof peer.id)
     throw PeerError("a rank introduces itself to NCCL in other words: another version of trainyard?");
   std::memcpy(peer.id.internal, text.data(), sizeof peer.id);
   return peer;
 }
 
-/// Throws the same on every rank.
-void check_agreement(const std::vector<NcclHello>& ranks, const Roster& roster) {
+/// What keeps the ranks from connecting, the same on every rank; "" where nothing does.
+std::string disagreement(const std::vector<NcclHello>& ranks, const Roster& roster, int local_world) {
   const auto name = [&](size_t rank) { return roster.names(std::array{static_cast<int>(rank)}); };
   for (size_t rank = 0; rank < ranks.size(); ++rank)
-    if (!ranks[rank].problem.empty()) throw InputError(fmt::format("{}: {}", name(rank), ranks[rank].problem));
+    if (!ranks[rank].problem.empty()) return fmt::format("{}: {}", name(rank), ranks[rank].problem);
   for (size_t rank = 1; rank < ranks.size(); ++rank)
     if (ranks[rank].version != ranks[0].version)
-      throw InputError(fmt::format(
+      return fmt::format(
           "the ranks have different versions of NCCL: {} has {}, {} has {}; all need the same "
           "libnccl.so.2",
-          name(0), nccl_version_text(ranks[0].version), name(rank), nccl_version_text(ranks[rank].version)));
+          name(0), nccl_version_text(ranks[0].version), name(rank), nccl_version_text(ranks[rank].version));
+  std::map<std::string, std::vector<int>> on_gpu;
+  for (size_t rank = 0; rank < ranks.size(); ++rank)
+    if (!ranks[rank].gpu.empty()) on_gpu[ranks[rank].gpu].push_back(static_cast<int>(rank));
+  for (const auto& [gpu, sharing] : on_gpu)
+    if (sharing.size() > 1) return fmt::format("{}: {}", roster.names(sharing), too_few_devices(local_world, 1));
+  return "";
 }
 
 }  // namespace
@@ -92,7 +101,8 @@ std::unique_ptr<Communicator> connect_nccl(const Settings& settings, std::unique
        StoreRounds(*settings.store, roster, prefix, settings.timeout).round("hello", text_of(hello_of(settings))))
     ranks.push_back(parse_hello(std::move(text)));
   for (const NcclHello& each : ranks) roster.hosts.push_back(each.host);
-  check_agreement(ranks, roster);
+  if (const std::string why = disagreement(ranks, roster, settings.local_world); !why.empty())
+    throw_on_all(why, settings.rank == 0);
 
   const auto watch = std::make_shared<NcclWatch>(LostRanks(*settings.store, roster, prefix), settings.device.index,
                                                  settings.timeout, std::move(seen));

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <system_error>
 
+#include "base/cpus.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/flags.h"
@@ -24,6 +25,23 @@ TEST_CASE("exit_code_of: the exception's type decides", "[base]") {
   CHECK(exit_code_of(std::system_error(full)) == ExitCode::Input);
   CHECK(exit_code_of(std::filesystem::filesystem_error("x", full)) == ExitCode::Input);
   CHECK(exit_code_of(std::system_error(std::make_error_code(std::errc::bad_file_descriptor))) == ExitCode::Defect);
+}
+
+TEST_CASE("cpus_here: the least of what the process, its container and its pod may have", "[base]") {
+  CHECK(cpus_of_limit("150000 100000") == 2);
+  CHECK(cpus_of_limit("200000 100000") == 2);
+  CHECK(cpus_of_limit("5000 100000") == 1);
+  CHECK_FALSE(cpus_of_limit("max 100000"));
+  CHECK_FALSE(cpus_of_limit("-1 100000"));
+  CHECK_FALSE(cpus_of_limit(""));
+  const int all = cpus_here(std::nullopt);
+  CHECK(all >= 1);
+  CHECK(cpus_here("1") == 1);
+  CHECK(cpus_here("100000") == all);
+  CHECK(cpus_here("0") == all);
+  for (const char* const wrong : {"", "two", "-1", "1.5"})
+    CHECK_THROWS_WITH(cpus_here(wrong),
+                      "TRAINYARD_CPUS is '" + std::string(wrong) + "'; it must be a whole number, or 0 for all");
 }
 
 TEST_CASE("replaced: every place, and not what it has put there itself", "[base]") {

@@ -265,7 +265,7 @@ TEST_CASE("nccl: who does not come to connect is named after the time-out", "[co
       return error;
     }
     const auto plain = connect(job.without_nccl(rank));
-    job.store().set("comm/nccl/hello/2", "pod-2\n\n22809\n" + std::string(NCCL_UNIQUE_ID_BYTES, '\0'));
+    job.store().set("comm/nccl/hello/2", "pod-2\n\n\n22809\n" + std::string(NCCL_UNIQUE_ID_BYTES, '\0'));
     done.wait();
     return std::string();
   });
@@ -420,27 +420,50 @@ TEST_CASE("nccl: a rank that drops its communicator waits for nobody, and the ot
   CHECK_THAT(seen[1], Catch::StartsWith("rank 1: all_gather of loss: NCCL: remote process exited"));
 }
 
-TEST_CASE("nccl: one error on every rank where they cannot talk", "[comm]") {
+TEST_CASE("nccl: one error on every rank where they cannot talk, which one of them prints", "[comm]") {
   Job job(3);
+  const auto error_with = [](const Settings& settings) -> std::string {
+    try {
+      static_cast<void>(connect(settings));
+    } catch (const SaidByAnother& error) {
+      return std::string("not printed: ") + error.what();
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  std::vector<std::string> seen;
+  std::string wanted;
   SECTION("versions differ") {
-    const auto seen = job.run([&](int rank) {
+    seen = job.run([&](int rank) {
       host_nccl::set_version(rank == 2 ? 22703 : 22809);
-      return error_of<InputError>([&] { static_cast<void>(connect(job.settings(rank))); });
+      return error_with(job.settings(rank));
     });
-    for (const auto& error : seen)
-      CHECK(error ==
-            "the ranks have different versions of NCCL: rank 0 (pod-0) has 2.28.9, rank 2 (pod-2) has 2.27.3; all need "
-            "the same libnccl.so.2");
+    wanted =
+        "the ranks have different versions of NCCL: rank 0 (pod-0) has 2.28.9, rank 2 (pod-2) has 2.27.3; all need "
+        "the same libnccl.so.2";
   }
   SECTION("a rank has no device") {
-    const auto seen = job.run([&](int rank) {
+    seen = job.run([&](int rank) {
       Settings settings = job.settings(rank);
       if (rank == 1) settings.device.index = 9;
-      return error_of<InputError>([&] { static_cast<void>(connect(settings)); });
+      return error_with(settings);
     });
-    for (const auto& error : seen)
-      CHECK(error == "rank 1 (pod-1): there is no cuda:9: the NVIDIA driver shows 8 devices");
+    wanted = "rank 1 (pod-1): there is no cuda:9: the NVIDIA driver shows 8 devices";
   }
+  SECTION("two ranks of a node have one device") {
+    seen = job.run([&](int rank) {
+      Settings settings = job.settings(rank);
+      settings.local_world = 3;
+      settings.device.index = rank == 0 ? 1 : 0;
+      return error_with(settings);
+    });
+    wanted =
+        "ranks 1 (pod-1), 2 (pod-2): LOCAL_WORLD_SIZE is 3, but the ranks of this node see 1 GPU, and each needs one "
+        "to "
+        "itself; start at most 1 here (launch: --nproc-per-node gpu), or show them more with CUDA_VISIBLE_DEVICES";
+  }
+  CHECK(seen == std::vector{wanted, "not printed: " + wanted, "not printed: " + wanted});
 }
 
 TEST_CASE("nccl: what NCCL refuses is told with its own words", "[comm]") {

@@ -151,13 +151,8 @@ TEST_CASE("parse_launch: what is wrong is named by its flag and value", "[launch
   }
 }
 
-TEST_CASE("resources: cores follow the container's limit, GPUs what is visible", "[launch]") {
-  CHECK(cpus_of_limit("150000 100000") == 2);
-  CHECK(cpus_of_limit("200000 100000") == 2);
-  CHECK(cpus_of_limit("5000 100000") == 1);
-  CHECK_FALSE(cpus_of_limit("max 100000"));
-  CHECK_FALSE(cpus_of_limit("-1 100000"));
-  CHECK_FALSE(cpus_of_limit(""));
+TEST_CASE("resources: cores follow what the pod asks for, GPUs what is visible", "[launch]") {
+  CHECK(resources_here({{"TRAINYARD_CPUS", "1"}}).cores == 1);
   CHECK(visible_gpus(std::nullopt, 8) == 8);
   CHECK(visible_gpus("", 8) == 0);
   CHECK(visible_gpus("0,3", 8) == 2);
@@ -188,16 +183,21 @@ TEST_CASE("environment_of: a node's ranks count on from the nodes before it", "[
 TEST_CASE("environment_of: a node alone has a port that is held for rank 0, and a secret", "[launch]") {
   const LocalWorld world = local_world(parsed({"--nproc-per-node", "2", "train"}), {});
   CHECK(world.listener.valid());
-  const auto zero = environment_of(0, world, {}), one = environment_of(1, world, {{"OMP_NUM_THREADS", "7"}});
+  const auto zero = environment_of(0, world, {}), one = environment_of(1, world, {});
   CHECK(value_of(zero, "MASTER_ADDR") == "127.0.0.1");
   CHECK(value_of(zero, "TRAINYARD_STORE_LISTENER") == std::to_string(world.listener.get()));
   CHECK(value_of(one, "TRAINYARD_STORE_LISTENER") == "(not set)");
   CHECK(value_of(zero, "TRAINYARD_JOB_TOKEN").size() == 64);
   CHECK(value_of(zero, "TRAINYARD_JOB_TOKEN") == value_of(one, "TRAINYARD_JOB_TOKEN"));
-  CHECK(std::stoi(value_of(zero, "OMP_NUM_THREADS")) >= 1);
-  CHECK(value_of(one, "OMP_NUM_THREADS") == "7");
   // Another program binds the port by itself.
   CHECK_FALSE(local_world(parsed({"--", "python"}), {}).listener.valid());
+}
+
+TEST_CASE("environment_of: ranks share the CPUs of their node, unless the user says how many each has", "[launch]") {
+  const LocalWorld world{.ranks = 8, .world = 16, .cores = 100};
+  CHECK(value_of(environment_of(3, world, {}), "OMP_NUM_THREADS") == "12");
+  CHECK(value_of(environment_of(3, world, {{"OMP_NUM_THREADS", "7"}}), "OMP_NUM_THREADS") == "7");
+  CHECK(value_of(environment_of(3, LocalWorld{.ranks = 8, .cores = 2}, {}), "OMP_NUM_THREADS") == "1");
 }
 
 TEST_CASE("only_rank_of: a node with one rank needs no launcher", "[launch]") {

@@ -44,7 +44,7 @@ TEST_CASE("place_of: nothing set is a world of one", "[rendezvous]") {
 }
 
 TEST_CASE("place_of: torchrun's variables make a rank", "[rendezvous]") {
-  const Place place = place_of(with(kTorchrun, {{"TRAINYARD_GENERATION", "7"}, {"NCCL_DEBUG", "INFO"}}));
+  const Place place = place_of(with(kTorchrun, {{"TRAINYARD_GENERATION", "7"}}));
   CHECK(place.kind == Place::Kind::Rank);
   CHECK(place.rank == 5);
   CHECK(place.world == 8);
@@ -52,7 +52,24 @@ TEST_CASE("place_of: torchrun's variables make a rank", "[rendezvous]") {
   CHECK(place.local_world == 4);
   CHECK(place.master == Endpoint{"10.0.0.1", 29500});
   CHECK(place.generation == 7);
-  CHECK(place.verbose);
+}
+
+TEST_CASE("place_of: what is logged is what NCCL's variables ask NCCL for", "[rendezvous]") {
+  const auto [level, subsystems, logs_meeting, logs_collectives] =
+      GENERATE(table<std::string, std::string, bool, bool>({
+          {"", "COLL", false, false},
+          {"WARN", "ALL", false, false},
+          {"INFO", "", true, false},
+          {"info", "coll", false, true},
+          {"INFO", "COLL,BOOTSTRAP", true, true},
+          {"TRACE", "ALL", true, true},
+          {"INFO", "^COLL", true, false},
+          {"INFO", "^INIT,BOOTSTRAP", false, true},
+      }));
+  CAPTURE(level, subsystems);
+  const Place place = place_of(with(kTorchrun, {{"NCCL_DEBUG", level}, {"NCCL_DEBUG_SUBSYS", subsystems}}));
+  CHECK(place.logs_meeting == logs_meeting);
+  CHECK(place.logs_collectives == logs_collectives);
 }
 
 TEST_CASE("place_of: a rank that torchrun started inside a pod does not mind the operator's PET_ variables",
