@@ -78,12 +78,16 @@ Tensor float8_linear_backward(const Tensor& dy, const Float8Kept& kept, Paramete
   const Casts casts = casts_of(*weight.float8());
   const bool both = has_float8_gradient(casts, weight);
   const Float8Factors of_dy = ops::to_float8(dy, casts.gradient, both ? Float8Wanted::Both : Float8Wanted::ByRows);
-  if (both) {
-    const Float8Matrix of_x =
-        kept.x.defined() ? ops::to_float8(kept.x, casts.input, Float8Wanted::ByColumns).by_columns : kept.columns;
-    ops::float8_matmul(of_dy.by_columns, of_x, weight.gradient(), {.accumulate = ops::Accumulate::Yes});
-  } else if (!weight.is_frozen()) {
-    ops::matmul(dy, kept.x, weight.gradient(), {.a = ops::Transpose::Yes, .accumulate = true});
+  if (!weight.is_frozen()) {
+    const Parameter::GradientSum to = weight.gradient_sum();
+    if (both) {
+      const Float8Matrix of_x =
+          kept.x.defined() ? ops::to_float8(kept.x, casts.input, Float8Wanted::ByColumns).by_columns : kept.columns;
+      ops::float8_matmul(of_dy.by_columns, of_x, to.sum,
+                         {.accumulate = to.accumulate ? ops::Accumulate::Yes : ops::Accumulate::No});
+    } else {
+      ops::matmul(dy, kept.x, to.sum, {.a = ops::Transpose::Yes, .accumulate = to.accumulate});
+    }
   }
   Tensor dx = Tensor::empty({dy.size(0), weight.shape()[1]}, dy.dtype(), dy.device());
   ops::float8_matmul(of_dy.by_rows, by_columns(weight, casts.weight_in_backward), dx);

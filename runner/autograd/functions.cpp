@@ -65,21 +65,21 @@ Tensor product_of(const Variable& input, const Parameter& weight, const Paramete
   return product;
 }
 
-/// Its way back: the gradient of x; that of the weight is added to its own.
-Tensor product_backward(const Tensor& gradient, const Tensor& x, Parameter& weight) {
-  if (!weight.is_frozen()) ops::matmul(gradient, x, weight.gradient(), {.a = ops::Transpose::Yes, .accumulate = true});
-  Tensor input_gradient = empty_like(x);
-  ops::matmul(gradient, weight.value(), input_gradient);
-  return input_gradient;
-}
-
-/// The way back of the product `x` went into: the gradient of the product → that of x.
-std::function<Tensor(const Tensor&)> way_back(const Variable& x, Parameter& weight) {
+/// The way back of the product `x` went into, from the product's gradient: it adds to the weight's gradient and to x's.
+std::function<void(const Tensor&)> way_back(const Variable& x, Parameter& weight) {
   if (weight.float8())
-    return [kept = kept_for_float8(x, weight), &weight](const Tensor& gradient) {
-      return float8_linear_backward(gradient, kept, weight);
+    return [kept = kept_for_float8(x, weight), &weight, dx = x.gradient()](const Tensor& gradient) {
+      dx->add(float8_linear_backward(gradient, kept, weight));
     };
-  return [value = x.value(), &weight](const Tensor& gradient) { return product_backward(gradient, value, weight); };
+  return [value = x.value(), &weight, dx = x.gradient()](const Tensor& gradient) {
+    if (!weight.is_frozen()) {
+      const Parameter::GradientSum dw = weight.gradient_sum();
+      ops::matmul(gradient, value, dw.sum, {.a = ops::Transpose::Yes, .accumulate = dw.accumulate});
+    }
+    dx->add(value, [&](Tensor& to, bool accumulate) {
+      ops::matmul(gradient, weight.value(), to, {.accumulate = accumulate});
+    });
+  };
 }
 
 /// `bias` null: none.
@@ -88,9 +88,9 @@ Variable linear(const Variable& input, Parameter& weight, Parameter* bias) {
   const auto outputs = kept([&] { return std::vector{product_of(x, weight, bias)}; });
   const Variable y(outputs[0], x.tape());
   if (x.tape()) {
-    x.tape()->record(y, [back = way_back(x, weight), bias, dx = x.gradient()](const Tensor& gradient) {
+    x.tape()->record(y, [back = way_back(x, weight), bias](const Tensor& gradient) {
       if (bias && !bias->is_frozen()) ops::bias_backward(gradient, bias->gradient());
-      dx->add(back(gradient));
+      back(gradient);
     });
   }
   return y;

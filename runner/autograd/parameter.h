@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "tensor/tensor.h"
 
@@ -42,10 +43,14 @@ class Parameter {
   /// What is computed with it in: value()'s; of one in 8 bits that from which it was cast.
   [[nodiscard]] DType compute_dtype() const { return compute_dtype_; }
   /// Where backward adds, [shape]: what has gathered so far, or zero. A frozen parameter has none.
-  [[nodiscard]] Tensor& gradient() {
-    if (prepare_gradient_) prepare_gradient_();
-    return gradient_;
-  }
+  [[nodiscard]] Tensor& gradient();
+  /// The same for an operation that fills all of it: where nothing has gathered yet, `accumulate` is false and what is
+  /// there is nothing, so nobody has to clear it first.
+  struct GradientSum {
+    Tensor& sum;
+    bool accumulate;
+  };
+  [[nodiscard]] GradientSum gradient_sum();
 
   /// Leaves the parameter as it is: no gradient is computed for it. Before it is placed.
   void freeze() { frozen_ = true; }
@@ -56,13 +61,15 @@ class Parameter {
   [[nodiscard]] std::optional<Float8Recipe> float8() const { return float8_; }
 
   /// Sets both views; whoever places the parameter calls it once, before the first forward. `prepare_gradient` is
-  /// called before each use of the gradient and sees to it that it is there.
+  /// called before each use of the gradient and sees to it that it is there, new after begin_gradient().
   void place(Tensor value, Tensor gradient, std::function<void()> prepare_gradient = {}) {
     value_ = std::move(value);
     compute_dtype_ = value_.dtype();
     gradient_ = std::move(gradient);
     prepare_gradient_ = std::move(prepare_gradient);
   }
+  /// Whoever placed the gradient has new memory for it: nothing has gathered there.
+  void begin_gradient() { is_gradient_new_ = true; }
   /// Afterwards, of a value in 8 bits.
   void place_scale(Tensor inverse_scale, DType compute_dtype) {
     inverse_scale_ = std::move(inverse_scale);
@@ -78,6 +85,7 @@ class Parameter {
   Tensor value_, inverse_scale_, gradient_;
   DType compute_dtype_ = DType::Float32;
   std::function<void()> prepare_gradient_;
+  bool is_gradient_new_ = false;
 };
 
 }  // namespace trainyard::autograd

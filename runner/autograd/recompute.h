@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "autograd/tape.h"
+#include "tensor/side_work.h"
 
 namespace trainyard::autograd {
 
@@ -33,17 +34,21 @@ Variable checkpoint(const Variable& x, std::function<Variable(const Variable&)> 
 std::vector<Tensor> kept(const std::function<std::vector<Tensor>()>& compute);
 
 /// A tensor that backward needs and nobody before: the one place from which activations leave a device for host memory
-/// and come back. A CPU's are there already, so only the ledger sees it go.
+/// and come back, both behind compute. A CPU's are there already, so only the ledger sees it go.
 class Parked {
  public:
   Parked(Tensor tensor, bool offload);
-  /// The tensor, on its device.
-  [[nodiscard]] Tensor fetch() const;
+  /// Begins to bring it back.
+  void prefetch();
+  /// The tensor, on its device. Once.
+  [[nodiscard]] Tensor fetch();
 
  private:
-  Tensor tensor_;
+  Tensor tensor_;  // where it was; undefined while it is in host memory alone
+  Tensor host_;
   Device device_;
-  bool offloaded_;
+  std::shared_ptr<SideWork> leaving_;
+  SideWork returning_;
 };
 
 }  // namespace trainyard::autograd

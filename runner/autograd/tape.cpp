@@ -18,6 +18,13 @@ void Gradient::add(Tensor gradient) {
   }
 }
 
+void Gradient::add(const Tensor& like, const std::function<void(Tensor& to, bool accumulate)>& write) {
+  if (gathered_.defined() && gathered_.storage().use_count() == 1) return write(gathered_, true);
+  Tensor gradient = Tensor::empty(like.shape(), like.dtype(), like.device());
+  write(gradient, false);
+  add(std::move(gradient));
+}
+
 void Tape::record(const Variable& y, std::function<void(Tensor)> backward) {
   record([dy = y.gradient(), backward = std::move(backward)] {
     if (Tensor gradient = dy->take(); gradient.defined()) backward(std::move(gradient));

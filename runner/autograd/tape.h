@@ -18,6 +18,9 @@ class Gradient {
  public:
   /// Adds `gradient` (shape and dtype of the value). Takes the tensor over where it is the first.
   void add(Tensor gradient);
+  /// The same with what `write(to, accumulate)` makes, of the shape, dtype and device of `like`: it adds to what has
+  /// gathered where nobody else holds that, and writes new memory where it is not to accumulate.
+  void add(const Tensor& like, const std::function<void(Tensor& to, bool accumulate)>& write);
   /// What has gathered, given away; undefined where nothing came: then nothing downstream depends on the value.
   [[nodiscard]] Tensor take() { return std::exchange(gathered_, {}); }
 

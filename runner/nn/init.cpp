@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "ops/cpu/parallel.h"
+
 namespace trainyard::nn {
 namespace {
 
@@ -53,17 +55,22 @@ uint64_t hash_of(const std::string& name) {
 void initial_rows(const autograd::Parameter& parameter, uint64_t seed, int64_t row_begin, int64_t rows,
                   std::span<float> out) {
   using Kind = autograd::Init::Kind;
-  const auto [kind, deviation] = parameter.init();
-  if (kind == Kind::Ones || kind == Kind::Zeros) {
-    std::fill(out.begin(), out.end(), kind == Kind::Ones ? 1.0F : 0.0F);
+  const autograd::Init init = parameter.init();
+  if (init.kind == Kind::Ones || init.kind == Kind::Zeros) {
+    std::fill(out.begin(), out.end(), init.kind == Kind::Ones ? 1.0F : 0.0F);
     return;
   }
-  const auto fill_row = kind == Kind::Uniform ? fill_uniform : fill_normal;
+  const auto fill_row = init.kind == Kind::Uniform ? fill_uniform : fill_normal;
   const uint64_t name_hash = hash_of(parameter.name());
   const size_t row_size = rows == 0 ? 0 : out.size() / static_cast<size_t>(rows);
-  for (int64_t row = 0; row < rows; ++row)
-    fill_row(stream_of(seed, name_hash, row_begin + row), deviation,
-             out.subspan(static_cast<size_t>(row) * row_size, row_size));
+  const auto fill_rows = [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row)
+      fill_row(stream_of(seed, name_hash, row_begin + row), init.deviation,
+               out.subspan(static_cast<size_t>(row) * row_size, row_size));
+  };
+  constexpr int64_t kGrain = 1024;  // elements a thread should have: an element takes 20 ns
+  ops::cpu::parallel_for(rows, std::max<int64_t>(kGrain / static_cast<int64_t>(std::max<size_t>(row_size, 1)), 1),
+                         fill_rows);
 }
 
 }  // namespace trainyard::nn

@@ -13,7 +13,9 @@ namespace trainyard::ops {
 inline void tell_cost(std::span<const Tensor* const> touched, double matrix_flops = 0) {
   DryRun* const run = dry_run();
   if (!run) return;
-  OperationCost cost{.matrix_flops = matrix_flops, .factor_bytes = size_of(touched.front()->dtype())};
+  OperationCost cost{.matrix_flops = matrix_flops,
+                     .factor_bytes = size_of(touched.front()->dtype()),
+                     .on_host = touched.front()->device().kind == DeviceKind::Cpu};
   for (const Tensor* const tensor : touched) cost.bytes += static_cast<double>(tensor->bytes());
   run->operation(cost);
 }

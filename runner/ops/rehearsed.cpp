@@ -18,23 +18,19 @@ void hold(Device device, int64_t bytes) {
   if (bytes > 0) static_cast<void>(Tensor::empty({bytes / kHalfBytes}, DType::BFloat16, device));
 }
 
-/// Of the first slice, none is larger.
-AttentionShape largest_slice(const AttentionShape& shape) {
+/// Of the slices of an attention by cuDNN the first, none is larger, and its matrices' bytes; none of what it is not
+/// for.
+struct LargestSlice {
+  AttentionSlice slice{};
+  int64_t matrix_bytes = 0;
+};
+LargestSlice largest_slice(AttentionPass pass, const AttentionShape& shape, const AttentionOptions& options) {
   const size_t memory = dry_run()->device_memory();
   const int64_t most = memory > 0 ? most_matrix_bytes(memory) : std::numeric_limits<int64_t>::max();
-  const std::vector<AttentionSlice> slices = attention_slices(shape, most);
-  AttentionShape slice = shape;
-  slice.batch = slices.empty() ? 0 : slices.front().rows;
-  slice.kv_heads = slices.empty() ? 0 : slices.front().kv_heads;
-  slice.heads = shape.heads / shape.kv_heads * slice.kv_heads;
-  return slice;
-}
-
-/// What is added to the scores, made for cuDNN: T5's bias for each head, or documents for each row.
-int64_t added_bytes(const AttentionShape& slice, const AttentionOptions& options) {
-  const int64_t matrix = slice.q_tokens * slice.kv_tokens * kHalfBytes;
-  if (options.bias.defined()) return slice.kv_heads * matrix;
-  return options.document_starts.defined() ? slice.batch * matrix : 0;
+  const AttentionMatrices matrices = attention_matrices(pass, shape, options);
+  const std::vector<AttentionSlice> slices = attention_slices(shape, matrices, most);
+  if (slices.empty() || are_too_large(matrices, most)) return {};
+  return {slices.front(), matrices.of(slices.front())};
 }
 
 int64_t lse_bytes(const AttentionShape& shape) {
@@ -49,12 +45,14 @@ int64_t own_backward_bytes(const AttentionShape& shape, const AttentionOptions& 
 }
 
 int64_t cudnn_backward_bytes(const AttentionShape& shape, const AttentionOptions& options) {
-  const AttentionShape slice = largest_slice(shape);
-  const int64_t scores = slice.batch * slice.heads * slice.q_tokens * slice.kv_tokens * kHalfBytes;
-  const int64_t dq_sums = slice.batch * slice.heads * slice.q_tokens * slice.head_dim * kFloatBytes;
-  const int64_t dbias = options.bias.defined() ? added_bytes(slice, options) : 0;
+  const auto [slice, matrix_bytes] = largest_slice(AttentionPass::Backward, shape, options);
+  const int64_t group = shape.heads / shape.kv_heads, vectors = slice.rows * slice.kv_heads * group * shape.head_dim;
+  // Ours, and on compute capability 8.0 its own.
+  const int64_t dq_sums =
+      keeps_scores(AttentionPass::Backward, options) ? 0 : 2 * vectors * shape.q_tokens * kFloatBytes;
+  const int64_t dk_and_dv = group == 1 ? 0 : 2 * vectors * shape.kv_tokens * kHalfBytes;  // of each query head
   const bool may_be_blind = options.key_lengths.defined() || options.document_starts.defined();
-  return lse_bytes(shape) * (may_be_blind ? 2 : 1) + added_bytes(slice, options) + dbias + scores + dq_sums;
+  return lse_bytes(shape) * (may_be_blind ? 2 : 1) + matrix_bytes + dq_sums + dk_and_dv;
 }
 
 /// Those of cuda/columns.cuh: `total` gets the sum of something over the rows of `x`.
@@ -68,7 +66,7 @@ void hold_column_sums(const Tensor& x, const Tensor& total) {
 
 void attention(const Tensor& q, const Tensor&, const Tensor&, const AttentionShape& shape,
                const AttentionOptions& options, Tensor&, Tensor&) {
-  if (q.dtype() != DType::Float32) hold(q.device(), added_bytes(largest_slice(shape), options));
+  if (q.dtype() != DType::Float32) hold(q.device(), largest_slice(AttentionPass::Forward, shape, options).matrix_bytes);
 }
 
 void attention_backward(const Tensor& dout, const AttentionSaved&, const AttentionShape& shape,

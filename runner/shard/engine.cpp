@@ -207,6 +207,7 @@ void Engine::accept_gradients() {
 void Engine::await_offloaded_gradients() {
   const auto has_arriving = [](const auto& group) { return group->has_arriving(); };
   if (std::ranges::none_of(groups_, has_arriving)) return;
+  for (const auto& group : groups_) group->end_sending();
   if (!dry_run()) synchronize(policy_.device);
   for (const auto& group : groups_)
     if (group->has_arriving()) group->take_arrived();
@@ -298,6 +299,7 @@ void Engine::reduce(Group& group) {
 }
 
 void Engine::advance_reductions() {
+  for (const auto& group : groups_) group->end_sending();  // one at a time, as scatters are
   std::erase_if(reductions_, [this](Group* group) {
     if (group->advance_reduction()) return true;
     tell(Event::Kind::Sum, *group, group->sum_bytes());

@@ -145,16 +145,17 @@ void Group::reshard_to_part() {
   state_ = State::Sharded;
 }
 
-/// Zero, unless an earlier micro-batch left its sum there.
+/// New, unless an earlier micro-batch left its sum there.
 void Group::prepare_gradient() {
   if (whole_gradient_ready_) return;
   whole_gradient_.storage()->materialize();
-  ops::set_zero(whole_gradient_);
+  for (const Piece& piece : gradient_layout_.pieces) piece.parameter->begin_gradient();
   whole_gradient_ready_ = true;
 }
 
 void Group::begin_reduction() {
-  prepare_gradient();  // nothing may have come: a rank without rows
+  // Nothing may have come: a rank without rows, a parameter that nothing went through.
+  for (const Piece& piece : gradient_layout_.pieces) static_cast<void>(piece.parameter->gradient());
   if (sharders_.world() == 1) {
     reduced_ = whole_gradient_;
     return begin_sum();
@@ -211,11 +212,8 @@ void Group::accumulate(const Tensor& reduced) {
     return;
   }
   shard_gradient_.storage()->materialize();
-  if (offloads_) {
-    send_to_host(reduced);
-  } else {
-    add(reduced);
-  }
+  if (offloads_) return send_to_host(reduced);
+  add(reduced);
   if (sharders_.world() == 1) release_whole_gradient();
 }
 
@@ -224,7 +222,14 @@ void Group::send_to_host(const Tensor& reduced) {
   arriving_ = has_gradient_ || reduced.dtype() != DType::Float32
                   ? empty(reduced.count(), reduced.dtype(), MemoryKind::Gradients, device_, offloads_)
                   : shard_gradient_;
-  copy_async(reduced, arriving_);
+  sending_ =
+      SideWork(SideWork::Direction::ToHost, device_, {reduced, arriving_}, [&] { copy_async(reduced, arriving_); });
+}
+
+void Group::end_sending() {
+  if (!sending_.is_under_way()) return;
+  sending_.wait();
+  if (sharders_.world() == 1) release_whole_gradient();
 }
 
 void Group::take_arrived() {

@@ -9,6 +9,7 @@
 #include "shard/mesh.h"
 #include "shard/policy.h"
 #include "shard/unsharded.h"
+#include "tensor/side_work.h"
 
 namespace trainyard::shard {
 
@@ -63,9 +64,11 @@ class Group {
   bool advance_reduction();
   /// Somebody else has filled shard_gradient().
   void accept_gradient();
-  /// Whether an offloaded gradient is on its way to the host: it is there when the device is through with all that it
-  /// has been given, and then take_arrived() makes it part of shard_gradient().
+  /// Whether an offloaded gradient is on its way to the host. end_sending() puts what the device is given from now on
+  /// behind that, so that its memory there can serve others; when the device has come past, take_arrived() makes it
+  /// part of shard_gradient().
   [[nodiscard]] bool has_arriving() const { return arriving_.defined(); }
+  void end_sending();
   void take_arrived();
   /// No gradient any more: the next reduction begins a new sum.
   void release_gradient();
@@ -118,6 +121,7 @@ class Group {
   State state_ = State::Sharded;
   Reduction reduction_ = Reduction::None;
   Tensor reduce_input_, reduced_, arriving_;
+  SideWork sending_;
   std::vector<comm::Work> reducing_;
 };
 

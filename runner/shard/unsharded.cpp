@@ -71,50 +71,67 @@ void Unsharded::absmax(Tensor& most) const {
   ops::cast(in_dtype(most, param_dtype_), most);  // rounding keeps the order, so this is the largest rounded one
 }
 
-Tensor Unsharded::shard_on_device() const {
-  if (shard_.device() == device_) return shard_;
-  Tensor there = Tensor::empty(shard_.shape(), shard_.dtype(), device_);
-  copy_async(shard_, there);
-  return there;
+/// In dtype_; what it takes on the way is the current stream's own.
+void Unsharded::write_shard(Tensor& to) const {
+  if (dtype_ == shard_.dtype()) return copy_async(shard_, to);
+  Tensor shard = shard_;
+  if (shard_.device() != device_) {
+    shard = Tensor::empty(shard_.shape(), shard_.dtype(), device_);
+    copy_async(shard_, shard);
+  }
+  if (is_float8(dtype_)) return write_in_8_bits(in_dtype(shard, param_dtype_), to);
+  ops::cast(shard, to);
 }
 
-Tensor Unsharded::in_8_bits(const Tensor& shard) const {
-  Tensor cast = Tensor::empty(shard.shape(), dtype_, device_);
+void Unsharded::write_in_8_bits(const Tensor& shard, const Tensor& to) const {
   int64_t index = 0;
   for (const Piece& piece : layout_.pieces)
     ops::float8_cast(matrix_of(piece, shard, piece.chunk_rows),
-                     {scales_.scale.rows(index++, 1), matrix_of(piece, cast, piece.chunk_rows)}, {});
-  return cast;
-}
-
-Tensor Unsharded::input() const {
-  if (part_.defined()) return part_;
-  const Tensor shard = in_dtype(shard_on_device(), param_dtype_);
-  return is_float8(dtype_) ? in_8_bits(shard) : shard;
+                     {scales_.scale.rows(index++, 1), matrix_of(piece, to, piece.chunk_rows)}, {});
 }
 
 void Unsharded::begin(const std::string& label) {
   if (in_place_) return;
   const MemoryKindScope scope(MemoryKind::Gathered);
-  if (sharders_->world() == 1) {
-    whole_.storage()->materialize();
-    ops::cast(shard_on_device(), whole_);
+  take_buffers();
+  Tensor& own = is_alone() ? whole_ : sent_;
+  if (part_.defined() || own.storage() == shard_.storage()) return send(label);
+  const auto write_and_send = [&] {
+    write_shard(own);
+    send(label);
+  };
+  if (shard_.device() == device_) return write_and_send();
+  fetching_ = SideWork(SideWork::Direction::ToDevice, device_, {own}, write_and_send);
+}
+
+void Unsharded::take_buffers() {
+  if (is_alone()) return whole_.storage()->materialize();
+  if (part_.defined()) {
+    sent_ = part_;
+  } else if (dtype_ == shard_.dtype() && shard_.device() == device_) {
+    sent_ = shard_;
+  } else {
+    sent_ = Tensor::empty(shard_.shape(), dtype_, device_);
+  }
+  if (coalesces_ && !part_.defined()) return whole_.storage()->materialize();
+  const int world = part_.defined() ? regatherers_->world() : sharders_->world();
+  gathered_ = Tensor::empty({world * sent_.count()}, dtype_, device_);
+}
+
+void Unsharded::send(const std::string& label) {
+  if (is_alone()) return;
+  if (gathered_.defined()) {
+    comm::Communicator& peers = part_.defined() ? *regatherers_ : *sharders_;
+    gathering_ = peers.all_gather(sent_, gathered_, label);
     return;
   }
-  sent_ = input();
-  if (coalesces_ && !part_.defined()) {
-    whole_.storage()->materialize();
-    std::vector<Tensor> wholes = wholes_of(layout_, whole_);
-    gathering_ = sharders_->all_gather_coalesced(parts_of(layout_, sent_), wholes, label);
-    return;
-  }
-  comm::Communicator& peers = part_.defined() ? *regatherers_ : *sharders_;
-  gathered_ = Tensor::empty({peers.world() * sent_.count()}, dtype_, device_);
-  gathering_ = peers.all_gather(sent_, gathered_, label);
+  std::vector<Tensor> wholes = wholes_of(layout_, whole_);
+  gathering_ = sharders_->all_gather_coalesced(parts_of(layout_, sent_), wholes, label);
 }
 
 void Unsharded::finish() {
   std::exchange(gathering_, {}).wait();
+  fetching_.wait();
   sent_ = {};
   if (!gathered_.defined()) return;
   whole_.storage()->materialize();
@@ -142,7 +159,7 @@ size_t Unsharded::held_bytes() const {
 }
 
 size_t Unsharded::gather_bytes() const {
-  if (sharders_->world() == 1) return 0;
+  if (is_alone()) return 0;
   return static_cast<size_t>(sharders_->world() * layout_.shard_elements) * size_of(dtype_);
 }
 

@@ -8,6 +8,7 @@
 #include "shard/layout.h"
 #include "shard/mesh.h"
 #include "shard/policy.h"
+#include "tensor/side_work.h"
 
 namespace trainyard::shard {
 
@@ -49,9 +50,11 @@ class Unsharded {
   [[nodiscard]] size_t regather_bytes() const;  ///< of one after release_to_part()
 
  private:
-  [[nodiscard]] Tensor shard_on_device() const;
-  [[nodiscard]] Tensor input() const;
-  [[nodiscard]] Tensor in_8_bits(const Tensor& shard) const;
+  [[nodiscard]] bool is_alone() const { return sharders_->world() == 1; }
+  void take_buffers();
+  void write_shard(Tensor& to) const;
+  void write_in_8_bits(const Tensor& shard, const Tensor& to) const;
+  void send(const std::string& label);
 
   comm::Communicator* sharders_;
   comm::Communicator* regatherers_;  // null: none
@@ -66,6 +69,7 @@ class Unsharded {
   // it, and so elsewhere on each rank; registered buffers are to be the same on all (comm/cuda/nccl_memory.h).
   Tensor sent_;
   Tensor gathered_, part_;
+  SideWork fetching_;  // of an offloaded shard
   ops::Float8Scale scales_;
   comm::Work gathering_;
 };

@@ -24,12 +24,15 @@ class Accelerator {
   /// The calling thread uses this device, and so do threads that have used none yet where any will do, as for pinned
   /// memory: whichever it is then holds half a GiB for the process.
   virtual void use_device(int index) = 0;
+  /// Of the device's memory.
+  [[nodiscard]] virtual MemoryRoom room(int index) = 0;
   /// Memory of the device, at least 512-byte aligned; null where it has no room.
   virtual void* take_memory(int index, size_t bytes) = 0;
   /// Waits for what still works in it.
   virtual void give_memory_back(int index, void* address) noexcept = 0;
   /// Host memory that copies to and from a device run over without a stop in between; null where there is no room.
   virtual void* take_pinned(size_t bytes) = 0;
+  /// As give_memory_back(), of the device that this thread uses.
   virtual void give_pinned_back(void* address) noexcept = 0;
 
   /// It lasts until the process ends.

@@ -30,6 +30,8 @@ class MemorySource {
   /// Returns once nobody works in it any more.
   virtual void give_back(void* segment) noexcept = 0;
   virtual std::unique_ptr<Fence> fence(StreamId stream) = 0;
+  /// Of all that there is; nothing where that is not known.
+  virtual MemoryRoom room() { return {}; }
 };
 
 /// Work of another stream in a block.

@@ -74,15 +74,25 @@ void require_device(Device device) {
     throw InputError(missing);
 }
 
+std::string too_few_devices(int local_world, int devices) {
+  return fmt::format(
+      "LOCAL_WORLD_SIZE is {}, but the ranks of this node see {} GPU{}, and each needs one to itself; start "
+      "at most {} here (launch: --nproc-per-node gpu), or show them more with CUDA_VISIBLE_DEVICES",
+      local_world, devices, devices == 1 ? "" : "s", devices);
+}
+
+void require_devices(DeviceKind kind, int local_world) {
+  require_device({kind, 0});
+  if (kind == DeviceKind::Cpu) return;
+  if (const int devices = cuda_devices(); local_world > devices)
+    throw InputError(too_few_devices(local_world, devices));
+}
+
 Device device_of_rank(DeviceKind kind, int local_rank, int local_world) {
   if (kind == DeviceKind::Cpu) return {};
-  require_device({kind, 0});
-  if (const int devices = cuda_devices(); local_world > devices)
-    throw InputError(fmt::format(
-        "LOCAL_WORLD_SIZE is {}, but the ranks of this node see {} GPU{}, and each needs one to itself; start "
-        "at most {} here (launch: --nproc-per-node gpu), or show them more with CUDA_VISIBLE_DEVICES",
-        local_world, devices, devices == 1 ? "" : "s", devices));
-  const Device device{kind, local_rank};
+  const bool is_its_own = cuda_devices() == 1;
+  require_devices(kind, is_its_own ? 1 : local_world);
+  const Device device{kind, is_its_own ? 0 : local_rank};
   require_device(device);
   accelerator()->use_device(device.index);
   return device;
@@ -90,6 +100,10 @@ Device device_of_rank(DeviceKind kind, int local_rank, int local_world) {
 
 DeviceProperties properties_of(Device device) {
   return accelerator_of(device).properties(device.index);
+}
+
+MemoryRoom room_on(Device device) {
+  return accelerator_of(device).room(device.index);
 }
 
 std::string describe_cuda() {

@@ -26,13 +26,21 @@ int cuda_devices();
 /// the device. The CPU always can.
 void require_device(Device device);
 
+/// What is wrong where `local_world` ranks of a node see `devices`.
+std::string too_few_devices(int local_world, int devices);
+
+/// Throws InputError where `local_world` ranks that see the devices that this process sees cannot have one each.
+void require_devices(DeviceKind kind, int local_world);
+
 /// That of rank `local_rank` of the `local_world` ranks of a node, each of which has one to itself, and the one that
-/// this process uses from now on, also where it needs any. Throws InputError where the node has fewer, and as
-/// require_device().
+/// this process uses from now on, also where it needs any. The only one that a process sees is its own: SLURM's
+/// --gpus-per-task and device plugins show each rank another; that they do, ranks find out as they connect. Throws
+/// InputError where the node has fewer, and as require_device().
 Device device_of_rank(DeviceKind kind, int local_rank, int local_world);
 
 struct DeviceProperties {
   std::string name;
+  std::string uuid;          ///< tells it from any other, whatever its index: 32 hexadecimal digits
   int major = 0, minor = 0;  ///< compute capability
   int multiprocessors = 0;
   size_t memory_bytes = 0, l2_bytes = 0;
@@ -41,6 +49,13 @@ struct DeviceProperties {
 
 /// Of a CUDA device. Throws as require_device() does.
 DeviceProperties properties_of(Device device);
+
+/// Bytes of a device's memory. What nobody here has taken and is not free is the driver's or other processes'.
+struct MemoryRoom {
+  size_t free = 0, total = 0;
+};
+/// Throws as require_device() does.
+MemoryRoom room_on(Device device);
 
 /// "13.0, driver for 13.1, NVIDIA H200"; "none in this build"; "13.0, " and why there is no device.
 std::string describe_cuda();

@@ -35,6 +35,7 @@ class DeviceSource final : public MemorySource {
   void* take(size_t bytes) override { return accelerator()->take_memory(index_, bytes); }
   void give_back(void* segment) noexcept override { accelerator()->give_memory_back(index_, segment); }
   std::unique_ptr<Fence> fence(StreamId stream) override { return fence_of(stream); }
+  MemoryRoom room() override { return accelerator()->room(index_); }
 
  private:
   int index_;
@@ -71,7 +72,7 @@ void* DeviceMemory::allocate(size_t bytes, MemoryKind kind, StreamId stream) {
     other->trim();
     address = chosen.allocate(bytes, stream);
   }
-  if (!address) throw OutOfMemoryError(describe({name_, bytes, kind, statistics(), ledger_.held()}));
+  if (!address) throw OutOfMemoryError(describe({name_, bytes, kind, statistics(), ledger_.held(), source_->room()}));
   ledger_.add(bytes, kind);
   return address;
 }
@@ -145,12 +146,17 @@ std::string describe(const OutOfMemory& failure) {
   for (const MemoryKind kind : kinds)
     table += fmt::format("{}{} {}", table.empty() ? "" : ", ", name_of(kind), human_bytes(failure.held[kind]));
   const CachingAllocator::Statistics& seen = failure.statistics;
+  const MemoryRoom& room = failure.room;
+  const size_t accounted = std::min(room.free + seen.reserved, room.total);
+  const std::string others = room.total == 0
+                                 ? ""
+                                 : fmt::format("; the driver and other processes hold {} of its {}",
+                                               human_bytes(room.total - accounted), human_bytes(room.total));
   return fmt::format(
       "{}: out of memory: {} for {} do not fit; this process holds {}, of which {} in use ({}), the largest free piece "
-      "{}; a smaller training.batch_size or training.sequence_length, activation_checkpointing.mode full, or more "
-      "ranks take less",
+      "{}{}",
       failure.where, human_bytes(failure.bytes), name_of(failure.kind), human_bytes(seen.reserved),
-      human_bytes(seen.in_use), table.empty() ? "nothing" : table, human_bytes(seen.largest_free));
+      human_bytes(seen.in_use), table.empty() ? "nothing" : table, human_bytes(seen.largest_free), others);
 }
 
 }  // namespace trainyard

@@ -82,9 +82,11 @@ struct OutOfMemory {
   MemoryKind kind = MemoryKind::Other;
   CachingAllocator::Statistics statistics;
   MemoryUse held;
+  MemoryRoom room = {};
 };
 
-/// "cuda:0: no room for 1.5 GiB of activations: 78.1 GiB are in use (activations 60 GiB, …), …".
+/// "cuda:0: out of memory: 1.5 GiB for activations do not fit; this process holds 78.1 GiB, …". What would take less
+/// depends on what is done, and is not in it.
 std::string describe(const OutOfMemory& failure);
 
 }  // namespace trainyard

@@ -12,6 +12,7 @@ struct OperationCost {
   double matrix_flops = 0;  ///< multiplications and additions of matrix products and attention
   double bytes = 0;         ///< read and written
   size_t factor_bytes = 4;  ///< of an element that products take: devices have faster units for narrower ones
+  bool on_host = false;     ///< of tensors in host memory, whether or not a device computes the rest
 };
 
 /// Who follows a dry run.
@@ -23,6 +24,15 @@ class DryRun {
   [[nodiscard]] virtual bool on_cpu() const = 0;
   /// Bytes of that device; 0: not known.
   [[nodiscard]] virtual size_t device_memory() const = 0;
+
+  // Time, which not everybody keeps; in seconds from a beginning of its own.
+  /// A copy between the host and the device.
+  virtual void transfer(size_t /*bytes*/) {}
+  /// What follows goes beside what follows its end, in order with other side work of that lane.
+  virtual void begin_side_work(int /*lane*/) {}
+  /// When it is done.
+  virtual double end_side_work() { return 0; }
+  virtual void wait_until(double /*seconds*/) {}
 };
 
 /// While it lives, what this thread computes with ops/ is a dry run: a storage made here has an address but takes

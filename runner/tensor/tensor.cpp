@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 #include "tensor/accelerator.h"
 #include "tensor/device_memory.h"
@@ -38,9 +39,10 @@ HostAccess access_of(DType dtype) {
 
 }  // namespace
 
-Storage::Storage(size_t bytes, Device device, HostAccess access, HostMemory host)
+Storage::Storage(size_t bytes, Device device, HostAccess access, HostMemory host, Device owner)
     : bytes_(bytes),
       device_(device),
+      owner_(owner),
       host_(host),
       is_dry_(dry_run() != nullptr),
       access_(access),
@@ -68,7 +70,7 @@ void Storage::materialize() {
   if (is_dry_)
     data_ = static_cast<std::byte*>(reserve_addresses(bytes, access_));
   else if (memory_)
-    data_ = static_cast<std::byte*>(memory_->allocate(bytes_, kind_, current_stream(device_)));
+    data_ = static_cast<std::byte*>(memory_->allocate(bytes_, kind_, current_stream(owner_)));
   else
     data_ = static_cast<std::byte*>(allocate_host(bytes));
   if (ledger_) ledger_->add(bytes_, kind_);
@@ -108,9 +110,9 @@ Tensor Tensor::zeros(Shape shape, DType dtype, Device device) {
   return made;
 }
 
-Tensor Tensor::pinned(Shape shape, DType dtype) {
+Tensor Tensor::pinned(Shape shape, DType dtype, Device owner) {
   const auto bytes = static_cast<size_t>(count_of(shape)) * size_of(dtype);
-  return view(std::make_shared<Storage>(bytes, Device{}, access_of(dtype), HostMemory::Pinned), 0, std::move(shape),
+  return view(std::make_shared<Storage>(bytes, owner, access_of(dtype), HostMemory::Pinned), 0, std::move(shape),
               dtype);
 }
 
@@ -185,7 +187,11 @@ void require_alike(const Tensor& from, const Tensor& to) {
 
 void copy_async(const Tensor& from, Tensor& to) {
   require_alike(from, to);
-  if (dry_run() || from.count() == 0 || from.raw() == to.raw()) return;
+  if (DryRun* const run = dry_run()) {
+    if (from.device() != to.device()) run->transfer(from.bytes());
+    return;
+  }
+  if (from.count() == 0 || from.raw() == to.raw()) return;
   const Device device = from.device().kind == DeviceKind::Cpu ? to.device() : from.device();
   if (device.kind == DeviceKind::Cpu) {
     std::memmove(to.raw(), from.raw(), from.bytes());
@@ -210,8 +216,7 @@ void copy(const Tensor& from, Tensor& to) {
 Tensor on_device(const Tensor& tensor, Device device) {
   if (tensor.device() == device) return tensor;
   Tensor there = Tensor::empty(tensor.shape(), tensor.dtype(), device);
-  if (dry_run()) return there;
-  if (device.kind == DeviceKind::Cpu || tensor.device().kind != DeviceKind::Cpu) {
+  if (dry_run() || device.kind == DeviceKind::Cpu || tensor.device().kind != DeviceKind::Cpu) {
     copy(tensor, there);
     return there;
   }

@@ -31,12 +31,16 @@ enum class HostMemory : uint8_t { Pageable, Pinned };
 /// refer to it: a sharding group frees its gathered parameters between uses and every tensor recorded for backward
 /// finds them at the same place of the same storage afterwards.
 /// One thread at a time releases or materializes; readers must be ordered with that by their own means. Memory of a
-/// device belongs to the stream that was current when it was taken: work on others is announced by used_on().
+/// device, and pinned memory that is owned by one, belongs to the stream of it that was current when it was taken: work
+/// on others is announced by used_on().
 class Storage {
  public:
   /// `access`: what host code does with it in a dry run. Throws InputError where there is no such device; in a dry run
   /// none is needed.
-  Storage(size_t bytes, Device device, HostAccess access, HostMemory host = HostMemory::Pageable);
+  Storage(size_t bytes, Device device, HostAccess access)
+      : Storage(bytes, device, access, HostMemory::Pageable, device) {}
+  /// Of the host; `owner`: as Tensor::pinned().
+  Storage(size_t bytes, Device owner, HostAccess access, HostMemory host) : Storage(bytes, {}, access, host, owner) {}
   ~Storage() { release(); }
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
@@ -61,8 +65,10 @@ class Storage {
   std::shared_ptr<StreamUse> used_on(StreamId stream);
 
  private:
+  Storage(size_t bytes, Device device, HostAccess access, HostMemory host, Device owner);
+
   size_t bytes_;
-  Device device_;
+  Device device_, owner_;
   HostMemory host_;
   std::shared_ptr<DeviceMemory> memory_;  ///< of data_; null: plain host memory, or none at all
   bool is_dry_;                           ///< made in a dry run: addresses without memory
@@ -82,8 +88,10 @@ class Tensor {
   /// New storage, elements undefined. Throws std::bad_alloc; std::invalid_argument for a negative size.
   static Tensor empty(Shape shape, DType dtype, Device device = {});
   static Tensor zeros(Shape shape, DType dtype, Device device = {});
-  /// New pinned host memory.
-  static Tensor pinned(Shape shape, DType dtype);
+  /// New pinned host memory. Nobody gets it again before the copies that it was given to are done; but with a device as
+  /// `owner`, who is its current stream, that stream's next request does at once, as behind them it comes by itself:
+  /// the host then neither reads nor writes it.
+  static Tensor pinned(Shape shape, DType dtype, Device owner = {});
   /// Copies `values`, whose number must be count_of(shape).
   template <typename T>
   static Tensor from(std::span<const T> values, Shape shape) {

@@ -5,7 +5,7 @@
 namespace trainyard::train {
 
 /// While it lives, each collective leaves a line in the log: its name and label, bytes and milliseconds. What
-/// NCCL_DEBUG=INFO asks for. Made and ended while nothing is in flight.
+/// NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=COLL asks for. Made and ended while nothing is in flight.
 class CollectiveLog {
  public:
   explicit CollectiveLog(comm::Communicator& world);

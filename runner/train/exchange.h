@@ -45,11 +45,6 @@ class Answers {
   mutable std::optional<Event> copied_;  ///< to the host; none: it is there
 };
 
-/// An InputError that the ranks agree on, on those that leave it to another rank to print it.
-class SaidByAnother : public InputError {
-  using InputError::InputError;
-};
-
 /// What act() throws as InputError; "" where it does not.
 std::string input_error_of(const std::function<void()>& act);
 

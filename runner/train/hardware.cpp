@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "ops/matmul.h"
+#include "tensor/device_memory.h"
 #include "tensor/memory.h"
 
 namespace trainyard::train {
@@ -28,17 +29,18 @@ struct Sheet {
   double float8, half, single;  ///< TFLOP/s, dense; 0: none
   double memory_gigabytes;      ///< a second
   double link_gigabytes;        ///< a second and direction: NVLink where it has one, else PCIe 4.0 x16
+  double bus_gigabytes;         ///< a second and direction, to the host: PCIe 4.0 or 5.0 x16, NVLink-C2C of Grace
   uint64_t memory;              ///< decimal gigabytes, as sold
 };
 
 /// NVIDIA's data sheets (SXM where there is one), dense rates.
 const std::map<std::string, Sheet>& sheets() {
   static const std::map<std::string, Sheet> all{
-      {"a100", {0, 312, 19.5, 2039, 300, 80}},      {"h100", {1979, 989, 67, 3350, 450, 80}},
-      {"h100-nvl", {1671, 835, 60, 3938, 300, 94}}, {"h100-pcie", {1513, 756, 51, 2039, 300, 80}},
-      {"h200", {1979, 989, 67, 4800, 450, 141}},    {"h200-nvl", {1671, 835, 60, 4800, 450, 141}},
-      {"l40s", {733, 362, 91.6, 864, 32, 48}},      {"l4", {242, 121, 30.3, 300, 32, 24}},
-      {"b200", {4500, 2250, 75, 8000, 900, 180}},   {"gb200", {5000, 2500, 80, 8000, 900, 186}},
+      {"a100", {0, 312, 19.5, 2039, 300, 32, 80}},      {"h100", {1979, 989, 67, 3350, 450, 64, 80}},
+      {"h100-nvl", {1671, 835, 60, 3938, 300, 64, 94}}, {"h100-pcie", {1513, 756, 51, 2039, 300, 64, 80}},
+      {"h200", {1979, 989, 67, 4800, 450, 64, 141}},    {"h200-nvl", {1671, 835, 60, 4800, 450, 64, 141}},
+      {"l40s", {733, 362, 91.6, 864, 32, 32, 48}},      {"l4", {242, 121, 30.3, 300, 32, 32, 24}},
+      {"b200", {4500, 2250, 75, 8000, 900, 64, 180}},   {"gb200", {5000, 2500, 80, 8000, 900, 450, 186}},
   };
   return all;
 }
@@ -63,6 +65,7 @@ Hardware accelerator(const std::string& name) {
           .memory = sheet.memory * 1'000'000'000,
           .fixed_memory = kGiB,
           .link_bandwidth = sheet.link_gigabytes * kGiga,
+          .bus_bandwidth = sheet.bus_gigabytes * kGiga,
           .operation_seconds = 4e-6};
 }
 
@@ -95,13 +98,17 @@ std::string sheet_of(const std::string& device_name) {
   return longest;
 }
 
-Hardware this_device(Device device) {
+Hardware this_device(Device device, int local_world) {
   const DeviceProperties seen = properties_of(device);
   const std::string sheet = sheet_of(seen.name);
   Hardware hardware = accelerator(sheet.empty() ? "l4" : sheet);
   hardware.name = seen.name;
   hardware.is_known = !sheet.empty();
   hardware.memory = seen.memory_bytes;
+  const MemoryRoom room = room_on(device);
+  const uint64_t own = process_bytes(device) + hardware.fixed_memory;
+  hardware.others_hold = room.total - std::min<uint64_t>(room.free + own, room.total);
+  hardware.host_memory = memory_limit() / static_cast<uint64_t>(std::max(local_world, 1));
   return hardware;
 }
 

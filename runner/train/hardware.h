@@ -21,9 +21,13 @@ struct Hardware {
   double float_flops = 0;             ///< fp32
   double memory_bandwidth = 0;        ///< bytes/s
   uint64_t memory = 0;                ///< bytes; 0: not known
+  uint64_t others_hold = 0;           ///< of the memory, other processes
   uint64_t fixed_memory = 0;          ///< what libraries and the driver take before the first tensor
   double link_bandwidth = 0;          ///< bytes/s and direction, to the other ranks of a node
   double network_bandwidth = 50e9;    ///< bytes/s and direction, to other nodes: 400 Gbit/s
+  double bus_bandwidth = 64e9;        ///< bytes/s and direction, between the host and the device
+  double host_bandwidth = 75e9;       ///< bytes/s of the host's memory a rank: 16 channels of DDR5 for 8 devices
+  uint64_t host_memory = 0;           ///< bytes a rank, where a device computes; 0: not known
   double operation_seconds = 0;       ///< least time of an operation
   double collective_seconds = 20e-6;  ///< of a collective beside its bytes
   double matrix_fraction = 0.7, memory_fraction = 0.8, link_fraction = 0.8;
@@ -38,9 +42,9 @@ Hardware this_machine(int local_world);
 /// The name here of a device that calls itself so: "h100-pcie" of "NVIDIA H100 PCIe"; "" where no sheet is known.
 std::string sheet_of(const std::string& device_name);
 
-/// A device of this machine: the rates of the data sheet that its name names, else the least of all, and its own
-/// memory.
-Hardware this_device(Device device);
+/// A device of this machine for one rank of `local_world`: the rates of the data sheet that its name names, else the
+/// least of all, its own memory, and the rank's part of the host's.
+Hardware this_device(Device device, int local_world);
 
 /// Whether a CUDA device has units for products in 8 bits: from Ada on.
 bool multiplies_float8(const DeviceProperties& device);

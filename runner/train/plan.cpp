@@ -51,6 +51,16 @@ std::string hardware_text(const Job& job, const Rehearsal& rehearsal) {
   return text;
 }
 
+/// Of what is offloaded; nothing where nothing is.
+std::string bus_text(const Job& job) {
+  const bool offloads = job.config().parallel.offload || job.config().activation_checkpointing.offload;
+  if (job.hardware.is_cpu || !offloads) return "";
+  return fmt::format(
+      "  {:.0f} GB/s between host and device each way, beside the computation; {:.0f} GB/s of the host's memory a "
+      "rank\n",
+      job.hardware.bus_bandwidth / 1e9, job.hardware.host_bandwidth / 1e9);
+}
+
 std::string assumptions_text(const Job& job) {
   const Hardware& hardware = job.hardware;
   return fmt::format(
@@ -58,10 +68,10 @@ std::string assumptions_text(const Job& job) {
       "  {:.0f} GB/s between ranks of a node ({} a node), {:.1f} GB/s a rank between nodes, at least {:.0f} us an\n"
       "  operation and {:.0f} us a collective. An operation takes the longer of its products and its bytes; a\n"
       "  collective bytes x (n-1)/n over its link, twice that for an all-reduce, beside the computation until waited "
-      "for.\n",
+      "for.\n{}",
       hardware.matrix_fraction * 100, hardware.memory_fraction * 100, hardware.link_fraction * 100,
       hardware.link_bandwidth / 1e9, job.placement.ranks_per_node, hardware.network_bandwidth / 1e9,
-      hardware.operation_seconds * 1e6, hardware.collective_seconds * 1e6);
+      hardware.operation_seconds * 1e6, hardware.collective_seconds * 1e6, bus_text(job));
 }
 
 /// What a batch is counted in.
@@ -113,12 +123,14 @@ std::vector<TableRow> memory_rows(const Job& job, const Rehearsal& rehearsal) {
   if (job.config().parallel.offload)
     rows.push_back({"offload", job.hardware.is_cpu
                                    ? "nothing to do: on a CPU shards and optimizer state are in host memory"
-                                   : "shards, their gradients and the optimizer in host memory"});
+                                   : "shards, their gradients and the optimizer in host memory, where it steps"});
   if (job.config().activation_checkpointing.offload)
     rows.push_back(
         {"offload", job.hardware.is_cpu
                         ? std::string("activations are in host memory already, as everything of a CPU")
                         : fmt::format("{} of activations in host memory", human_bytes(rehearsal.most[Offloaded]))});
+  if (const uint64_t host = rehearsal.host_bytes(job.hardware); host > 0)
+    rows.push_back({"host memory a rank", human_bytes(host)});
   return rows;
 }
 
@@ -209,7 +221,8 @@ nlohmann::json plan_json(const Job& job) {
   nlohmann::json& memory = plan["memory"];
   memory = {{"peak_bytes", seen.at_peak.total()},
             {"fixed_bytes", job.hardware.fixed_memory},
-            {"needed_bytes", needed_bytes(job, seen)}};
+            {"needed_bytes", needed_bytes(job, seen)},
+            {"host_bytes", seen.host_bytes(job.hardware)}};
   for (size_t kind = 0; kind < kMemoryKinds; ++kind) {
     const std::string name(name_of(static_cast<MemoryKind>(kind)));
     memory["at_peak"][name] = seen.at_peak.of[kind];
@@ -242,10 +255,16 @@ std::vector<TableRow> plan_rows(const Job& job, const Rehearsal& rehearsal, cons
 }
 
 std::optional<std::string> memory_warning(const Job& job, const Rehearsal& rehearsal) {
-  const uint64_t needed = needed_bytes(job, rehearsal), memory = job.hardware.memory;
-  if (memory == 0 || needed <= memory) return std::nullopt;
+  const uint64_t on_host = rehearsal.host_bytes(job.hardware), host_memory = job.hardware.host_memory;
+  if (host_memory > 0 && on_host > host_memory)
+    return fmt::format("this run will offload {} a rank, and the host has {} for each; offload less, or use more ranks",
+                       human_bytes(on_host), human_bytes(host_memory));
+  const uint64_t needed = needed_bytes(job, rehearsal), others = job.hardware.others_hold;
+  const uint64_t memory = job.hardware.memory - std::min(others, job.hardware.memory);
+  if (job.hardware.memory == 0 || needed <= memory) return std::nullopt;
   const auto suggestions = suggest(job, memory, 1);
-  return fmt::format("this run will need {} a rank and may hold {}; {}", human_bytes(needed), human_bytes(memory),
+  return fmt::format("this run will need {} a rank and may hold {}{}; {}", human_bytes(needed), human_bytes(memory),
+                     others > 0 ? fmt::format(", as other processes hold {}", human_bytes(others)) : "",
                      suggestions.empty() ? "nothing tried makes it fit: more memory a rank, or a smaller model"
                                          : "it would fit with " + suggestions.front().switches);
 }

@@ -25,7 +25,7 @@ RankTrace::RankTrace(comm::Communicator& world, Device device)
   try {
     of_device_.emplace(device);
   } catch (const InputError& error) {
-    warn_once(error.what());
+    if (device.index == 0) warn_once(error.what());  // what a node's ranks miss they all do
   }
 }
 

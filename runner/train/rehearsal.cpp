@@ -115,7 +115,8 @@ Rehearsal rehearse_whole(const config::Loaded& loaded, const models::ModelConfig
                   {.total_steps = kSteps,
                    .accumulation_steps = config.training.accumulation_steps,
                    .clip_grad_norm = config.training.clip_grad_norm,
-                   .schedule = optim::schedule_of(config.optimizer, kSteps)},
+                   .schedule = optim::schedule_of(config.optimizer, kSteps),
+                   .deterministic = config.training.deterministic},
                   {.asked_to_stop = [] { return false; },
                    .on_step =
                        [&timeline](const StepResult& result) {
@@ -182,6 +183,12 @@ uint64_t Rehearsal::device_bytes(const Hardware& hardware) const {
   if (hardware.is_cpu) return at_peak.total();
   const size_t state = at_peak[Parameters] + at_peak[Gradients] + at_peak[Optimizer];
   return at_peak.total() - at_peak[Offloaded] - (offloads_state ? state : 0);
+}
+
+uint64_t Rehearsal::host_bytes(const Hardware& hardware) const {
+  using enum MemoryKind;
+  if (hardware.is_cpu) return 0;
+  return most[Offloaded] + (offloads_state ? most[Parameters] + most[Gradients] + most[Optimizer] : 0);
 }
 
 BatchShape batch_shape_of(const config::Config& config, const models::ModelConfig& model) {

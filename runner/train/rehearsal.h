@@ -42,6 +42,8 @@ struct Rehearsal {
   [[nodiscard]] double mfu() const { return model_flops / seconds / peak_flops; }
   /// Bytes that must fit the device: host memory has what is offloaded, unless the device is the host.
   [[nodiscard]] uint64_t device_bytes(const Hardware& hardware) const;
+  /// Bytes of what is offloaded that the host must hold for a device; 0 on a CPU.
+  [[nodiscard]] uint64_t host_bytes(const Hardware& hardware) const;
 };
 
 /// The parts of a run and the training loop itself, two steps of it, in a dry run (tensor/dry_run.h) as rank 0 of

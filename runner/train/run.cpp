@@ -220,7 +220,7 @@ Run::Planned Run::plan() {
 /// For all ranks: they are taken to be alike.
 Run::Planned Run::say_plan() const {
   const bool is_on_cpu = world_.device.kind == DeviceKind::Cpu;
-  Hardware hardware = is_on_cpu ? this_machine(world_.local_world) : this_device(world_.device);
+  Hardware hardware = is_on_cpu ? this_machine(world_.local_world) : this_device(world_.device, world_.local_world);
   if (is_on_cpu) hardware.fixed_memory = resident_before_;
   const int64_t ranks = world_.comm.world() * config_.training.accumulation_steps;
   const Job job{loaded_,
@@ -257,9 +257,11 @@ void Run::require_trained() const {
 
 /// A restart goes on from the older checkpoint; success, or 143, would tell that the newest state is there.
 void Run::require_saved(const std::string& what) const {
-  if (checkpoints_ && !checkpoints_->error().empty())
-    throw InputError(fmt::format("{}, but the last checkpoint could not be saved in {}: {}; mend that and start again",
-                                 what, config_.checkpoint.dir, checkpoints_->error()));
+  if (!checkpoints_ || checkpoints_->error().empty()) return;
+  // Else rank 0 might be gone with its store before others have read there why, and they would call it lost.
+  world_.comm.barrier();
+  throw InputError(fmt::format("{}, but the last checkpoint could not be saved in {}: {}; mend that and start again",
+                               what, config_.checkpoint.dir, checkpoints_->error()));
 }
 
 /// Where a job is started again it goes on from what it saved itself, whole: a lost pod must not cost the steps since
@@ -348,6 +350,7 @@ Outcome Run::train() {
                    .clip_grad_norm = config_.training.clip_grad_norm,
                    .schedule = optim::schedule_of(config_.optimizer, total_steps_),
                    .dropout_seed = config_.training.seed,
+                   .deterministic = config_.training.deterministic,
                    .graphs = has_graphs_},
                   {.asked_to_stop = world_.asked_to_stop,
                    .validate = [this](int64_t step) { return validate(step); },

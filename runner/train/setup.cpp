@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <optional>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
+#include "base/cpus.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
@@ -219,7 +219,8 @@ int threads_of(const config::DeviceSection& device, int local_world) {
   const char* const told = std::getenv("OMP_NUM_THREADS");
   if (const auto count = told ? parse_int(told) : std::nullopt; count && *count > 0)
     return static_cast<int>(std::min<int64_t>(*count, kMostThreads));
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / local_world);
+  const char* const granted = std::getenv("TRAINYARD_CPUS");
+  return std::max(1, cpus_here(granted ? std::optional<std::string_view>(granted) : std::nullopt) / local_world);
 }
 
 std::unique_ptr<tokenizer::Tokenizer> tokenizer_of(const config::Data& data) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 namespace trainyard::train {
 namespace {
@@ -20,9 +21,24 @@ void Timeline::operation(const OperationCost& cost) {
   const double half_or_float = cost.factor_bytes == 2 ? hardware_.half_flops : hardware_.float_flops;
   const double peak = cost.factor_bytes == 1 ? hardware_.float8_flops : half_or_float;
   const double matrix = cost.matrix_flops / (peak * hardware_.matrix_fraction);
-  const double memory = cost.bytes / (hardware_.memory_bandwidth * hardware_.memory_fraction);
+  const double bandwidth = cost.on_host && !hardware_.is_cpu ? hardware_.host_bandwidth : hardware_.memory_bandwidth;
+  const double memory = cost.bytes / (bandwidth * hardware_.memory_fraction);
   now_ += std::max({matrix, memory, hardware_.operation_seconds});
   matrix_flops_ += cost.matrix_flops;
+}
+
+void Timeline::transfer(size_t bytes) {
+  now_ += static_cast<double>(bytes) / (hardware_.bus_bandwidth * hardware_.link_fraction);
+}
+
+void Timeline::begin_side_work(int lane) {
+  side_ = {lane, now_};
+  now_ = std::max(now_, side_busy_until_[lane]);
+}
+
+double Timeline::end_side_work() {
+  side_busy_until_[side_.lane] = now_;
+  return std::exchange(now_, side_.begun_at);
 }
 
 int64_t Timeline::issue(const comm::DryCollective& collective) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -19,7 +20,8 @@ struct Traffic {
 };
 
 /// The clock of a dry run: what rank 0 computes stands on one line, what it exchanges on another for each dimension of
-/// the mesh, and a wait brings the first up to the second. One thread.
+/// the mesh, what it copies between host and device on one for each direction, and a wait brings the first up to
+/// another. One thread.
 ///   an operation    max(matrix flops / (peak of its dtype · fraction), bytes / (memory bandwidth · fraction), least
 ///   time) a collective    share · bytes · (n − 1)/n / (bandwidth · fraction) + least time; share 2 for an all-reduce,
 ///   else 1
@@ -31,6 +33,10 @@ class Timeline final : public DryRun, public comm::DryNetwork {
   void operation(const OperationCost& cost) override;
   [[nodiscard]] bool on_cpu() const override { return hardware_.is_cpu; }
   [[nodiscard]] size_t device_memory() const override { return hardware_.memory; }
+  void transfer(size_t bytes) override;
+  void begin_side_work(int lane) override;
+  double end_side_work() override;
+  void wait_until(double seconds) override { now_ = std::max(now_, seconds); }
   int64_t issue(const comm::DryCollective& collective) override;
   void wait(int64_t collective) override;
   [[nodiscard]] int size_of(const std::string& name) const override;
@@ -51,7 +57,12 @@ class Timeline final : public DryRun, public comm::DryNetwork {
   const MeshSize mesh_;
   double now_ = 0, begin_ = 0, waited_ = 0, matrix_flops_ = 0;
   std::map<std::string, double> busy_until_;  // by dimension
-  std::vector<double> ends_;                  // by collective
+  std::map<int, double> side_busy_until_;     // by lane
+  struct {
+    int lane;
+    double begun_at;  // of what goes on beside it
+  } side_{};
+  std::vector<double> ends_;  // by collective
   std::map<std::string, Traffic> traffic_;
 };
 

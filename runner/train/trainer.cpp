@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "metrics/trace.h"
+#include "ops/determinism.h"
 #include "ops/norm.h"
 #include "tensor/device_memory.h"
 #include "tensor/dry_run.h"
@@ -103,6 +104,7 @@ std::vector<ops::Loss> Trainer::forward_backward(const std::vector<data::Batch>&
 
 std::vector<ops::Loss> Trainer::compute(const StepGraph::MicroBatches& micro_batches, float scale) {
   const MemoryKindScope activations(MemoryKind::Activations);
+  const ops::DeterminismScope determinism(plan_.deterministic);
   std::vector<ops::Loss> losses;
   for (const models::Inputs& inputs : micro_batches) {
     nn::Tape tape;

@@ -62,6 +62,7 @@ struct Plan {
   double clip_grad_norm = 1;  ///< 0: none
   optim::Schedule schedule;
   uint64_t dropout_seed = 0;  ///< of the masks of models that drop values while they train
+  bool deterministic = true;  ///< equal bits from equal runs, or what is faster without (ops/determinism.h)
   bool graphs = false;        ///< steps that are alike as one graph of the device's work (train/step_graph.h)
 };
 

@@ -25,7 +25,7 @@ struct World {
   int64_t generation = 0;                               ///< of the gang
   std::string job;                                      ///< a digest of the job's token; "" without one
   bool may_have_saved = false;                          ///< an earlier start of this job: of a pod, or a restart
-  bool verbose = false;                                 ///< a log line for each collective
+  bool logs_collectives = false;                        ///< a line for each of them
   bool in_pod = false;                                  ///< of a cluster: what is in no volume goes with it
   std::optional<metrics::ProgressTarget> progress;      ///< where rank 0 tells the operator how far it is
   std::function<std::vector<int>()> silent_ranks = {};  ///< those that the master does not hear; any thread

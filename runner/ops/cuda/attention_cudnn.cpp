@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <mutex>
 #include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "metrics/trace.h"
@@ -13,8 +14,8 @@
 #include "tensor/cuda/check.h"
 
 // Attention as a graph of cuDNN's, the operations of Dao 2023 as they are written there. cuDNN knows such graphs by
-// their pattern: order, types and layouts are those that NVIDIA's cudnn-frontend 1.32 makes of its sdpa() and, asked to
-// be deterministic, of its sdpa_backward(), for cuDNN 9.19.
+// their pattern: order, types and layouts are those that NVIDIA's cudnn-frontend 1.32 makes of its sdpa() and its
+// sdpa_backward(), asked to be deterministic or not, for cuDNN 9.19.
 namespace trainyard::ops::cuda {
 namespace {
 
@@ -25,8 +26,8 @@ constexpr size_t kMostGraphs = 512;
 constexpr int64_t kTokensStep = 64;
 constexpr int64_t kMostHeadDim = 128, kMostHeadDimOf90 = 256;
 
-enum Id : int64_t { kQ = 1, kK, kV, kOut, kLse, kBias, kQueries, kKeys, kDOut, kDelta, kDQ, kDK, kDV, kDBias };
-enum class Pass : uint8_t { Forward, Backward };
+enum Id : int64_t { kQ = 1, kK, kV, kOut, kLse, kBias, kQueries, kKeys, kDOut, kDelta, kDQ, kDQSums, kDK, kDV, kDBias };
+using Pass = AttentionPass;
 /// What is added to the scores: nothing, matrices of heads, or matrices of rows.
 enum class Added : uint8_t { Nothing, Bias, Documents };
 
@@ -40,6 +41,7 @@ struct Work {
   bool causal;
   int64_t window;
   Added added;
+  bool keeps_scores;
   bool has_lengths;
   auto operator<=>(const Work&) const = default;
 };
@@ -82,7 +84,13 @@ class AttentionGraph {
     const Value ds = multiply(dscores, scale(), temporary(matrix_));
     product_of_queries(ds, q, kDK);
     const Value k = graph_.view(k_transposed, temporary(keys_));
-    graph_.matmul(ds, k, graph_.memory(kDQ, type_, queries_), by_keys());
+    const Value dq = graph_.memory(kDQ, type_, queries_);
+    if (work_.keeps_scores) {
+      graph_.matmul(ds, k, dq, by_keys());
+    } else {
+      const Value sums = graph_.memory(kDQSums, CUDNN_DATA_FLOAT, Layout::packed(queries_.sizes));
+      graph_.pointwise(CUDNN_POINTWISE_IDENTITY, {graph_.matmul(ds, k, sums, by_keys())}, dq);
+    }
     return std::move(graph_).plan();
   }
 
@@ -202,6 +210,15 @@ class DeviceAttention {
     plan.run(static_cast<cudaStream_t>(current_stream(device).handle), addresses, workspace.raw());
   }
 
+  /// That other kernels compute `what`, and why. Once is enough to know why a run is slow: of a node's ranks, each with
+  /// a device, the first one's tells it.
+  void tell_once(std::string_view what, const AttentionShape& s, const std::string& why) {
+    const std::lock_guard lock(told_mutex_);
+    if (on_.index != 0 || !told_.insert(why).second) return;
+    spdlog::warn("{} of {} tokens by {}, {} heads by {} of size {} takes kernels that are slower: {}", what, s.q_tokens,
+                 s.kv_tokens, s.heads, s.kv_heads, s.head_dim, why);
+  }
+
  private:
   const std::optional<Plan>& plan_of(const Work& work) {
     if (const auto found = plans_.find(work); found != plans_.end()) return found->second;
@@ -214,25 +231,18 @@ class DeviceAttention {
       AttentionGraph graph(on_, work);
       return work.pass == Pass::Forward ? std::move(graph).forward() : std::move(graph).backward();
     } catch (const CudnnRefusal& refusal) {
-      if (!std::exchange(has_told_, true)) tell(work, refusal.what());
+      tell_once(work.pass == Pass::Forward ? "attention" : "attention's backward", work.shape,
+                fmt::format("cuDNN has none: {}", refusal.what()));
       return {};
     }
-  }
-
-  static void tell(const Work& work, const char* refusal) {
-    const AttentionShape& s = work.shape;
-    spdlog::warn(
-        "attention{} of {} tokens by {}, {} heads by {} of size {} takes kernels that are slower, as cuDNN has none: "
-        "{}",
-        work.pass == Pass::Forward ? "" : "'s backward", s.q_tokens, s.kv_tokens, s.heads, s.kv_heads, s.head_dim,
-        refusal);
   }
 
   CudnnDevice on_;
   DeviceProperties device_;
   std::mutex mutex_;
   std::map<Work, std::optional<Plan>> plans_;
-  bool has_told_ = false;  // once is enough to know why a run is slow
+  std::mutex told_mutex_;
+  std::set<std::string> told_;
 };
 
 /// Null where cuDNN is not on this machine.
@@ -245,17 +255,35 @@ DeviceAttention* attention_of(Device device) {
   return &all.try_emplace(device.index, *library, device).first->second;
 }
 
-/// What cuDNN's own word does not rule out: what it computes otherwise than we do, and what it does not refuse but
-/// computes wrongly or in ever new plans.
-bool is_for_cudnn(Pass pass, DType dtype, const AttentionShape& s, const AttentionOptions& options,
-                  const DeviceProperties& device) {
-  if (dtype == DType::Float32 || options.dropout.rate > 0) return false;  // our masks are the same bits on every device
-  if (s.q_tokens % kTokensStep != 0 || s.kv_tokens % kTokensStep != 0 || s.kv_tokens == 0 || options.q_offset > 0)
-    return false;
-  if (s.head_dim % 8 != 0 || s.head_dim > (device.major == 9 ? kMostHeadDimOf90 : kMostHeadDim)) return false;
-  if (options.document_starts.defined() && options.bias.defined()) return false;
-  if (options.window > 0 && s.q_tokens > s.kv_tokens) return false;
-  return pass == Pass::Forward || device.major < 10;  // from there on only engines chosen by number are deterministic
+/// What keeps 16-bit attention from cuDNN's kernels beside cuDNN's own word: what it computes otherwise than we do, and
+/// what it does not refuse but computes wrongly or in ever new plans. Each says what cuDNN's kernels do, and what would
+/// be right; empty: nothing does.
+std::vector<std::string> obstacles(Pass pass, const AttentionShape& s, const AttentionOptions& options,
+                                   const DeviceProperties& device, int64_t most_bytes) {
+  std::vector<std::string> found;
+  // Every attention of a step asks, so a text is made only where it is needed.
+  const auto require = [&found]<typename... Values>(bool holds, fmt::format_string<Values...> otherwise,
+                                                    Values&&... values) {
+    if (!holds) found.push_back(fmt::format(otherwise, std::forward<Values>(values)...));
+  };
+  // Our masks are the same bits on every device.
+  require(options.dropout.rate == 0, "have no dropout (in a model's config.json: dropout_rate: 0)");
+  require(s.q_tokens % kTokensStep == 0 && s.kv_tokens % kTokensStep == 0 && s.kv_tokens > 0 && options.q_offset == 0,
+          "take multiples of {0} tokens (of pairs: data.pad_to_multiple_of: {0}; of text: training.sequence_length)",
+          kTokensStep);
+  const int64_t most_head_dim = device.major == 9 ? kMostHeadDimOf90 : kMostHeadDim;
+  require(s.head_dim % 8 == 0 && s.head_dim <= most_head_dim, "take head sizes that are multiples of 8 up to {}",
+          most_head_dim);
+  require(!options.document_starts.defined() || !options.bias.defined(), "take documents or a bias");
+  require(options.window == 0 || s.q_tokens <= s.kv_tokens, "take a window where there are no more queries than keys");
+  // From there on only engines chosen by number are deterministic.
+  require(!keeps_scores(pass, options) || device.major < 10,
+          "are not deterministic in backward from compute capability 10 on (training.deterministic: false)");
+  require(
+      !are_too_large(attention_matrices(pass, s, options), most_bytes),
+      "have more than an eighth of the device's memory for the scores or documents of one KV head (scores there are "
+      "none with training.deterministic: false)");
+  return found;
 }
 
 bool are_aligned(std::initializer_list<const Tensor*> tensors) {
@@ -263,15 +291,14 @@ bool are_aligned(std::initializer_list<const Tensor*> tensors) {
                              [](const Tensor* tensor) { return reinterpret_cast<uintptr_t>(tensor->raw()) % 16 == 0; });
 }
 
-/// One attention, in slices whose matrices are at most a 64th of the device's memory: cuDNN's deterministic backward
-/// keeps them.
+/// One attention, in slices whose matrices are at most a 64th of the device's memory.
 class Task {
  public:
   Task(DeviceAttention& on, Pass pass, const Tensor& q, const AttentionShape& shape, const AttentionOptions& options,
        int64_t most_bytes)
       : on_(on), pass_(pass), device_(q.device()), dtype_(q.dtype()), shape_(shape), options_(options) {
-    if (most_bytes == 0) most_bytes = most_matrix_bytes(on.device().memory_bytes);
-    for (const AttentionSlice& slice : attention_slices(shape, most_bytes)) slices_.push_back({slice, work_of(slice)});
+    for (const AttentionSlice& slice : attention_slices(shape, attention_matrices(pass, shape, options), most_bytes))
+      slices_.push_back({slice, work_of(slice)});
   }
 
   [[nodiscard]] bool has_plans() const {
@@ -281,8 +308,9 @@ class Task {
   void forward(const Tensor& q, const Tensor& k, const Tensor& v, Tensor& out, Tensor& lse) {
     const metrics::TraceSpan span(kSpan, "op");
     const Lengths lengths = make_lengths();
+    Tensor matrices;
     for (const auto& [slice, work] : slices_) {
-      const Tensor matrices = matrices_of(slice, work);
+      matrices = matrices_of(slice, work, std::move(matrices));
       Addresses all{{kQ, query_of(q, slice)},
                     {kK, key_of(k, slice)},
                     {kV, key_of(v, slice)},
@@ -301,8 +329,11 @@ class Task {
     const bool may_be_blind = options_.key_lengths.defined() || options_.document_starts.defined();
     const Tensor lse = may_be_blind ? lse_without_blind_queries(saved.lse) : saved.lse;
     const Tensor delta = Tensor::empty(lse.shape(), DType::Float32, device_);
+    Tensor matrices;
     for (const auto& [slice, work] : slices_) {
-      const Tensor matrices = matrices_of(slice, work);
+      matrices = matrices_of(slice, work, std::move(matrices));
+      const Tensor dq_sums =
+          work.keeps_scores ? Tensor() : Tensor::empty({queries_of(work), shape_.head_dim}, DType::Float32, device_);
       const Tensor dmatrices = work.added == Added::Bias ? Tensor::empty(matrices.shape(), dtype_, device_) : Tensor();
       Addresses all{{kQ, query_of(saved.q, slice)},     {kK, key_of(saved.k, slice)},
                     {kV, key_of(saved.v, slice)},       {kOut, query_of(saved.out, slice)},
@@ -310,6 +341,7 @@ class Task {
                     {kDelta, line_of(delta, slice)},    {kDQ, query_of(gradients.dq, slice)},
                     {kDK, key_of(gradients.dk, slice)}, {kDV, key_of(gradients.dv, slice)}};
       add_masks(all, matrices, lengths, slice);
+      if (dq_sums.defined()) all[kDQSums] = address(dq_sums, 0);
       if (dmatrices.defined()) all[kDBias] = address(dmatrices, 0);
       on_.run(work, all, device_);
       if (dmatrices.defined()) bias_gradient(shape_, slice, dmatrices, gradients.dbias);
@@ -323,6 +355,8 @@ class Task {
     Work work;
   };
 
+  /// A head of a query counts as one.
+  static int64_t queries_of(const Work& work) { return work.shape.batch * work.shape.heads * work.shape.q_tokens; }
   [[nodiscard]] int64_t group() const { return shape_.heads / shape_.kv_heads; }
 
   [[nodiscard]] Work work_of(const AttentionSlice& slice) const {
@@ -335,6 +369,7 @@ class Task {
               .causal = options_.causal,
               .window = options_.window,
               .added = Added::Nothing,
+              .keeps_scores = keeps_scores(pass_, options_),
               .has_lengths = options_.key_lengths.defined()};
     work.shape.batch = slice.rows;
     work.shape.heads = slice.kv_heads * group(), work.shape.kv_heads = slice.kv_heads;
@@ -343,7 +378,10 @@ class Task {
     return work;
   }
 
-  [[nodiscard]] Tensor matrices_of(const AttentionSlice& slice, const Work& work) const {
+  /// `before`: those of the slice before, which are given up, or, as rows have them, serve all heads of a row.
+  [[nodiscard]] Tensor matrices_of(const AttentionSlice& slice, const Work& work, Tensor before) const {
+    if (work.added == Added::Documents && slice.first_kv_head > 0) return before;
+    before = Tensor();
     if (work.added == Added::Bias) return bias_matrices(shape_, options_, slice, dtype_);
     return work.added == Added::Documents ? document_matrices(shape_, options_, slice, dtype_) : Tensor();
   }
@@ -387,7 +425,14 @@ std::optional<Task> task_of(Pass pass, std::initializer_list<const Tensor*> tens
                             const AttentionOptions& options, int64_t most_bytes) {
   const Tensor& q = **tensors.begin();
   DeviceAttention* const on = attention_of(q.device());
-  if (!on || !is_for_cudnn(pass, q.dtype(), shape, options, on->device()) || !are_aligned(tensors)) return {};
+  if (!on || q.dtype() == DType::Float32 || !are_aligned(tensors)) return {};
+  if (most_bytes == 0) most_bytes = most_matrix_bytes(on->device().memory_bytes);
+  if (const auto found = obstacles(pass, shape, options, on->device(), most_bytes); !found.empty()) {
+    // Who trains meets it in every step; a prompt is as long as it is.
+    if (pass == Pass::Backward)
+      on->tell_once("attention", shape, fmt::format("cuDNN's {}", fmt::join(found, ", and ")));
+    return {};
+  }
   Task task(*on, pass, q, shape, options, most_bytes);
   if (!task.has_plans()) return {};
   return task;

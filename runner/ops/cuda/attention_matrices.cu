@@ -28,6 +28,9 @@ __global__ void __launch_bounds__(kThreads) document_kernel(AttentionShape s, co
     to[blockIdx.x * s.kv_tokens + key] = from_float<T>(key < start ? kHidden : 0.0F);
 }
 
+/// Elements of a diagonal that are loaded before the first of them is added.
+constexpr int kAtOnce = 8;
+
 /// A thread an element of dbias, whose diagonal it goes down.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
@@ -36,13 +39,17 @@ __global__ void __launch_bounds__(kThreads)
   const Stride stride = grid_stride();
   for (int64_t i = stride.first; i < heads * span; i += stride.step) {
     const int64_t head = i / span, key_of_query_0 = i % span - (s.q_tokens - 1);
-    const T* const matrix = from + head * s.q_tokens * s.kv_tokens;
+    const int64_t first = std::max<int64_t>(-key_of_query_0, 0);
+    const int64_t count = std::min(s.q_tokens, s.kv_tokens - key_of_query_0) - first, step = s.kv_tokens + 1;
+    const T* const diagonal = from + (head * s.q_tokens + first) * s.kv_tokens + first + key_of_query_0;
     float sum = is_added ? dbias[i] : 0.0F;
-    for (int64_t query = std::max<int64_t>(-key_of_query_0, 0); query < s.q_tokens; ++query) {
-      const int64_t key = query + key_of_query_0;
-      if (key >= s.kv_tokens) break;
-      sum += to_float(matrix[query * s.kv_tokens + key]);
+    int64_t added = 0;
+    for (; added + kAtOnce <= count; added += kAtOnce) {
+      T loaded[kAtOnce];
+      for (int j = 0; j < kAtOnce; ++j) loaded[j] = diagonal[(added + j) * step];
+      for (int j = 0; j < kAtOnce; ++j) sum += to_float(loaded[j]);
     }
+    for (; added < count; ++added) sum += to_float(diagonal[added * step]);
     dbias[i] = sum;
   }
 }

@@ -1,10 +1,12 @@
 #include <cuda_runtime.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <span>
 
 #include "tensor/accelerator.h"
 #include "tensor/cuda/activities.h"
@@ -75,6 +77,7 @@ class Runtime final : public Accelerator {
     cudaDeviceProp seen{};
     check(cudaGetDeviceProperties(&seen, index), "cudaGetDeviceProperties", index);
     return {.name = seen.name,
+            .uuid = fmt::format("{:02x}", fmt::join(std::as_bytes(std::span(seen.uuid.bytes)), "")),
             .major = seen.major,
             .minor = seen.minor,
             .multiprocessors = seen.multiProcessorCount,
@@ -91,6 +94,12 @@ class Runtime final : public Accelerator {
 
   void use_device(int index) override { use_as_any(index); }
 
+  MemoryRoom room(int index) override {
+    use(index);
+    MemoryRoom room;
+    check(cudaMemGetInfo(&room.free, &room.total), "cudaMemGetInfo", index);
+    return room;
+  }
   void* take_memory(int index, size_t bytes) override {
     use(index);
     void* address = nullptr;
@@ -105,7 +114,9 @@ class Runtime final : public Accelerator {
     return got(cudaHostAlloc(&address, bytes, cudaHostAllocPortable), "cudaHostAlloc", 0) ? address : nullptr;
   }
   void give_pinned_back(void* address) noexcept override {
-    if (try_to_use_any() == cudaSuccess) static_cast<void>(cudaFreeHost(address));
+    // Nothing is promised of copies that are under way in it.
+    if (try_to_use_any() == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess)
+      static_cast<void>(cudaFreeHost(address));
   }
 
   void* make_stream(int index) override {

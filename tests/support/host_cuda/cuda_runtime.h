@@ -61,8 +61,12 @@ using cudaGraph_t = HostCudaGraph*;
 using cudaGraphExec_t = HostCudaGraph*;
 using cudaGraphNode_t = void*;
 
+struct cudaUUID_t {
+  char bytes[16];
+};
 struct cudaDeviceProp {
   char name[256];
+  cudaUUID_t uuid;
   size_t totalGlobalMem, sharedMemPerBlockOptin;
   int major, minor, multiProcessorCount, l2CacheSize;
 };
@@ -80,6 +84,7 @@ const char* cudaGetErrorName(cudaError_t error);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int* device);
 cudaError_t cudaDeviceSynchronize();
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 cudaError_t cudaMalloc(void** address, size_t bytes);
 cudaError_t cudaFree(void* address);
@@ -161,6 +166,7 @@ void set_driver(int version);  ///< 0: none
 void set_capability(int major, int minor);
 void set_memory(size_t bytes);
 size_t taken_bytes();
+void set_others(size_t bytes);  ///< that other processes hold
 /// The next call of that name fails so.
 void fail_next(const char* call, cudaError_t error);
 /// The failure that a test ordered for this call; else success.
@@ -170,6 +176,8 @@ void hold(cudaStream_t stream);
 void release(cudaStream_t stream);
 /// The same of every stream, until it is called with false.
 void hold_all(bool hold);
+/// The number of `device` on the machine: CUDA_VISIBLE_DEVICES says that of this process's first one.
+int number_of(int device);
 /// The devices on which calls have made a context since the last forget_contexts().
 std::set<int> contexts();
 void forget_contexts();

@@ -252,6 +252,8 @@ double pointwise(cudnnPointwiseMode_t mode, double x, double b, bool where) {
       return std::exp(x);
     case CUDNN_POINTWISE_LOG:
       return std::log(x);
+    case CUDNN_POINTWISE_IDENTITY:
+      return x;
     case CUDNN_POINTWISE_CMP_GT:
       return x > b;
     case CUDNN_POINTWISE_CMP_GE:
@@ -430,16 +432,68 @@ void check_operation(const Descriptor& operation) {
       require(divides(Tensor(operation.part(name)), y.sizes), "the sizes of a pointwise operation do not fit");
 }
 
-void check_graph(const Descriptor& graph) {
-  require(graph.one<int*>(CUDNN_ATTR_OPERATIONGRAPH_HANDLE) == &g_handle, "another handle");
-  for (const auto* const operation : graph.all<const Descriptor*>(CUDNN_ATTR_OPERATIONGRAPH_OPS))
-    require(operation->is_finalized, "an operation is not finalized");
+std::vector<const Descriptor*> operations_of(const Descriptor& graph) {
+  return graph.all<const Descriptor*>(CUDNN_ATTR_OPERATIONGRAPH_OPS);
 }
 
-/// A matrix of each head, as the real library's deterministic backward has one; 0 of forward.
+std::optional<Tensor> product_of(const Descriptor& operation) {
+  if (operation.type != CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR) return {};
+  return Tensor(operation.part(CUDNN_ATTR_OPERATION_MATMUL_CDESC));
+}
+
+/// What the backward that need not be deterministic adds up in memory: dq in float32.
+bool is_sum_in_memory(const std::optional<Tensor>& product) {
+  return product && !product->is_virtual && product->type == CUDNN_DATA_FLOAT;
+}
+
+bool is_identity(const Descriptor& operation) {
+  return operation.type == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR &&
+         operation.part(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR)
+                 .one<cudnnPointwiseMode_t>(CUDNN_ATTR_POINTWISE_MODE) == CUDNN_POINTWISE_IDENTITY;
+}
+
+/// The sums are rounded to 16 bits, and nothing else is done, by the operation after.
+void check_rounding(const Tensor& sums, const Descriptor& after) {
+  require_supported(is_identity(after), "sums in memory are not rounded");
+  const Tensor from(after.part(CUDNN_ATTR_OPERATION_POINTWISE_XDESC));
+  const Tensor to(after.part(CUDNN_ATTR_OPERATION_POINTWISE_YDESC));
+  require_supported(from.id == sums.id && to.sizes == sums.sizes && is_half(to) && !to.is_virtual,
+                    "sums in memory are rounded to something else");
+  const auto [rows, heads, queries, width] = sums.sizes;
+  require_supported(sums.strides == Four{heads * queries * width, queries * width, width, 1}, "sums are not packed");
+}
+
+/// Of products in memory dq alone may have float32, as the last of a backward that has no gradient of a bias.
+void check_sums(const std::vector<const Descriptor*>& operations) {
+  for (size_t i = 0; i < operations.size(); ++i) {
+    const auto product = product_of(*operations[i]);
+    const bool is_after_sums = i > 0 && is_sum_in_memory(product_of(*operations[i - 1]));
+    require_supported(!is_identity(*operations[i]) || is_after_sums, "an identity of what is no sum in memory");
+    if (!is_sum_in_memory(product)) continue;
+    require_supported(i + 2 == operations.size(), "sums in memory are not what a graph ends with");
+    check_rounding(*product, *operations[i + 1]);
+    for (const auto* const other : operations) {
+      if (other->type != CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR) continue;
+      const Tensor y(other->part(CUDNN_ATTR_OPERATION_REDUCTION_YDESC));
+      const bool is_of_bias = !y.is_virtual && y.strides[1] == y.sizes[2] * y.sizes[3] && y.sizes[0] == 1;
+      require_supported(!is_of_bias, "a bias's gradient needs the scores' in memory");
+    }
+  }
+}
+
+void check_graph(const Descriptor& graph) {
+  require(graph.one<int*>(CUDNN_ATTR_OPERATIONGRAPH_HANDLE) == &g_handle, "another handle");
+  for (const auto* const operation : operations_of(graph))
+    require(operation->is_finalized, "an operation is not finalized");
+  check_sums(operations_of(graph));
+}
+
+/// A matrix of each head, as the real library's deterministic backward has one; 0 of forward and of the other backward.
 int64_t workspace_of(const Descriptor& graph) {
   int64_t most = 0;
-  for (const auto* const operation : graph.all<const Descriptor*>(CUDNN_ATTR_OPERATIONGRAPH_OPS))
+  for (const auto* const operation : operations_of(graph))
+    if (is_sum_in_memory(product_of(*operation))) return 0;
+  for (const auto* const operation : operations_of(graph))
     if (operation->type == CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR)
       most = std::max(most, static_cast<int64_t>(Tensor(operation->part(CUDNN_ATTR_OPERATION_RESHAPE_YDESC)).count()));
   return 2 * most;
@@ -480,8 +534,7 @@ void execute(const Descriptor& plan, const Descriptor& pack) {
   std::map<int64_t, void*> addresses;
   for (size_t i = 0; i < ids.size(); ++i) addresses[ids[i]] = pointers[i];
   Run run(addresses);
-  for (const auto* const operation : plan.graph->all<const Descriptor*>(CUDNN_ATTR_OPERATIONGRAPH_OPS))
-    run_operation(*operation, run);
+  for (const auto* const operation : operations_of(*plan.graph)) run_operation(*operation, run);
 }
 
 template <typename Body>

@@ -30,6 +30,7 @@ enum cudnnPointwiseMode_t {
   CUDNN_POINTWISE_SUB = 9,
   CUDNN_POINTWISE_EXP = 13,
   CUDNN_POINTWISE_LOG = 15,
+  CUDNN_POINTWISE_IDENTITY = 21,
   CUDNN_POINTWISE_CMP_GT = 302,
   CUDNN_POINTWISE_CMP_GE = 303,
   CUDNN_POINTWISE_CMP_LT = 304,
@@ -125,7 +126,7 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudn
 cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
                                        cudnnBackendAttributeType_t type, int64_t wanted, int64_t* count, void* values);
 cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor);
-/// Not cuDNN's: from now on there is no plan for graphs of backward, as where none is deterministic, or again there is.
+/// Not cuDNN's: from now on there is no plan for deterministic graphs of backward, or again there is.
 void host_cudnn_refuse_backward(bool refuse);
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack);
 }

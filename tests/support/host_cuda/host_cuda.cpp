@@ -42,7 +42,7 @@ struct Machine {
   std::condition_variable work_ended;
   std::atomic<bool> all_are_held = false, delays = false;
   int devices = 1, most_devices = 1, driver = 13010, major = 9, minor = 0;
-  size_t memory = size_t{1} << 30, taken = 0;
+  size_t memory = size_t{1} << 30, taken = 0, others = 0;
   std::map<void*, size_t> allocations;
   std::vector<HostCudaStream*> streams;  ///< all but the default one
   std::map<std::string, cudaError_t> failures;
@@ -153,7 +153,8 @@ void set_held(cudaStream_t stream, bool is_held) {
 cudaError_t take(void** address, size_t bytes, bool is_counted) {
   make_context();
   const std::lock_guard lock(machine().mutex);
-  if (is_counted && machine().taken + bytes > machine().memory) return noted(cudaErrorMemoryAllocation);
+  if (is_counted && machine().taken + machine().others + bytes > machine().memory)
+    return noted(cudaErrorMemoryAllocation);
   *address = std::aligned_alloc(512, (bytes + 511) / 512 * 512);
   if (!*address) return cudaErrorMemoryAllocation;
   std::memset(*address, 0xCB, bytes);  // what nobody has written is not zero
@@ -191,6 +192,9 @@ void set_memory(size_t bytes) {
 }
 size_t taken_bytes() {
   return machine().taken;
+}
+void set_others(size_t bytes) {
+  machine().others = bytes;
 }
 void fail_next(const char* call, cudaError_t error) {
   machine().failures[call] = error;
@@ -237,6 +241,11 @@ void forget_contexts() {
   const std::lock_guard lock(machine().mutex);
   machine().contexts.clear();
 }
+int number_of(int device) {
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  return (visible ? std::atoi(visible) : 0) + device;
+}
+
 size_t waits() {
   return machine().waits;
 }
@@ -293,11 +302,25 @@ cudaError_t cudaDeviceSynchronize() {
   });
   return cudaSuccess;
 }
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
-  *properties = {"host", machine().memory, size_t{48} << 10, machine().major, machine().minor, 4, 1 << 20};
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  *properties = {"host",
+                 {{static_cast<char>(host_cuda::number_of(device))}},
+                 machine().memory,
+                 size_t{48} << 10,
+                 machine().major,
+                 machine().minor,
+                 4,
+                 1 << 20};
   return cudaSuccess;
 }
 
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  make_context();
+  const std::lock_guard lock(machine().mutex);
+  *total = machine().memory;
+  *free = *total - std::min(*total, machine().taken + machine().others);
+  return cudaSuccess;
+}
 cudaError_t cudaMalloc(void** address, size_t bytes) {
   if (const cudaError_t error = ordered("cudaMalloc")) return error;
   return take(address, bytes, true);

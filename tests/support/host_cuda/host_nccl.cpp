@@ -345,7 +345,7 @@ Part part_of(const std::shared_ptr<const std::vector<std::byte>>& bytes) {
 /// What tells the GPU of a rank from others': two ranks may not share one, of the same host by NCCL_HOSTID.
 std::string seat_of_this_rank() {
   const char* const host = std::getenv("NCCL_HOSTID");
-  return std::string(host ? host : "this host") + " " + std::to_string(current_device());
+  return std::string(host ? host : "this host") + " " + std::to_string(host_cuda::number_of(current_device()));
 }
 
 /// The others' hellos: ranks that are not alone on their GPU have an error.

@@ -2,8 +2,10 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "../ops/ops_support.h"
 
@@ -267,6 +269,28 @@ TEST_CASE("autograd: what is frozen of a norm or a convolution gets no gradient,
   tape.backward();
   CHECK(in_double(weight.gradient()) == Doubles(4, 0));
   CHECK(in_double(bias.gradient()) != Doubles(4, 0));
+}
+
+TEST_CASE("autograd: new memory for a gradient need not be clear, whatever adds to it and however often") {
+  const float garbage = std::numeric_limits<float>::quiet_NaN();
+  SmallModel clear, fresh;
+  for (Parameter* const parameter : fresh.parameters()) {
+    std::ranges::fill(parameter->gradient().values<float>(), garbage);
+    parameter->begin_gradient();
+  }
+  for (SmallModel* const model : {&clear, &fresh}) {
+    for (int pass = 0; pass < 2; ++pass) {
+      Tape tape;
+      model->loss(&tape);
+      tape.backward();
+    }
+  }
+  for (size_t i = 0; i < clear.parameters().size(); ++i)
+    CHECK(in_double(fresh.parameters()[i]->gradient()) == in_double(clear.parameters()[i]->gradient()));
+  PlacedParameter untouched("untouched", {3}, 1);
+  std::ranges::fill(untouched.gradient().values<float>(), garbage);
+  untouched.begin_gradient();
+  CHECK(in_double(untouched.gradient()) == Doubles(3, 0));
 }
 
 TEST_CASE("autograd: through a whole block with a tied head the loss falls along each gradient as fast as it says") {

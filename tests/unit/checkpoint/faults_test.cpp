@@ -1,5 +1,3 @@
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 
@@ -12,29 +10,16 @@
 #include "base/files.h"
 #include "faulty_disk.h"
 #include "ranks.h"
+#include "support/captured_log.h"
 #include "support/support.h"
 
 namespace trainyard::checkpoint {
 namespace {
 
 using Catch::Contains;
+using test::CapturedLog;
 using test::TemporaryFolder;
 namespace fs = std::filesystem;
-
-/// What is logged while this lives.
-class CapturedLog {
- public:
-  CapturedLog() {
-    spdlog::set_default_logger(
-        std::make_shared<spdlog::logger>("captured", std::make_shared<spdlog::sinks::ostream_sink_mt>(text_)));
-  }
-  ~CapturedLog() { spdlog::set_default_logger(before_); }
-  [[nodiscard]] std::string text() const { return text_.str(); }
-
- private:
-  std::ostringstream text_;
-  std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
-};
 
 /// A world of `world` in which rank `faulty` has `disk`, saving step 60 into a folder.
 std::vector<SaveResult> save_with(const fs::path& folder, int world, int faulty, const std::shared_ptr<Disk>& disk) {

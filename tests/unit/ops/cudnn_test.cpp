@@ -2,16 +2,21 @@
 #include "ops/cuda/cudnn.h"
 
 #include <dlfcn.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 #include <catch2/catch.hpp>
 
 #include <set>
+#include <sstream>
 
 #include "base/error.h"
 #include "metrics/trace.h"
 #include "ops/cuda/attention_cudnn.h"
 #include "ops/cuda/cudnn_graph.h"
 #include "ops/cuda_info.h"
+#include "ops/determinism.h"
 #include "ops_support.h"
+#include "support/captured_log.h"
 
 namespace trainyard {
 using namespace test;
@@ -116,6 +121,32 @@ TEST_CASE("cudnn: leaves to the other kernels what it has not, or not as promise
   CHECK(Attention{{1, 64, 64, 4, 2, 64}, {.dropout = dropout}}.is_by_cudnn() == kLeft);
 }
 
+TEST_CASE("cudnn: where training cannot have it, a warning says once what keeps it away and what would be right",
+          "[ops]") {
+  const CapturedLog log;
+  const ops::Dropout dropout{0.1F, 7, on_device(Tensor::from<int64_t>({{0}}, {1}), kCuda)};
+  const Attention in_float32{{1, 64, 128, 4, 2, 20}, {.dropout = dropout}, DType::Float32};
+  CHECK(in_float32.is_by_cudnn() == kLeft);
+  CHECK(log.text().empty());
+  const Attention dropped{{1, 64, 128, 4, 2, 20}, {.dropout = dropout}};
+  CHECK(dropped.is_by_cudnn() == kLeft);
+  CHECK_THAT(log.text(), Catch::Contains("attention of 64 tokens by 128, 4 heads by 2 of size 20 takes kernels that "
+                                         "are slower: cuDNN's have no dropout (in a model's config.json: dropout_rate: "
+                                         "0), and take head sizes that are multiples of 8 up to 256\n"));
+  const std::string once = log.text();
+  CHECK(dropped.is_by_cudnn() == kLeft);
+  CHECK(log.text() == once);
+}
+
+TEST_CASE("cudnn: a prompt of any length is not warned of", "[ops]") {
+  const CapturedLog log;
+  const Tensor q = random_tensor({37, 64}, DType::BFloat16, 1, kCuda);
+  Tensor out = Tensor::empty(q.shape(), DType::BFloat16, kCuda);
+  Tensor lse = Tensor::empty({1, 4, 37}, DType::Float32, kCuda);
+  CHECK_FALSE(attention_by_cudnn(q, q, q, {1, 37, 37, 4, 4, 16}, {.scale = 0.25F}, out, lse));
+  CHECK(log.text().empty());
+}
+
 TEST_CASE("cudnn: what it computes says so in a trace", "[ops]") {
   metrics::Trace trace(0);
   {
@@ -127,6 +158,28 @@ TEST_CASE("cudnn: what it computes says so in a trace", "[ops]") {
   const auto spans = trace.spans();
   REQUIRE(spans.size() == 2);  // one each way
   for (const auto& span : spans) CHECK(span.name == "cudnn attention");
+}
+
+TEST_CASE("cudnn: what it refuses is told once, on the first device of a node", "[ops]") {
+  std::ostringstream log;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log)));
+  host_cuda::set_devices(3);  // a later test wants to be the first on the second one
+  const auto refused = [&](int device, int head_dim) {
+    const Both both =
+        Attention{.shape = {1, 64, 64, 4, 2, head_dim}, .device = {DeviceKind::Cuda, device}}.is_by_cudnn();
+    CHECK(both == Both{true, false});
+    return std::exchange(log, std::ostringstream()).str();
+  };
+  CHECK(Attention{{1, 64, 64, 4, 2, 64}}.is_by_cudnn() == kTaken);
+  refuse_backward(true);
+  CHECK(refused(2, 48) == "");
+  CHECK_THAT(refused(0, 48), Catch::Contains("attention's backward of 64 tokens by 64, 4 heads by 2 of size 48 takes"));
+  CHECK(refused(0, 56) == "");
+  refuse_backward(false);
+  host_cuda::set_devices(1);
+  spdlog::set_default_logger(before);
 }
 
 TEST_CASE("cudnn: where it has no deterministic backward, our own kernels compute it", "[ops]") {
@@ -158,6 +211,42 @@ TEST_CASE("cudnn: where it has no deterministic backward, our own kernels comput
   host_cuda::set_devices(1), host_cuda::set_capability(9, 0);
 }
 
+TEST_CASE("cudnn: backward that may add in any order gives the same but for rounding, and is not cut", "[ops]") {
+  const DType dtype = GENERATE(DType::BFloat16, DType::Float16);
+  const ops::AttentionShape shape{3, 64, 128, 4, 2, 24};
+  ops::AttentionOptions options{.scale = 0.25F, .causal = GENERATE(true, false)};
+  if (options.causal)
+    options.document_starts = int_tensor(std::vector<int32_t>(192, 5), kCuda);
+  else
+    options.key_lengths = int_tensor({128, 0, 77}, kCuda);
+  std::vector<Tensor> in_order, in_any_order;
+  const Attention attention{shape, options, dtype};
+  CHECK(attention.results(0, in_order) == kTaken);
+  const ops::DeterminismScope scope(false);
+  CHECK(attention.results(0, in_any_order) == kTaken);
+  for (size_t i = 0; i < in_order.size(); ++i) {
+    CAPTURE(i);
+    CHECK(relative_error(in_any_order[i], in_double(in_order[i])) < tolerance(dtype));
+  }
+  const auto kept = ops::attention_matrices(ops::AttentionPass::Backward, shape, options);
+  CHECK(kept.of_kv_head == 0);
+  CHECK(kept.of_row == (options.causal ? 64 * 128 * 2 : 0));
+}
+
+TEST_CASE("cudnn: where no backward of it is deterministic, one that need not be is taken, but with a bias", "[ops]") {
+  host_cuda::set_devices(5), host_cuda::set_capability(10, 0);
+  const Device device{DeviceKind::Cuda, 4};  // of which nothing is remembered yet
+  const ops::DeterminismScope in_any_order(false);
+  const ops::AttentionShape shape{2, 64, 64, 2, 2, 24};
+  CHECK(Attention{.shape = shape, .device = device}.is_by_cudnn() == kTaken);
+  const ops::AttentionOptions biased{.bias = random_tensor({2, 127}, DType::Float32, 4, device)};
+  CHECK(Attention{.shape = shape, .options = biased, .device = device}.is_by_cudnn() == Both{true, false});
+  host_cuda::set_devices(1), host_cuda::set_capability(9, 0);
+  refuse_backward(true);
+  CHECK(Attention{{2, 64, 64, 2, 2, 40}}.is_by_cudnn() == kTaken);
+  refuse_backward(false);
+}
+
 TEST_CASE("cudnn: slices give what the whole gives", "[ops]") {
   const ops::AttentionShape shape =
       GENERATE(ops::AttentionShape{3, 64, 64, 4, 2, 16}, ops::AttentionShape{3, 64, 128, 3, 3, 8});
@@ -167,7 +256,9 @@ TEST_CASE("cudnn: slices give what the whole gives", "[ops]") {
     options.bias = random_tensor({3, 191}, DType::Float32, 9, kCuda);
     options.key_lengths = int_tensor({128, 0, 77}, kCuda);
   } else {
-    options.document_starts = int_tensor(std::vector<int32_t>(192, 0), kCuda);
+    std::vector<int32_t> starts(192, 0);
+    for (size_t row = 0; row < 3; ++row) std::fill_n(starts.begin() + 64 * row + 20 * row, 64 - 20 * row, 20 * row);
+    options.document_starts = int_tensor(starts, kCuda);
   }
   const int64_t head_bytes = shape.heads / shape.kv_heads * 64 * shape.kv_tokens * 2;
   std::vector<std::vector<Tensor>> results;
@@ -185,19 +276,49 @@ TEST_CASE("cudnn: slices give what the whole gives", "[ops]") {
   }
 }
 
-TEST_CASE("cudnn: slices hold every head of every row once, and no more than they may", "[ops]") {
+TEST_CASE("cudnn: slices hold every head of every row once, row after row, and no more than they may", "[ops]") {
   const ops::AttentionShape shape{5, 100, 60, 12, 4, 8};
-  const int64_t head_bytes = 3 * 100 * 60 * 2;
-  const int64_t most_bytes = GENERATE_COPY(1, head_bytes, 3 * head_bytes, 4 * head_bytes, 11 * head_bytes, 1 << 30);
+  constexpr int64_t kHeadBytes = 3 * 100 * 60 * 2;
+  const ops::AttentionMatrices matrices{.of_kv_head = kHeadBytes, .of_row = GENERATE_COPY(0, kHeadBytes / 3)};
+  const int64_t most_bytes = GENERATE_COPY(1, kHeadBytes, 3 * kHeadBytes, 4 * kHeadBytes, 11 * kHeadBytes, 1 << 30);
+  const ops::AttentionSlice least{0, 1, 0, 1};
   std::set<std::pair<int64_t, int64_t>> seen;
-  for (const ops::AttentionSlice& slice : ops::attention_slices(shape, most_bytes)) {
-    CHECK(slice.rows * slice.kv_heads * head_bytes <= std::max(most_bytes, head_bytes));
+  for (const ops::AttentionSlice& slice : ops::attention_slices(shape, matrices, most_bytes)) {
+    CHECK(matrices.of(slice) <= std::max(most_bytes, matrices.of(least)));
     CHECK((slice.rows == 1 || slice.kv_heads == shape.kv_heads));
+    CHECK((seen.empty() || seen.rbegin()->first < slice.first_row || slice.first_kv_head > 0));
     for (int64_t row = slice.first_row; row < slice.first_row + slice.rows; ++row)
       for (int64_t head = slice.first_kv_head; head < slice.first_kv_head + slice.kv_heads; ++head)
         CHECK(seen.emplace(row, head).second);
   }
   CHECK(seen.size() == 5 * 4);
+}
+
+TEST_CASE("cudnn: a backward that has too much in memory for one KV head is left to our own kernels", "[ops]") {
+  const Attention attention{{2, 64, 128, 4, 2, 8}};
+  constexpr int64_t kHeadBytes = 2 * 64 * 128 * 2;
+  std::vector<Tensor> results;
+  CHECK(attention.results(kHeadBytes / 8, results) == kTaken);
+  CHECK(attention.results(kHeadBytes / 8 - 1, results) == Both{true, false});
+  const ops::DeterminismScope in_any_order(false);
+  CHECK(attention.results(kHeadBytes / 8 - 1, results) == kTaken);
+}
+
+TEST_CASE("cudnn: forward is cut for what it has in memory alone", "[ops]") {
+  const ops::AttentionShape shape{4, 64, 128, 6, 3, 8}, as_many{4, 64, 128, 3, 3, 8};
+  constexpr int64_t kMatrix = 64 * 128 * 2;
+  const ops::AttentionOptions documents{.document_starts = int_tensor({0})};
+  const ops::AttentionOptions bias{.bias = random_tensor({3, 191}, DType::Float32, 1)};
+  const auto slices = [](ops::AttentionPass pass, const ops::AttentionShape& of, const ops::AttentionOptions& options) {
+    return ops::attention_slices(of, ops::attention_matrices(pass, of, options), 6 * kMatrix).size();
+  };
+  using enum ops::AttentionPass;
+  CHECK(slices(Forward, shape, {}) == 1);
+  CHECK(slices(Forward, shape, documents) == 1);
+  CHECK(slices(Forward, as_many, bias) == 2);
+  CHECK(slices(Backward, shape, {}) == 4);
+  CHECK(slices(Backward, shape, documents) == 8);
+  CHECK(slices(Backward, as_many, bias) == 8);
 }
 
 }  // namespace trainyard

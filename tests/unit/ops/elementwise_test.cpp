@@ -75,15 +75,19 @@ TEST_CASE("cast: rounds as the 16-bit types do, back is exact, NaN and infinity 
   const DType dtype = GENERATE(DType::BFloat16, DType::Float16);
   const int64_t count = GENERATE(from_range(kCounts));
   Tensor from = random_tensor({count + 6}, DType::Float32, 6);
-  const std::vector<float> special{kNan, -kInfinity, std::numeric_limits<float>::max(), 1.00390625F, 65519.9F, -3e-7F};
+  const std::vector<float> special{-kInfinity, std::numeric_limits<float>::max(), 1.00390625F, 65519.9F, -3e-7F, kNan};
   for (size_t i = 0; i < special.size(); ++i) from.values<float>()[static_cast<size_t>(count) + i] = special[i];
   const Tensor rounded_once = converted(from, dtype);
+  // A device makes NaN of bits of its own, so the last element is looked at by itself.
+  const auto numbers = [count](const Tensor& x) { return x.rows(0, count + 5); };
   from = on_device(from, device);
   Tensor to = Tensor::empty({count + 6}, dtype, device), back = Tensor::empty({count + 6}, DType::Float32, device);
   ops::cast(from, to);
-  CHECK(same_bits(to, rounded_once));
+  CHECK(same_bits(numbers(to), numbers(rounded_once)));
+  CHECK(std::isnan(in_double(to).back()));
   ops::cast(to, back);
-  CHECK(same_bits(back, converted(rounded_once, DType::Float32)));
+  CHECK(same_bits(numbers(back), numbers(converted(rounded_once, DType::Float32))));
+  CHECK(std::isnan(in_double(back).back()));
   Tensor same = Tensor::empty({count + 6}, DType::Float32, device);
   ops::cast(from, same);
   CHECK(same_bits(from, same));

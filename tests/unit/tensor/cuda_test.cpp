@@ -3,11 +3,14 @@
 
 #include <catch2/catch.hpp>
 
+#include <fmt/format.h>
+
 #include <optional>
 #include <set>
 #include <thread>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "support/support.h"
 #include "tensor/accelerator.h"
 #include "tensor/cuda/check.h"
@@ -42,6 +45,7 @@ struct Restored {
     host_cuda::set_driver(13010);
     host_cuda::set_capability(9, 0);
     host_cuda::set_memory(size_t{1} << 30);
+    host_cuda::set_others(0);
   }
 };
 
@@ -75,10 +79,17 @@ TEST_CASE("cuda: each rank of a node has a device to itself, or is told how many
   host_cuda::set_devices(2);
   CHECK(device_of_rank(DeviceKind::Cuda, 1, 2) == Device{DeviceKind::Cuda, 1});
   CHECK(device_of_rank(DeviceKind::Cpu, 3, 4) == Device{});
-  CHECK_THROWS_WITH(
-      device_of_rank(DeviceKind::Cuda, 0, 4),
+  const std::string too_few =
       "LOCAL_WORLD_SIZE is 4, but the ranks of this node see 2 GPUs, and each needs one to itself; start at "
-      "most 2 here (launch: --nproc-per-node gpu), or show them more with CUDA_VISIBLE_DEVICES");
+      "most 2 here (launch: --nproc-per-node gpu), or show them more with CUDA_VISIBLE_DEVICES";
+  CHECK_THROWS_WITH(device_of_rank(DeviceKind::Cuda, 0, 4), too_few);
+  CHECK_THROWS_WITH(require_devices(DeviceKind::Cuda, 4), too_few);
+  CHECK_NOTHROW(require_devices(DeviceKind::Cpu, 4));
+  CHECK(properties_of({DeviceKind::Cuda, 0}).uuid != properties_of({DeviceKind::Cuda, 1}).uuid);
+  CHECK(properties_of(kCuda).uuid.size() == 32);
+  host_cuda::set_devices(1);
+  CHECK(device_of_rank(DeviceKind::Cuda, 3, 4) == kCuda);
+  CHECK_THROWS_AS(require_devices(DeviceKind::Cuda, 2), InputError);
 }
 
 TEST_CASE("cuda: threads that have used no device make no context on another than the process uses", "[cuda]") {
@@ -294,7 +305,10 @@ TEST_CASE("cuda: pinned memory waits for the copies from it", "[cuda]") {
 TEST_CASE("cuda: out of memory names the device and what holds its memory, the most first", "[cuda]") {
   const Restored restored;
   memory_of(kCuda).allocator().trim();
-  host_cuda::set_memory(host_cuda::taken_bytes() + 100 * kMiB);
+  const size_t memory = host_cuda::taken_bytes() + 130 * kMiB;
+  const size_t elsewhere = host_cuda::taken_bytes() - memory_of(kCuda).statistics().reserved + 30 * kMiB;
+  host_cuda::set_memory(memory);
+  host_cuda::set_others(30 * kMiB);
   const MemoryKindScope other(MemoryKind::Parameters);
   const Tensor parameters = Tensor::empty({20 << 20}, DType::UInt8, kCuda);
   const MemoryKindScope kind(MemoryKind::Activations);
@@ -306,6 +320,8 @@ TEST_CASE("cuda: out of memory names the device and what holds its memory, the m
     CHECK(exit_code_of(error) == ExitCode::Input);
     CHECK_THAT(error.what(), Catch::StartsWith("cuda:0: out of memory: 30.0 MiB for activations do not fit; "));
     CHECK_THAT(error.what(), Catch::Contains("activations 60.0 MiB, parameters 20.0 MiB"));
+    CHECK_THAT(error.what(), Catch::EndsWith(fmt::format("; the driver and other processes hold {} of its {}",
+                                                         human_bytes(elsewhere), human_bytes(memory))));
   }
   CHECK_NOTHROW(Tensor::empty({10 << 20}, DType::UInt8, kCuda));
 }

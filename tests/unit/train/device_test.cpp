@@ -2,7 +2,10 @@
 
 #include <catch2/catch.hpp>
 
+#include <cstdlib>
+
 #include "base/error.h"
+#include "train/setup.h"
 
 namespace trainyard::train {
 
@@ -41,6 +44,20 @@ TEST_CASE("device.kind: auto is the GPU where there is one, and comm.backend may
   CHECK(kind_of({"--device=cuda"}) == DeviceKind::Cuda);
   CHECK(kind_of({"--comm.backend=gloo"}) == DeviceKind::Cpu);
   CHECK(kind_of({"--comm.backend=nccl"}) == DeviceKind::Cuda);
+}
+
+TEST_CASE("device.threads: its own number, OMP_NUM_THREADS, or the ranks' share of the pod's CPUs", "[train]") {
+  const char* const omp = std::getenv("OMP_NUM_THREADS");
+  const std::string before = omp ? omp : "";
+  ::unsetenv("OMP_NUM_THREADS");
+  ::setenv("TRAINYARD_CPUS", "1", 1);
+  CHECK(threads_of({}, 1) == 1);
+  CHECK(threads_of({}, 8) == 1);
+  ::setenv("OMP_NUM_THREADS", "5", 1);
+  CHECK(threads_of({}, 8) == 5);
+  CHECK(threads_of({.threads = 3}, 8) == 3);
+  ::unsetenv("TRAINYARD_CPUS");
+  omp ? ::setenv("OMP_NUM_THREADS", before.c_str(), 1) : ::unsetenv("OMP_NUM_THREADS");
 }
 
 }  // namespace trainyard::train

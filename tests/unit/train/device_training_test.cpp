@@ -90,16 +90,18 @@ TEST_CASE("device: attention of a shape that cuDNN takes trains as on the CPU", 
   if (cuda_devices() == 0) return skip("no CUDA device");
   models::ModelConfig model = test::tiny_model();
   model.head_dim = 8, model.max_positions = 64;
+  const bool deterministic = GENERATE(true, false);
   const auto run = [&](config::DeviceChoice device) {
     config::Config config;
     config.device.kind = device;
+    config.training.deterministic = deterministic;
     config.parallel.param_dtype = config::Precision::BFloat16;
     return run_small(config, model, 1, {.rows = 2, .tokens = 64}, 3);
   };
   const test::Ran seen = run(config::DeviceChoice::Cuda), expected = run(config::DeviceChoice::Cpu);
   check_near(seen.losses, expected.losses, 1e-2);
   check_near(seen.norms, expected.norms, 1e-1);
-  CHECK((run(config::DeviceChoice::Cuda).weights == seen.weights));
+  if (deterministic) CHECK((run(config::DeviceChoice::Cuda).weights == seen.weights));
 }
 
 TEST_CASE("device: a run on it repeats bit for bit", "[train]") {

@@ -57,7 +57,7 @@ TEST_CASE("plan: memory of a rank adds up, and shards shrink with the ranks") {
   for (const auto& [kind, bytes] : eight["memory"]["at_peak"].items()) sum += bytes.get<int64_t>();
   CHECK(eight["memory"]["peak_bytes"] == sum);
   CHECK(eight["mfu"].get<double>() > 0.2);
-  CHECK(eight["mfu"].get<double>() < 0.7);
+  CHECK(eight["mfu"].get<double>() < 0.75);  // it counts whole what causal attention computes half of
 }
 
 TEST_CASE("plan: a device takes the offloaded activations out of its memory, a CPU does not") {
@@ -68,6 +68,43 @@ TEST_CASE("plan: a device takes the offloaded activations out of its memory, a C
   cpu.is_cpu = true;
   CHECK(seen.most[MemoryKind::Offloaded] >= 16 * 2 * 8192 * 2048 * 2ULL);
   CHECK(seen.device_bytes(job.hardware) + seen.at_peak[MemoryKind::Offloaded] == seen.device_bytes(cpu));
+}
+
+TEST_CASE("plan: what is offloaded is the host's, and takes the bus's time and the host's") {
+  Job job = job_of("llama3.2-1b", {8, 8});
+  const Rehearsal here = rehearse(job);
+  CHECK(here.host_bytes(job.hardware) == 0);
+  job.config().parallel.offload = true;
+  const Rehearsal there = rehearse(job);
+  using enum MemoryKind;
+  CHECK(there.host_bytes(job.hardware) == there.most[Parameters] + there.most[Gradients] + there.most[Optimizer]);
+  const double state = 1'235'814'400 / 8.0 * 28;  // bytes that AdamW reads and writes
+  CHECK(there.seconds - here.seconds > state / job.hardware.host_bandwidth);
+  job.hardware.host_memory = there.host_bytes(job.hardware);
+  CHECK_FALSE(memory_warning(job, there));
+  --job.hardware.host_memory;
+  CHECK_THAT(memory_warning(job, there).value(), Catch::Contains("will offload") && Catch::Contains("the host has"));
+}
+
+TEST_CASE("plan: what other processes hold of a device is no room for the run") {
+  Job job = job_of("llama3.2-1b", {8, 8});
+  const Rehearsal seen = rehearse(job);
+  const uint64_t needed = seen.device_bytes(job.hardware) + job.hardware.fixed_memory;
+  job.hardware.others_hold = job.hardware.memory - needed;
+  CHECK_FALSE(memory_warning(job, seen));
+  ++job.hardware.others_hold;
+  CHECK_THAT(memory_warning(job, seen).value(), Catch::Contains("as other processes hold"));
+}
+
+TEST_CASE("plan: activations leave beside compute, unless the bus is slower than that") {
+  Job job = job_of("llama3.2-1b", {1, 1});
+  job.config().activation_checkpointing = {config::CheckpointingMode::Full, 1, false};
+  const double kept = rehearse(job).seconds;
+  job.config().activation_checkpointing.offload = true;
+  CHECK(rehearse(job).seconds < 1.02 * kept);
+  job.hardware.bus_bandwidth = 1e9;
+  const double copied = 2.0 * 16 * 2 * 8192 * 2048 * 2 / 0.8e9;  // there and back, each layer's input
+  CHECK(rehearse(job).seconds > copied);
 }
 
 TEST_CASE("plan: a run that got no memory is told a switch that needs less") {

@@ -188,4 +188,29 @@ TEST_CASE("rehearsal: a slow network costs what nothing hides, and recomputation
   CHECK(again.model_flops == near.model_flops);
 }
 
+TEST_CASE("rehearsal: a backward that need not be deterministic has no scores in memory") {
+  config::Config config;
+  config.parallel.param_dtype = config::Precision::BFloat16;
+  const auto planned = [&config](bool deterministic) {
+    config.training.deterministic = deterministic;
+    return rehearse({config, {}, {}}, models::preset("qwen3-0.6b"), {1, 1}, accelerator("h100"), {1, 32768})
+        .at_peak.total();
+  };
+  // Of one KV head at a time, which is more than a 64th of the device's memory; without them other work needs most.
+  constexpr size_t kScores = size_t{2} * 2 * 32768 * 32768;
+  CHECK(planned(true) > planned(false) + kScores / 4);
+}
+
+TEST_CASE("rehearsal: rows whose scores are too large for a device are not planned with them") {
+  config::Config config;
+  config.parallel.param_dtype = config::Precision::BFloat16;
+  config.activation_checkpointing.mode = CheckpointingMode::Full;
+  const auto planned = [&config](int64_t tokens) {
+    return rehearse({config, {}, {}}, models::preset("qwen3-0.6b"), {1, 1}, accelerator("h100"), {1, tokens})
+        .at_peak.total();
+  };
+  // Of one KV head 17 GB at 65536 tokens, of the 85 that there are; 4 GB at 32768.
+  CHECK(planned(65536) < planned(32768) + (size_t{2} * 2 * 65536 * 65536) / 2);
+}
+
 }  // namespace trainyard::train

@@ -33,6 +33,7 @@ Ran run_rank(comm::Communicator& comm, const config::Config& config, const model
                    .clip_grad_norm = config.training.clip_grad_norm,
                    .schedule = optim::schedule_of(config.optimizer, steps),
                    .dropout_seed = config.training.seed,
+                   .deterministic = config.training.deterministic,
                    .graphs = config.device.cuda_graphs == config::CudaGraphs::Always},
                   {.asked_to_stop = [] { return false; },
                    .on_step =
