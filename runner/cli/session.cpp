@@ -166,6 +166,9 @@ void run_as_member(const rendezvous::Place& place, const SessionSettings& settin
     communicator->close(std::chrono::steady_clock::now() + kFarewell);
   } catch (const PeerError& error) {
     throw_with_silent_ranks(error, membership, recorder);
+  } catch (const InputError&) {
+    membership.let_others_hear(kFarewell);  // most are verdicts of all ranks
+    throw;
   } catch (const TerminatedError&) {
     membership.leave(kFarewell);  // an orderly end too
     throw;

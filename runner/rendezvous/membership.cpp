@@ -19,6 +19,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
+constexpr milliseconds kVerdictPatience = std::chrono::seconds(2);  // for others to read why they cannot meet
 constexpr const char* kLeftCount = "left";
 constexpr const char* kAllLeft = "left/all";
 
@@ -63,9 +64,8 @@ Address route_of(const StoreClient& store, const std::optional<Address>& own) {
   return own && !own->is_loopback() ? *own : store.local_address();
 }
 
-/// Rank 0's end would end the store before the others have read the verdict in it: they hang up when they have.
-void let_others_hear(const StoreServer& server) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+void wait_until_alone(const StoreServer& server, milliseconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
   while (server.clients() > 1 && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(milliseconds(10));
   }
@@ -150,7 +150,7 @@ Membership join(const Place& wanted, const JoinSettings& settings) {
         meet(*store, self_of(place, settings, address.host()), {settings.timeout, left}, settings.interrupted);
     return {std::move(place), std::move(server), std::move(store), std::move(members), settings.heartbeat};
   } catch (const std::exception&) {
-    if (server) let_others_hear(*server);
+    if (server) wait_until_alone(*server, kVerdictPatience);
     throw;
   }
 }
@@ -183,6 +183,10 @@ void Membership::leave(milliseconds patience) {
     spdlog::debug("rendezvous: at the end of rank {}: {}", place_.rank, error.what());
   }
   heartbeat_.reset();
+}
+
+void Membership::let_others_hear(milliseconds patience) const {
+  if (server_) wait_until_alone(*server_, patience);
 }
 
 }  // namespace trainyard::rendezvous

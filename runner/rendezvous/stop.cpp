@@ -1,6 +1,7 @@
 #include "rendezvous/stop.h"
 
 #include <atomic>
+#include <exception>
 #include <stdexcept>
 
 namespace trainyard::rendezvous {
@@ -18,7 +19,7 @@ void note(int signal) {
 
 }  // namespace
 
-SignalWatch::SignalWatch() {
+SignalWatch::SignalWatch() : exceptions_(std::uncaught_exceptions()) {
   if (is_watched.exchange(true)) throw std::logic_error("a second SignalWatch in one process");
   first_signal = 0;
   const stack_t alternate{.ss_sp = stack_.data(), .ss_flags = 0, .ss_size = stack_.size()};
@@ -33,8 +34,10 @@ SignalWatch::SignalWatch() {
 }
 
 SignalWatch::~SignalWatch() {
-  ::sigaction(SIGTERM, &old_terminate_, nullptr);
-  ::sigaction(SIGINT, &old_interrupt_, nullptr);
+  if (std::uncaught_exceptions() == exceptions_) {
+    ::sigaction(SIGTERM, &old_terminate_, nullptr);
+    ::sigaction(SIGINT, &old_interrupt_, nullptr);
+  }
   ::sigaltstack(&old_stack_, nullptr);
   is_watched = false;
 }

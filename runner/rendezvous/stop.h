@@ -11,6 +11,8 @@ namespace trainyard::rendezvous {
 /// Notes SIGTERM and SIGINT while it lives, and puts the former handlers back. A second SIGINT ends the process as
 /// usual, for the person who presses Ctrl-C twice. At most one at a time in a process, made on the thread that
 /// computes.
+/// Where an exception ends it the handlers stay, as the process is ending: the SIGTERM that a launcher sends once
+/// another rank has ended must not come before the error is told.
 ///
 /// Handlers run on a stack of their own: oneDNN's products for AVX-512 (2.6.3) keep values below the stack pointer, and
 /// a handler there overwrites them; the next free() then found the heap damaged.
@@ -28,6 +30,7 @@ class SignalWatch {
  private:
   std::vector<char> stack_ = std::vector<char>(64 << 10);
   stack_t old_stack_{};
+  int exceptions_ = 0;  ///< under way when this was made
   struct sigaction old_terminate_ {
   }, old_interrupt_{};
 };

@@ -284,6 +284,26 @@ TEST_CASE("Membership: the master's loss is named, and ends in good time", "[ren
   CHECK_THAT(other.describe_silent(), Catch::StartsWith(fmt::format("lost the master 127.0.0.1:{}", port)));
 }
 
+TEST_CASE("Membership: rank 0 ends with an error when the others have read it too, or after its patience",
+          "[rendezvous]") {
+  const uint16_t port = test::free_port();
+  auto zero = std::async(std::launch::async, [&] { return join(place_of_rank(0, 2, port), join_settings()); });
+  auto other = std::make_unique<Membership>(join(place_of_rank(1, 2, port), join_settings()));
+  const Membership master = zero.get();
+  master.let_others_hear(50ms);
+  other->let_others_hear(60s);  // waits for nobody
+
+  std::atomic<bool> has_read = false;
+  auto slow = std::async(std::launch::async, [&] {
+    for (int call = 0; call < 1000; ++call) static_cast<void>(other->store().get("verdict"));
+    has_read = other->store().get("verdict") == "no";
+    other.reset();
+  });
+  master.store().set("verdict", "no");
+  master.let_others_hear(60s);
+  CHECK(has_read);
+}
+
 TEST_CASE("SignalWatch: notes SIGTERM and puts the former handler back", "[rendezvous]") {
   struct sigaction before {
   }, after{};
@@ -299,6 +319,18 @@ TEST_CASE("SignalWatch: notes SIGTERM and puts the former handler back", "[rende
   CHECK(after.sa_handler == before.sa_handler);
   const SignalWatch again;
   CHECK(again.received() == 0);
+}
+
+TEST_CASE("SignalWatch: SIGTERM does not end a process that is about to tell of an error", "[rendezvous]") {
+  struct sigaction before {};
+  ::sigaction(SIGTERM, nullptr, &before);
+  try {
+    const SignalWatch watch;
+    throw InputError("why");
+  } catch (const InputError&) {
+    std::raise(SIGTERM);  // ends this process where nobody handles it
+  }
+  ::sigaction(SIGTERM, &before, nullptr);
 }
 
 }  // namespace trainyard::rendezvous
