@@ -39,12 +39,15 @@ class Accelerator {
   virtual void* make_stream(int index) = 0;
   virtual void synchronize(StreamId stream) = 0;
   /// A new event at the stream's present end.
-  virtual void* record(StreamId stream) = 0;
+  enum class Keeps { Order, Time };
+  virtual void* record(StreamId stream, Keeps keeps = Keeps::Order) = 0;
   virtual void drop_event(int index, void* event) noexcept = 0;
   /// What the stream is given from now on comes after the event.
   virtual void gate(StreamId stream, void* event) = 0;
   virtual bool has_passed(int index, void* event) = 0;
   virtual void wait(int index, void* event) = 0;
+  /// Of two that keep their time and have passed.
+  virtual double milliseconds_between(int index, void* begin, void* end) = 0;
 
   /// Between host and the stream's device, or within it. Host memory may be reused when the stream has come past.
   virtual void copy(StreamId stream, void* to, const void* from, size_t bytes) = 0;

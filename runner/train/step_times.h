@@ -12,7 +12,8 @@ namespace trainyard::train {
 
 /// Where a step's time went, in milliseconds. Their sum is about the step: of each part the longest of any rank, but of
 /// communication the shortest. Ranks wait for the slowest one in their collectives; what even that one waits is the
-/// network, and the rest is to be looked for in its other columns.
+/// network, and the rest is to be looked for in its other columns. Compute, communication and optimizer of a device are
+/// those of the last step that it had told of by then, mostly the one before: 0 in the first.
 struct StepTimes {
   double data_wait = 0;      ///< for the loader
   double compute = 0;        ///< forward and backward, without waits

@@ -26,6 +26,8 @@ enum Column : size_t { kSquares, kMemory, kDataWait, kCompute, kCommunication, k
 
 Trainer::Trainer(Parts parts, Plan plan, Callbacks callbacks)
     : parts_(parts), plan_(plan), callbacks_(std::move(callbacks)) {
+  const Device device = parts_.engine.policy().device;
+  if (device.kind == DeviceKind::Cuda && !dry_run()) device_times_.emplace(device);
   if (plan_.graphs)
     graph_.emplace(parts_.engine, [this](const StepGraph::MicroBatches& micro_batches, float scale) {
       return compute(micro_batches, scale);
@@ -99,7 +101,10 @@ std::vector<ops::Loss> Trainer::forward_backward(const std::vector<data::Batch>&
   const auto scale = static_cast<float>(parts_.scaler.scale() / loss_weight);
   StepGraph::MicroBatches inputs;
   for (const data::Batch& batch : micro_batches) inputs.push_back(parts_.model.inputs(batch));
-  return graph_ ? graph_->run(std::move(inputs), scale) : compute(inputs, scale);
+  if (device_times_) device_times_->begin_lap();
+  auto losses = graph_ ? graph_->run(std::move(inputs), scale) : compute(inputs, scale);
+  if (device_times_) device_times_->end_lap(&StepTimes::compute, &StepTimes::communication);
+  return losses;
 }
 
 std::vector<ops::Loss> Trainer::compute(const StepGraph::MicroBatches& micro_batches, float scale) {
@@ -126,11 +131,21 @@ Device Trainer::totals_device() const {
   return parts_.engine.shards().front().value.device();
 }
 
-Trainer::Step Trainer::total(const std::vector<ops::Loss>& losses, int64_t step, const Agreed& agreed) {
-  const ops::SquareSums squares = parts_.engine.gradient_squares();
+/// Of forward and backward; of a device what it has told by now, of its last update too.
+void Trainer::note_times() {
   const Stopwatch::Lap lap = watch_.lap();
   own_.compute = lap.own;
   own_.communication = lap.waited;
+  if (!device_times_) return;
+  const StepTimes& latest = device_times_->latest();
+  own_.compute = latest.compute;
+  own_.communication = latest.communication;
+  own_.optimizer = latest.optimizer;
+}
+
+Trainer::Step Trainer::total(const std::vector<ops::Loss>& losses, int64_t step, const Agreed& agreed) {
+  const ops::SquareSums squares = parts_.engine.gradient_squares();
+  note_times();
 
   std::vector<double> host(kFirstLoss + losses.size());
   host[kMemory] = static_cast<double>(process_bytes(parts_.engine.policy().device));
@@ -187,13 +202,16 @@ void Trainer::tell() {
 void Trainer::update(Step& step) {
   const metrics::TraceSpan span("optimizer", "optimizer");
   watch_.lap();
+  if (device_times_) device_times_->begin_lap();
   if (callbacks_.before_update) callbacks_.before_update();
   if (!step.result.skipped)
     parts_.optimizer.step(step.result.lr, ops::clip_factor(step.totals.all(), plan_.clip_grad_norm, step.loss_scale));
   parts_.scaler.update(step.result.skipped);
   step.result.next_loss_scale = parts_.scaler.scale();
   parts_.engine.release_gradients();
-  step.result.times.optimizer = own_.optimizer = watch_.lap().own;
+  if (device_times_) device_times_->end_lap(&StepTimes::optimizer);
+  if (!device_times_) own_.optimizer = watch_.lap().own;
+  step.result.times.optimizer = own_.optimizer;
 }
 
 void Trainer::save(const Progress& progress) {

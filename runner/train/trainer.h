@@ -12,6 +12,7 @@
 #include "optim/loss_scaler.h"
 #include "optim/schedule.h"
 #include "shard/engine.h"
+#include "train/device_times.h"
 #include "train/exchange.h"
 #include "train/step_graph.h"
 #include "train/step_times.h"
@@ -121,6 +122,7 @@ class Trainer {
   std::vector<ops::Loss> forward_backward(const std::vector<data::Batch>& micro_batches, double loss_weight);
   std::vector<ops::Loss> compute(const StepGraph::MicroBatches& micro_batches, float scale);
   Step total(const std::vector<ops::Loss>& losses, int64_t step, const Agreed& agreed);
+  void note_times();
   [[nodiscard]] Device totals_device() const;
   void read(Step& step);
   void tell();
@@ -133,6 +135,7 @@ class Trainer {
   Plan plan_;
   Callbacks callbacks_;
   Stopwatch watch_;
+  std::optional<DeviceTimes> device_times_;  ///< none: the host computes
   StepTimes own_;  ///< this rank's, as the step goes on; of the update and of saving until they are replaced
   std::optional<Step> untold_;  ///< the last, where nobody has waited for it yet
   std::optional<StepGraph> graph_;

@@ -9,6 +9,7 @@
 #include "models/model.h"
 #include "shard/engine.h"
 #include "tokenizer/tokenizer.h"
+#include "train/trainer.h"
 #include "train/world.h"
 
 namespace trainyard::train {

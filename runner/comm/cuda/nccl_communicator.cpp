@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "comm/checks.h"
+#include "comm/stream_waits.h"
 #include "tensor/caching_allocator.h"
 
 namespace trainyard::comm {
@@ -62,7 +63,7 @@ class NcclWork final : public Work::State {
       : watch_(std::move(watch)), flight_(std::move(flight)), device_(device), uses_(std::move(uses)) {}
   void wait() override {
     watch_->throw_if_lost(*flight_);
-    flight_->end->gate();
+    StreamWaits::gate(*flight_->end, device_);
     for (const auto& use : uses_) use->is_behind(current_stream(device_));
   }
   void wait_on_host() override { watch_->await(*flight_); }

@@ -131,10 +131,11 @@ class Runtime final : public Accelerator {
     check(cudaStreamSynchronize(handle_of(stream)), "cudaStreamSynchronize", stream.device);
   }
 
-  void* record(StreamId stream) override {
+  void* record(StreamId stream, Keeps keeps) override {
     use(stream.device);
     cudaEvent_t event = nullptr;
-    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags", stream.device);
+    const unsigned flags = keeps == Keeps::Time ? cudaEventDefault : cudaEventDisableTiming;
+    check(cudaEventCreateWithFlags(&event, flags), "cudaEventCreateWithFlags", stream.device);
     const cudaError_t error = cudaEventRecord(event, handle_of(stream));
     if (error != cudaSuccess) drop_event(stream.device, event);
     check(error, "cudaEventRecord", stream.device);
@@ -161,6 +162,13 @@ class Runtime final : public Accelerator {
   void wait(int index, void* event) override {
     use(index);
     check(cudaEventSynchronize(static_cast<cudaEvent_t>(event)), "cudaEventSynchronize", index);
+  }
+  double milliseconds_between(int index, void* begin, void* end) override {
+    use(index);
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, static_cast<cudaEvent_t>(begin), static_cast<cudaEvent_t>(end)),
+          "cudaEventElapsedTime", index);
+    return milliseconds;
   }
 
   void copy(StreamId stream, void* to, const void* from, size_t bytes) override {

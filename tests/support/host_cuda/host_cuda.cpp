@@ -28,7 +28,8 @@ struct HostCudaEvent {
   int device = 0;
   HostCudaStream* of = nullptr;
   uint64_t after = 0;  ///< so much of its stream's work
-  bool is_captured = false;
+  bool is_captured = false, keeps_time = false;
+  uint64_t at = 0;  ///< nanoseconds
 };
 
 namespace {
@@ -134,13 +135,13 @@ uint64_t now() {
 /// `work`, of which those who look on are told.
 std::function<cudaError_t()> told_of(cudaStream_t stream, host_cuda::Work what, std::function<cudaError_t()> work) {
   if (what.kind == host_cuda::Work::Graph) return work;
-  return [stream = stream_of(stream), what, work = std::move(work)] {
+  return [device = device_of(stream), number = stream_of(stream)->number, what, work = std::move(work)] {
     const uint64_t begin = now();
     const cudaError_t error = work();
     std::unique_lock lock(machine().mutex);
     const auto look = machine().look;
     lock.unlock();
-    if (look) (*look)({what, stream->device, stream->number, begin, now()});
+    if (look) (*look)({what, device, number, begin, now()});
     return error;
   };
 }
@@ -362,9 +363,9 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   wait_for_work(*event->of, event->after);
   return ordered("cudaStreamWaitEvent");
 }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   make_context();
-  *event = new HostCudaEvent{.device = t_device};
+  *event = new HostCudaEvent{.device = t_device, .keeps_time = flags == cudaEventDefault};
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
@@ -380,6 +381,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   event->of = stream_of(stream);
   event->after = event->of->begun;
   event->is_captured = event->of->captured != nullptr;
+  event->at = now();
   return error;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
@@ -398,6 +400,14 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   set_held(event->of, false);
   wait_for_work(*event->of, event->after);
   return ordered("cudaEventSynchronize");
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  if (!begin->keeps_time || !end->keeps_time || begin->device != end->device)
+    return noted(cudaErrorInvalidResourceHandle);
+  if (const cudaError_t error = cudaEventQuery(begin)) return error;
+  if (const cudaError_t error = cudaEventQuery(end)) return error;
+  *milliseconds = static_cast<float>(static_cast<double>(end->at - begin->at) / 1e6);
+  return cudaSuccess;
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {

@@ -4,6 +4,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <thread>
+
 #include "small_run.h"
 #include "support/connected_ranks.h"
 #include "tiny_model.h"
@@ -12,6 +15,7 @@ namespace trainyard::train {
 namespace {
 
 using config::Strategy;
+using namespace std::chrono_literals;
 
 constexpr BatchShape kBatch{.rows = 1, .tokens = 5};
 constexpr int64_t kSteps = 2;
@@ -57,6 +61,28 @@ TEST_CASE("nccl: a run over it takes the way of the same on the CPU", "[train]")
   for (size_t step = 0; step < kSteps; ++step) {
     CHECK(seen.losses[step] == Approx(expected.losses[step]).epsilon(job.loss));
     CHECK(seen.norms[step] == Approx(expected.norms[step]).epsilon(job.norm));
+  }
+}
+
+TEST_CASE("nccl: a slow device is named, and that the others wait for it is no computing of theirs", "[train]") {
+  constexpr int kWorld = 3, kSlow = 1, kManySteps = 8, kTimed = 6;  // a device tells of the step before
+  host_cuda::look_on([](const host_cuda::Done& done) {
+    if (done.device == kSlow && done.kind == host_cuda::Work::Kernel) std::this_thread::sleep_for(1ms);
+  });
+  host_cuda::set_devices(kWorld);
+  const auto ran = test::run_connected(kWorld, {.device = {DeviceKind::Cuda}}, [&](auto& comm, Device device) {
+    return test::run_rank(comm, {}, test::tiny_model(), kBatch, kManySteps, device);
+  });
+  host_cuda::set_devices(1);
+  host_cuda::look_on(nullptr);
+  for (const test::Ran& rank : ran) {
+    REQUIRE(rank.slow.size() == kManySteps);
+    const auto names = [](const auto& slow) { return slow && slow->rank == kSlow; };
+    CHECK(std::ranges::count_if(rank.slow, names) >= kTimed - 1);  // one may be disturbed
+    const train::StepTimes& last = rank.times.back();
+    CHECK(last.compute > 2 * last.communication);  // the slow one's: it waits for nobody
+    CHECK(last.compute > 50);  // ten kernels
+    CHECK(last.communication > 0);
   }
 }
 

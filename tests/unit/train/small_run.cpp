@@ -43,6 +43,8 @@ Ran run_rank(comm::Communicator& comm, const config::Config& config, const model
                          ran.lrs.push_back(result.lr);
                          if (result.loss_scale) ran.loss_scales.push_back(*result.loss_scale);
                          ran.skipped.push_back(result.skipped);
+                         ran.times.push_back(result.times);
+                         ran.slow.push_back(result.slow);
                        },
                    .is_checkpoint_due = [](int64_t) { return false; },
                    .save = [](const Progress&) {}});

@@ -66,6 +66,8 @@ struct Ran {
   std::vector<double> losses, norms, lrs;
   std::vector<double> loss_scales;  ///< empty where losses are not scaled
   std::vector<bool> skipped;
+  std::vector<train::StepTimes> times;
+  std::vector<std::optional<train::SlowRank>> slow;
   std::vector<float> weights;  ///< its rows of everything, at the end
   MemoryUse at_peak, most;
 };

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "comm/stream_waits.h"
+#include "tensor/moment.h"
+#include "train/step_times.h"
+
+namespace trainyard::train {
+
+/// As Stopwatch, of a device, by its own clock: the host knows only how long it took to give it the work. One thread,
+/// and its stream of when this was made.
+class DeviceTimes {
+ public:
+  explicit DeviceTimes(Device device) : device_(device), waits_(device) {}
+
+  void begin_lap();
+  /// `own` is what the device took for all that it was given since begin_lap(), but for waits for collectives, its own
+  /// and the host's, which are `waited`; null: nobody asks.
+  void end_lap(double StepTimes::*own, double StepTimes::*waited = nullptr);
+  /// Of each lap's times those of the last that the device is through with; 0: of none yet.
+  const StepTimes& latest();
+
+ private:
+  struct Lap {
+    Moment begin, end;
+    std::vector<comm::StreamWaits::Wait> waits;
+    double waited_on_host;
+    double StepTimes::*own;
+    double StepTimes::*waited;
+  };
+
+  const Device device_;
+  comm::StreamWaits waits_;
+  Stopwatch host_;
+  std::optional<Moment> begin_;
+  std::deque<Lap> laps_;  ///< under way
+  StepTimes latest_;
+};
+
+}  // namespace trainyard::train
