@@ -26,6 +26,7 @@ namespace trainyard::cli {
 namespace {
 
 constexpr std::chrono::seconds kFarewell{10};
+constexpr std::chrono::seconds kLastQuestion{2};   // who is stuck asks the store every second who is lost
 constexpr std::chrono::seconds kShortestReply{5};  // a busy host is no lost one
 
 using Body = std::function<void(const train::World&)>;
@@ -131,6 +132,7 @@ comm::Settings comm_settings(const config::Comm& comm, const rendezvous::Members
   if (const std::string silent = membership.describe_silent(); !silent.empty()) text += "; " + silent;
   if (const auto file = recorder ? recorder->write(text) : ""; !file.empty())
     text += fmt::format("; its last collectives are in {}", file.string());
+  membership.let_others_hear(kLastQuestion);
   throw PeerError(text);
 }
 

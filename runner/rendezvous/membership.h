@@ -63,8 +63,8 @@ class Membership {
   /// Never throws: at the end of a job a lost peer changes nothing more.
   void leave(std::chrono::milliseconds patience);
 
-  /// Before this rank ends with an error that others read in the store too: with rank 0 the store would end, and who
-  /// has not read it yet would call rank 0 lost. Rank 0 waits until they have hung up, or `patience` is over.
+  /// Before this rank ends with an error that others learn from the store too: with rank 0 the store would end, and who
+  /// has not asked yet would call rank 0 lost. Rank 0 waits until they have hung up, or `patience` is over.
   void let_others_hear(std::chrono::milliseconds patience) const;
 
  private:

@@ -2,7 +2,9 @@
 // with one device.
 #include <catch2/catch.hpp>
 
-#include <array>
+#include <fmt/format.h>
+#include <signal.h>
+
 #include <cmath>
 #include <memory>
 
@@ -31,17 +33,24 @@ Ended train_to(const SmallJob& job, int steps, const std::string& device) {
 constexpr const char* kTooFew =
     "LOCAL_WORLD_SIZE is 2, but the ranks of this node see 1 GPU, and each needs one to itself";
 
-/// Two ranks that something else than `launch` has started on this machine, rank r with GPU gpus[r] alone.
-std::vector<Ended> ranks_with(const std::array<int, 2>& gpus, const Words& words) {
-  const TemporaryFolder mail;
-  const int port = free_port();
-  std::vector<std::unique_ptr<Process>> ranks;
-  for (int rank = 0; rank < 2; ++rank) {
-    auto environment = rank_environment(rank, 2, port);
+using Ranks = std::vector<std::unique_ptr<Process>>;
+
+/// Ranks that something else than `launch` has started on this machine, rank r with GPU gpus[r] alone.
+Ranks started_with(const std::vector<int>& gpus, const Words& words, const TemporaryFolder& mail) {
+  const int port = free_port(), world = static_cast<int>(gpus.size());
+  Ranks ranks;
+  for (int rank = 0; rank < world; ++rank) {
+    auto environment = rank_environment(rank, world, port);
     environment["CUDA_VISIBLE_DEVICES"] = std::to_string(gpus[static_cast<size_t>(rank)]);
     environment["HOST_NCCL_MAIL"] = mail.path().string();
     ranks.push_back(std::make_unique<Process>(Command{Words{TRAINYARD_ON_HOST_CUDA} + words, environment}));
   }
+  return ranks;
+}
+
+std::vector<Ended> ranks_with(const std::vector<int>& gpus, const Words& words) {
+  const TemporaryFolder mail;
+  const Ranks ranks = started_with(gpus, words, mail);
   std::vector<Ended> ended;
   for (const auto& rank : ranks) ended.push_back(rank->wait());
   return ended;
@@ -64,6 +73,22 @@ TEST_CASE("device: ranks that see one GPU each, of their own, train as on the CP
   check_failure(refused[0], 2, {"ranks 0 (", kTooFew});
   CHECK(refused[1].code == 2);
   CHECK(errors_of(refused[1]).empty());
+}
+
+TEST_CASE("device: of three ranks over NCCL the two that are left end with 138 and name the killed one") {
+  const int killed = GENERATE(0, 1, 2);
+  CAPTURE(killed);
+  const SmallJob job;
+  const TemporaryFolder mail;
+  const Ranks ranks =
+      started_with({0, 1, 2}, job.train(1'000'000, {"--device", "cuda", "--checkpoint.enabled", "false"}), mail);
+  REQUIRE(ranks[0]->says("step: 3 "));
+  ranks[static_cast<size_t>(killed)]->signal(SIGKILL);
+  for (int rank = 0; rank < 3; ++rank) {
+    const Ended ended = ranks[static_cast<size_t>(rank)]->wait();
+    if (rank == killed) continue;
+    check_failure(ended, 138, {fmt::format("rank {}: ", rank), fmt::format("lost rank {} (", killed)});
+  }
 }
 
 TEST_CASE("device: a run that moves to a GPU and back goes on as one that stays on the CPU, and each can sample it") {
