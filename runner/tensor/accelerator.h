@@ -35,7 +35,7 @@ class Accelerator {
   /// As give_memory_back(), of the device that this thread uses.
   virtual void give_pinned_back(void* address) noexcept = 0;
 
-  /// It lasts until the process ends.
+  /// Its kernels go before those of default streams. It lasts until the process ends.
   virtual void* make_stream(int index) = 0;
   virtual void synchronize(StreamId stream) = 0;
   /// A new event at the stream's present end.

@@ -122,8 +122,11 @@ class Runtime final : public Accelerator {
   void* make_stream(int index) override {
     use(index);
     cudaStream_t made = nullptr;
-    // Without an order against the default stream, which would put both behind one another at every launch there.
-    check(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", index);
+    int least = 0, greatest = 0;
+    check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange", index);
+    // Without an order against the default stream, which would put both behind one another at every launch there; and
+    // before it where a multiprocessor is free: a collective of few blocks must not queue behind a product of many.
+    check(cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking, greatest), "cudaStreamCreateWithPriority", index);
     return made;
   }
   void synchronize(StreamId stream) override {
