@@ -258,8 +258,9 @@ void Run::require_trained() const {
 /// A restart goes on from the older checkpoint; success, or 143, would tell that the newest state is there.
 void Run::require_saved(const std::string& what) const {
   if (checkpoints_ && !checkpoints_->error().empty())
-    throw InputError(fmt::format("{}, but the last checkpoint could not be saved in {}: {}; mend that and start again",
-                                 what, config_.checkpoint.dir, checkpoints_->error()));
+    throw_on_all(fmt::format("{}, but the last checkpoint could not be saved in {}: {}; mend that and start again",
+                             what, config_.checkpoint.dir, checkpoints_->error()),
+                 world_.is_main());
 }
 
 /// Where a job is started again it goes on from what it saved itself, whole: a lost pod must not cost the steps since
