@@ -16,11 +16,6 @@ bool is_of_a_file(const std::exception& error) {
 
 }  // namespace
 
-void throw_on_all(const std::string& text, bool is_printed_here) {
-  if (is_printed_here) throw InputError(text);
-  throw SaidByAnother(text);
-}
-
 ExitCode exit_code_of(const std::exception& error) {
   if (dynamic_cast<const InputError*>(&error)) return ExitCode::Input;
   if (dynamic_cast<const NotFiniteError*>(&error)) return ExitCode::NotFinite;

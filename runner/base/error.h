@@ -24,13 +24,15 @@ class InputError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// An InputError that the ranks agree on, on those that leave it to another rank to print it.
-class SaidByAnother : public InputError {
-  using InputError::InputError;
-};
+/// An InputError that every rank of its world throws, in the same words. One of them prints it.
+class VerdictError : public InputError {
+ public:
+  VerdictError(const std::string& text, bool is_printed_here) : InputError(text), is_printed_here_(is_printed_here) {}
+  [[nodiscard]] bool is_printed_here() const { return is_printed_here_; }
 
-/// Throws what every rank of a world throws in these words: InputError on the one that prints it, else SaidByAnother.
-[[noreturn]] void throw_on_all(const std::string& text, bool is_printed_here);
+ private:
+  bool is_printed_here_;
+};
 
 /// A rank, the master or the network was lost, or did not come in time. The message names it.
 class PeerError : public std::runtime_error {

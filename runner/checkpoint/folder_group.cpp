@@ -109,14 +109,14 @@ FolderGroup find_group(const fs::path& folder, Agreement& ranks, std::chrono::mi
     if (const auto error = Agreement::first_error(said)) return {{"error", *error}};
     return *said[0];
   });
-  if (begun.contains("error")) throw_on_all(begun.at("error"), ranks.rank() == 0);
+  if (begun.contains("error")) throw VerdictError(begun.at("error"), ranks.rank() == 0);
   const fs::path marker = marker_of(begun.at("name"));
   const json found = ranks.round("checkpoint.dir", look(folder, marker, patience), group);
   if (ranks.rank() == 0) {
     std::error_code ignored;
     fs::remove(marker, ignored);
   }
-  if (found.contains("error")) throw_on_all(found.at("error"), ranks.rank() == 0);
+  if (found.contains("error")) throw VerdictError(found.at("error"), ranks.rank() == 0);
   const auto leader_of = found.at("leaders").get<std::vector<int>>();
   if (ranks.rank() == 0) tell_about(folder, leader_of);
   FolderGroup mine;

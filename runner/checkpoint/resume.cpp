@@ -47,7 +47,7 @@ Tried try_to_open(const fs::path& folder, Agreement& ranks) {
     if (const auto error = Agreement::first_error(said)) return {{"error", *error}};
     return json::object();
   });
-  if (verdict.contains("newer")) throw_on_all(verdict.at("newer"), ranks.rank() == 0);
+  if (verdict.contains("newer")) throw VerdictError(verdict.at("newer"), ranks.rank() == 0);
   if (!verdict.contains("error")) return tried;
   return {std::nullopt, verdict.at("error").get<std::string>()};
 }

@@ -93,7 +93,7 @@ void Saver::claim_folder() {
       say["error"] = reason_of(error);
     }
   const json claimed = ranks_.round("claiming checkpoint.dir", say, all_or_error);
-  if (claimed.contains("error")) throw_on_all(claimed.at("error"), ranks_.rank() == 0);
+  if (claimed.contains("error")) throw VerdictError(claimed.at("error"), ranks_.rank() == 0);
   life_ = claimed.at("life");
 }
 

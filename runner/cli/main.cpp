@@ -76,7 +76,8 @@ int report(const std::exception& error, const Arguments& arguments) {
   const ExitCode code = exit_code_of(error);
   const char* const prefix = code == ExitCode::Defect ? "defect (please report it)" : "error";
   const std::string text = text_of(error, arguments);
-  if (!dynamic_cast<const SaidByAnother*>(&error)) fmt::print(stderr, "trainyard: {}: {}\n", prefix, text);
+  const auto* const verdict = dynamic_cast<const VerdictError*>(&error);
+  if (!verdict || verdict->is_printed_here()) fmt::print(stderr, "trainyard: {}: {}\n", prefix, text);
   launch::write_termination_log(text);
   return static_cast<int>(code);
 }

@@ -168,8 +168,8 @@ void run_as_member(const rendezvous::Place& place, const SessionSettings& settin
     communicator->close(std::chrono::steady_clock::now() + kFarewell);
   } catch (const PeerError& error) {
     throw_with_silent_ranks(error, membership, recorder);
-  } catch (const InputError&) {
-    membership.let_others_hear(kFarewell);  // most are verdicts of all ranks
+  } catch (const VerdictError&) {
+    membership.let_others_hear(kFarewell);
     throw;
   } catch (const TerminatedError&) {
     membership.leave(kFarewell);  // an orderly end too
@@ -185,7 +185,7 @@ void run_as_rank(const rendezvous::Place& place, const SessionSettings& settings
     run_as_member(place, settings, body);
   } catch (const DeviceError& error) {
     throw DeviceError(fmt::format("rank {}: {}", place.rank, error.what()));
-  } catch (const SaidByAnother& error) {
+  } catch (const VerdictError& error) {
     if (place.local_world > 1) throw;
     throw InputError(error.what());
   }

@@ -26,6 +26,7 @@ class CountedWait {
 
 void Work::wait() const {
   if (!state_) return;
+  if (!state_->holds_the_host()) return state_->wait();
   const CountedWait counted;
   state_->wait();
 }

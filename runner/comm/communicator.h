@@ -23,6 +23,8 @@ class Work {
     /// As Work's; throw what the collective threw.
     virtual void wait() = 0;
     virtual void wait_on_host() { wait(); }
+    /// Whether wait() returns when the collective is done, not before.
+    [[nodiscard]] virtual bool holds_the_host() const { return true; }
   };
   Work() = default;  ///< done already
   explicit Work(std::shared_ptr<State> state) : state_(std::move(state)) {}

@@ -18,7 +18,7 @@ class StreamWaits {
   StreamWaits& operator=(const StreamWaits&) = delete;
 
   using Wait = std::pair<Moment, Moment>;  ///< from, until
-  /// Those since it was asked last.
+  /// Those so far, once.
   [[nodiscard]] std::vector<Wait> take() { return std::exchange(waits_, {}); }
 
   /// event.gate(), as a wait for a collective.

@@ -16,10 +16,11 @@ struct AttentionSlice {
 
 /// Bytes of the tokens × tokens matrices of 2-byte elements that cuDNN's attention has in memory.
 struct AttentionMatrices {
-  int64_t of_kv_head = 0;  ///< for each KV head of a row, with the query heads that share it
-  int64_t of_row = 0;      ///< for each row, whatever its heads
+  int64_t of_kv_head = 0;              ///< for each KV head of a row, with the query heads that share it
+  int64_t of_row = 0;                  ///< for each row, whatever its heads
+  int64_t of_kv_head_of_all_rows = 0;  ///< for each KV head, whatever the rows
   [[nodiscard]] constexpr int64_t of(const AttentionSlice& slice) const {
-    return slice.rows * (of_row + slice.kv_heads * of_kv_head);
+    return slice.rows * (of_row + slice.kv_heads * of_kv_head) + slice.kv_heads * of_kv_head_of_all_rows;
   }
 };
 

@@ -24,22 +24,25 @@ size_t MemoryUse::total() const {
 
 void MemoryLedger::add(size_t bytes, MemoryKind kind) {
   const std::lock_guard lock(mutex_);
-  held_[kind] += bytes;
-  total_ += bytes;
+  change(kind, 0, bytes);
   note(kind);
 }
 
 void MemoryLedger::remove(size_t bytes, MemoryKind kind) {
   const std::lock_guard lock(mutex_);
-  held_[kind] -= bytes;
-  total_ -= bytes;
+  change(kind, bytes, 0);
 }
 
 void MemoryLedger::move(size_t bytes, MemoryKind from, MemoryKind to) {
   const std::lock_guard lock(mutex_);
-  held_[from] -= bytes;
-  held_[to] += bytes;
+  change(from, bytes, 0);
+  change(to, 0, bytes);
   note(to);
+}
+
+void MemoryLedger::change(MemoryKind kind, size_t less, size_t more) {
+  held_[kind] = held_[kind] - less + more;
+  if (std::ranges::find(apart_, kind) == apart_.end()) total_ = total_ - less + more;
 }
 
 void MemoryLedger::note(MemoryKind kind) {

@@ -6,6 +6,8 @@
 #include <memory>
 #include <mutex>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace trainyard {
 
@@ -33,23 +35,29 @@ struct MemoryUse {
 /// Counts the tensor bytes that one rank holds. Threads may use it at once.
 class MemoryLedger {
  public:
+  /// `apart`: kinds in other memory than the rest, a device's in the host's. They are counted, but no peak is theirs.
+  explicit MemoryLedger(std::vector<MemoryKind> apart = {}) : apart_(std::move(apart)) {}
+
   void add(size_t bytes, MemoryKind kind);
   void remove(size_t bytes, MemoryKind kind);
   /// What was counted as one kind is of another from now on.
   void move(size_t bytes, MemoryKind from, MemoryKind to);
 
+  /// Of all that is not apart, now and when it was highest.
   [[nodiscard]] size_t held_bytes() const;
   [[nodiscard]] size_t peak_bytes() const;
   [[nodiscard]] MemoryUse held() const;
-  /// What there was of each kind when the total was highest.
+  /// What there was of each kind when peak_bytes() were held.
   [[nodiscard]] MemoryUse at_peak() const;
   /// The most there was of each kind, each at a moment of its own: their sum may be above the peak.
   [[nodiscard]] MemoryUse most() const;
   void restart_peak();
 
  private:
+  void change(MemoryKind kind, size_t less, size_t more);
   void note(MemoryKind kind);
 
+  const std::vector<MemoryKind> apart_;
   mutable std::mutex mutex_;
   MemoryUse held_, at_peak_, most_;
   size_t total_ = 0, peak_ = 0;

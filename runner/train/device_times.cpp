@@ -6,14 +6,14 @@
 namespace trainyard::train {
 
 void DeviceTimes::begin_lap() {
-  static_cast<void>(waits_.take());  // of what was given between the laps
   host_.lap();
-  begin_.emplace(device_);
+  begun_.reset();
+  begun_.emplace(device_);
 }
 
 void DeviceTimes::end_lap(double StepTimes::*own, double StepTimes::*waited) {
-  laps_.push_back(
-      {*std::exchange(begin_, std::nullopt), Moment(device_), waits_.take(), host_.lap().waited, own, waited});
+  laps_.push_back({std::move(begun_->at), Moment(device_), begun_->waits.take(), host_.lap().waited, own, waited});
+  begun_.reset();
 }
 
 const StepTimes& DeviceTimes::latest() {

@@ -10,11 +10,10 @@
 
 namespace trainyard::train {
 
-/// As Stopwatch, of a device, by its own clock: the host knows only how long it took to give it the work. One thread,
-/// and its stream of when this was made.
+/// As Stopwatch, of a device, by its own clock: the host knows only how long it took to give it the work. One thread.
 class DeviceTimes {
  public:
-  explicit DeviceTimes(Device device) : device_(device), waits_(device) {}
+  explicit DeviceTimes(Device device) : device_(device) {}
 
   void begin_lap();
   /// `own` is what the device took for all that it was given since begin_lap(), but for waits for collectives, its own
@@ -24,6 +23,11 @@ class DeviceTimes {
   const StepTimes& latest();
 
  private:
+  struct Begun {
+    explicit Begun(Device device) : at(device), waits(device) {}
+    Moment at;
+    comm::StreamWaits waits;
+  };
   struct Lap {
     Moment begin, end;
     std::vector<comm::StreamWaits::Wait> waits;
@@ -33,9 +37,8 @@ class DeviceTimes {
   };
 
   const Device device_;
-  comm::StreamWaits waits_;
   Stopwatch host_;
-  std::optional<Moment> begin_;
+  std::optional<Begun> begun_;
   std::deque<Lap> laps_;  ///< under way
   StepTimes latest_;
 };

@@ -73,7 +73,7 @@ void throw_first(comm::Communicator& world, std::string own) {
   world.broadcast(text, first, "agree").wait();
   const bool is_of_all = lengths.min(0) > 0;
   const std::string said = (is_of_all ? "" : fmt::format("rank {}: ", first)) + std::string(bytes.begin(), bytes.end());
-  throw_on_all(said, world.rank() == first);
+  throw VerdictError(said, world.rank() == first);
 }
 
 void on_rank_0(comm::Communicator& world, const std::function<void()>& act) {

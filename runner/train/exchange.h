@@ -48,8 +48,8 @@ class Answers {
 /// What act() throws as InputError; "" where it does not.
 std::string input_error_of(const std::function<void()>& act);
 
-/// Every rank throws InputError in the words of the first that has any, which are preceded by that rank's name where
-/// others have none; all but that rank throw it as SaidByAnother. Where none has any, none throws. Collective.
+/// Every rank throws VerdictError in the words of the first that has any, which prints them; they are preceded by that
+/// rank's name where others have none. Where none has any, none throws. Collective.
 void throw_first(comm::Communicator& world, std::string own);
 
 /// Rank 0 does what only it can; where that throws InputError every rank throws it, in the same words, instead of

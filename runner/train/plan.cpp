@@ -20,7 +20,7 @@ using metrics::TableRow;
 constexpr double kMilli = 1e3;
 
 uint64_t needed_bytes(const Job& job, const Rehearsal& rehearsal) {
-  return rehearsal.device_bytes(job.hardware) + job.hardware.fixed_memory;
+  return rehearsal.device_bytes() + job.hardware.fixed_memory;
 }
 
 std::string counted(int64_t value, const char* unit) {
@@ -116,7 +116,7 @@ std::string kinds_text(const MemoryUse& use, std::initializer_list<MemoryKind> k
 std::vector<TableRow> memory_rows(const Job& job, const Rehearsal& rehearsal) {
   using enum MemoryKind;
   std::vector<TableRow> rows{
-      {"memory a rank", fmt::format("{} at most, {} with libraries", human_bytes(rehearsal.at_peak.total()),
+      {"memory a rank", fmt::format("{} at most, {} with libraries", human_bytes(rehearsal.device_bytes()),
                                     human_bytes(needed_bytes(job, rehearsal)))},
       {"  of its shards", kinds_text(rehearsal.at_peak, {Parameters, Gradients, Optimizer})},
       {"  beside them", kinds_text(rehearsal.at_peak, {Gathered, Activations, Offloaded, Other})}};
@@ -129,8 +129,7 @@ std::vector<TableRow> memory_rows(const Job& job, const Rehearsal& rehearsal) {
         {"offload", job.hardware.is_cpu
                         ? std::string("activations are in host memory already, as everything of a CPU")
                         : fmt::format("{} of activations in host memory", human_bytes(rehearsal.most[Offloaded]))});
-  if (const uint64_t host = rehearsal.host_bytes(job.hardware); host > 0)
-    rows.push_back({"host memory a rank", human_bytes(host)});
+  if (const uint64_t host = rehearsal.host_bytes(); host > 0) rows.push_back({"host memory a rank", human_bytes(host)});
   return rows;
 }
 
@@ -222,7 +221,7 @@ nlohmann::json plan_json(const Job& job) {
   memory = {{"peak_bytes", seen.at_peak.total()},
             {"fixed_bytes", job.hardware.fixed_memory},
             {"needed_bytes", needed_bytes(job, seen)},
-            {"host_bytes", seen.host_bytes(job.hardware)}};
+            {"host_bytes", seen.host_bytes()}};
   for (size_t kind = 0; kind < kMemoryKinds; ++kind) {
     const std::string name(name_of(static_cast<MemoryKind>(kind)));
     memory["at_peak"][name] = seen.at_peak.of[kind];
@@ -255,7 +254,7 @@ std::vector<TableRow> plan_rows(const Job& job, const Rehearsal& rehearsal, cons
 }
 
 std::optional<std::string> memory_warning(const Job& job, const Rehearsal& rehearsal) {
-  const uint64_t on_host = rehearsal.host_bytes(job.hardware), host_memory = job.hardware.host_memory;
+  const uint64_t on_host = rehearsal.host_bytes(), host_memory = job.hardware.host_memory;
   if (host_memory > 0 && on_host > host_memory)
     return fmt::format("this run will offload {} a rank, and the host has {} for each; offload less, or use more ranks",
                        human_bytes(on_host), human_bytes(host_memory));

@@ -92,13 +92,14 @@ Rehearsal rehearse_whole(const config::Loaded& loaded, const models::ModelConfig
   const bool are_nodes_alike = placement.world % placement.ranks_per_node == 0;
   const MeshSize mesh = mesh_of(loaded, Ranks{placement.world, are_nodes_alike ? placement.ranks_per_node : 0});
   Timeline timeline(hardware, placement, mesh);
-  const auto ledger = std::make_shared<MemoryLedger>();
+  const Device device{hardware.is_cpu ? DeviceKind::Cpu : DeviceKind::Cuda};  // which need not be there
+  const std::vector<MemoryKind> on_host = kinds_on_host(config, device);
+  const auto ledger = std::make_shared<MemoryLedger>(on_host);
   const MemoryScope memory(ledger);
   const DryRunScope dry(timeline);
   const metrics::AttachTrace untraced(nullptr, "");  // a profile is of steps that were made
 
   const auto world = comm::make_dry_run(placement.world, timeline);
-  const Device device{hardware.is_cpu ? DeviceKind::Cpu : DeviceKind::Cuda};  // which need not be there
   ShardedModel sharded = shard_model(model, *world, sharding_of(config, mesh, device));
   set_recompute(*sharded.model, config.activation_checkpointing);
   optim::AdamW optimizer(*sharded.engine, config.optimizer);
@@ -128,7 +129,7 @@ Rehearsal rehearse_whole(const config::Loaded& loaded, const models::ModelConfig
   trainer.run(progress);
 
   Rehearsal seen{.parameters = models::parameter_count(model),
-                 .offloads_state = config.parallel.offload,
+                 .on_host = on_host,
                  .mesh = mesh,
                  .at_peak = ledger->at_peak(),
                  .most = ledger->most(),
@@ -178,17 +179,16 @@ Rehearsal with_more_micro_batches(const Rehearsal& less, const Rehearsal& more, 
 
 }  // namespace
 
-uint64_t Rehearsal::device_bytes(const Hardware& hardware) const {
-  using enum MemoryKind;
-  if (hardware.is_cpu) return at_peak.total();
-  const size_t state = at_peak[Parameters] + at_peak[Gradients] + at_peak[Optimizer];
-  return at_peak.total() - at_peak[Offloaded] - (offloads_state ? state : 0);
+uint64_t Rehearsal::device_bytes() const {
+  uint64_t bytes = at_peak.total();
+  for (const MemoryKind kind : on_host) bytes -= at_peak[kind];
+  return bytes;
 }
 
-uint64_t Rehearsal::host_bytes(const Hardware& hardware) const {
-  using enum MemoryKind;
-  if (hardware.is_cpu) return 0;
-  return most[Offloaded] + (offloads_state ? most[Parameters] + most[Gradients] + most[Optimizer] : 0);
+uint64_t Rehearsal::host_bytes() const {
+  uint64_t bytes = 0;
+  for (const MemoryKind kind : on_host) bytes += most[kind];
+  return bytes;
 }
 
 BatchShape batch_shape_of(const config::Config& config, const models::ModelConfig& model) {

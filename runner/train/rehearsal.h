@@ -27,9 +27,9 @@ struct Rehearsal {
   int64_t frozen = 0;               ///< of those
   std::vector<std::string> groups;  ///< labels of the sharding groups, the root last
   std::string float8;               ///< of the linear layers in 8 bits; empty: there are none
-  bool offloads_state = false;      ///< shards and optimizer are in host memory where the device is not the host
+  std::vector<MemoryKind> on_host;  ///< what is there beside a device
   MeshSize mesh;
-  MemoryUse at_peak;  ///< when rank 0, which has the longest shards, holds most
+  MemoryUse at_peak;  ///< when rank 0, which has the longest shards, holds most of what is not on_host
   MemoryUse most;     ///< of each kind, each at its own time
   std::map<std::string, Traffic> traffic;
   double seconds = 0;         ///< of a step
@@ -40,10 +40,10 @@ struct Rehearsal {
   int64_t tokens_per_step = 0;  ///< of all ranks
   [[nodiscard]] double tokens_per_second() const { return static_cast<double>(tokens_per_step) / seconds; }
   [[nodiscard]] double mfu() const { return model_flops / seconds / peak_flops; }
-  /// Bytes that must fit the device: host memory has what is offloaded, unless the device is the host.
-  [[nodiscard]] uint64_t device_bytes(const Hardware& hardware) const;
-  /// Bytes of what is offloaded that the host must hold for a device; 0 on a CPU.
-  [[nodiscard]] uint64_t host_bytes(const Hardware& hardware) const;
+  /// Bytes that must fit the device: at_peak of what is not on_host.
+  [[nodiscard]] uint64_t device_bytes() const;
+  /// Bytes that the host must hold for a device; 0 on a CPU.
+  [[nodiscard]] uint64_t host_bytes() const;
 };
 
 /// The parts of a run and the training loop itself, two steps of it, in a dry run (tensor/dry_run.h) as rank 0 of

@@ -96,6 +96,7 @@ class Run {
   [[nodiscard]] int64_t epochs_done(int64_t step) const;
   [[nodiscard]] bool is_checkpoint_due(int64_t step) const;
   void say(const std::string& line);
+  void begin_report();
   /// Rank 0 alone plans and knows this.
   struct Planned {
     Hardware hardware;
@@ -112,7 +113,7 @@ class Run {
   const config::Config& config_;
   const World& world_;
   const size_t resident_before_ = resident_bytes();  ///< libraries, and what the process is without a run
-  const std::shared_ptr<MemoryLedger> ledger_ = std::make_shared<MemoryLedger>();
+  const std::shared_ptr<MemoryLedger> ledger_ = std::make_shared<MemoryLedger>(kinds_on_host(config_, world_.device));
   const MemoryScope memory_{ledger_};
   models::ModelConfig model_config_;
   std::unique_ptr<tokenizer::Tokenizer> tokenizer_;
@@ -258,9 +259,10 @@ void Run::require_trained() const {
 /// A restart goes on from the older checkpoint; success, or 143, would tell that the newest state is there.
 void Run::require_saved(const std::string& what) const {
   if (checkpoints_ && !checkpoints_->error().empty())
-    throw_on_all(fmt::format("{}, but the last checkpoint could not be saved in {}: {}; mend that and start again",
-                             what, config_.checkpoint.dir, checkpoints_->error()),
-                 world_.is_main());
+    throw VerdictError(
+        fmt::format("{}, but the last checkpoint could not be saved in {}: {}; mend that and start again", what,
+                    config_.checkpoint.dir, checkpoints_->error()),
+        world_.is_main());
 }
 
 /// Where a job is started again it goes on from what it saved itself, whole: a lost pod must not cost the steps since
@@ -326,23 +328,25 @@ void Run::warn_of_volume() {
   if (const auto warning = checkpoint::volume_warning(config_.checkpoint.dir)) spdlog::warn(*warning);
 }
 
+void Run::begin_report() {
+  const Hardware& hardware = planned_.hardware;
+  const double peak = planned_.peak_flops * world_.comm.world();
+  report_.emplace(config_.metrics,
+                  Workload{.total_steps = total_steps_,
+                           .sequences_per_step = loader_->sequences_per_step(),
+                           .flops_per_row = models::flops_per_row(
+                               model_config_, {loader_->sequence_length(), loader_->source_length()}),
+                           .steps_per_epoch = steps_per_epoch(*loader_),
+                           .sequences_per_epoch = loader_->sequences_per_epoch(),
+                           .is_classifier = models::learns_from(model_config_) == models::LearnsFrom::Images,
+                           .strategy = strategy_word(config_),
+                           .peak_flops = hardware.is_known ? std::optional(peak) : std::nullopt},
+                  progress_, world_);
+  report_->say(fmt::format("mfu: {}; {}", metrics::kMfuFormula, peak_text(hardware, peak)));
+}
+
 Outcome Run::train() {
-  if (world_.is_main()) {
-    const Hardware& hardware = planned_.hardware;
-    const double peak = planned_.peak_flops * world_.comm.world();
-    report_.emplace(config_.metrics,
-                    Workload{.total_steps = total_steps_,
-                             .sequences_per_step = loader_->sequences_per_step(),
-                             .flops_per_row = models::flops_per_row(
-                                 model_config_, {loader_->sequence_length(), loader_->source_length()}),
-                             .steps_per_epoch = steps_per_epoch(*loader_),
-                             .sequences_per_epoch = loader_->sequences_per_epoch(),
-                             .is_classifier = models::learns_from(model_config_) == models::LearnsFrom::Images,
-                             .strategy = strategy_word(config_),
-                             .peak_flops = hardware.is_known ? std::optional(peak) : std::nullopt},
-                    progress_, world_);
-    report_->say(fmt::format("mfu: {}; {}", metrics::kMfuFormula, peak_text(hardware, peak)));
-  }
+  on_rank_0(world_.comm, [this] { begin_report(); });  // a port that is taken ends all
   Trainer trainer(parts(),
                   {.total_steps = total_steps_,
                    .accumulation_steps = config_.training.accumulation_steps,

@@ -177,6 +177,13 @@ Sharding sharding_of(const config::Config& config, MeshSize mesh, Device device)
           .float8 = float8_of(config.float8)};
 }
 
+std::vector<MemoryKind> kinds_on_host(const config::Config& config, Device device) {
+  using enum MemoryKind;
+  if (device.kind == DeviceKind::Cpu) return {};
+  if (config.parallel.offload) return {Offloaded, Parameters, Gradients, Optimizer};
+  return {Offloaded};
+}
+
 optim::LossScaling loss_scaling_of(const config::Training& training, const shard::Engine& engine) {
   using Kind = optim::LossScaling::Kind;
   const bool uses_float16 =

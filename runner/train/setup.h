@@ -29,6 +29,9 @@ models::ModelConfig model_config_of(const checkpoint::Checkpoint& checkpoint);
 /// For a rank that computes on `device`.
 shard::Policy policy_of(const config::Config& config, Device device);
 
+/// What a rank that computes on `device` has in host memory beside it: nothing of a CPU's.
+std::vector<MemoryKind> kinds_on_host(const config::Config& config, Device device);
+
 /// As training.loss_scale says; auto: dynamic where a group of `engine` uses float16.
 optim::LossScaling loss_scaling_of(const config::Training& training, const shard::Engine& engine);
 

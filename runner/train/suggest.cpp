@@ -66,7 +66,7 @@ std::optional<std::pair<Job, std::string>> changed(const Job& job, const std::ve
 
 std::optional<Suggestion> tried(const Job& job, const std::string& switches, uint64_t bytes) {
   const Rehearsal seen = rehearse(job);
-  const uint64_t needed = seen.device_bytes(job.hardware) + job.hardware.fixed_memory;
+  const uint64_t needed = seen.device_bytes() + job.hardware.fixed_memory;
   if (needed > bytes) return std::nullopt;
   return Suggestion{switches, needed, seen.seconds};
 }

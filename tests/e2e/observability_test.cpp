@@ -79,6 +79,9 @@ TEST_CASE("observability: Prometheus reads loss, times, memory and the last chec
   const SmallJob other;
   const Ended ended = run({trainyard(other.train(3, {"--metrics.port", std::to_string(port)})), {}});
   check_failure(ended, 2, {fmt::format("metrics.port: cannot listen on port {}", port), "Address already in use"});
+  const Ended on_two = run({on_ranks(2, other.train(3, {"--metrics.port", std::to_string(port)}))});
+  CHECK(on_two.code == 2);  // rank 0 alone listens, and what keeps it from that is everybody's error
+  CHECK_THAT(on_two.err, Catch::Contains("rank 0: metrics.port: cannot listen"));
 }
 
 TEST_CASE("observability: every line of metrics.jsonl says where the time went, and the line prints it") {

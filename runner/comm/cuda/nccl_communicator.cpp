@@ -67,6 +67,7 @@ class NcclWork final : public Work::State {
     for (const auto& use : uses_) use->is_behind(current_stream(device_));
   }
   void wait_on_host() override { watch_->await(*flight_); }
+  bool holds_the_host() const override { return false; }
 
  private:
   const std::shared_ptr<NcclWatch> watch_;

@@ -102,7 +102,7 @@ std::unique_ptr<Communicator> connect_nccl(const Settings& settings, std::unique
     ranks.push_back(parse_hello(std::move(text)));
   for (const NcclHello& each : ranks) roster.hosts.push_back(each.host);
   if (const std::string why = disagreement(ranks, roster, settings.local_world); !why.empty())
-    throw_on_all(why, settings.rank == 0);
+    throw VerdictError(why, settings.rank == 0);
 
   const auto watch = std::make_shared<NcclWatch>(LostRanks(*settings.store, roster, prefix), settings.device.index,
                                                  settings.timeout, std::move(seen));

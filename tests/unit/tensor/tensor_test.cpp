@@ -59,6 +59,25 @@ TEST_CASE("MemoryLedger: bytes are counted by what they are for, and may become 
   CHECK(ledger->most()[MemoryKind::Activations] == 0);
 }
 
+TEST_CASE("MemoryLedger: the peak is of what is not apart", "[tensor]") {
+  const auto ledger = std::make_shared<MemoryLedger>(std::vector{MemoryKind::Offloaded});
+  const MemoryScope scope(ledger);
+  Tensor activation;
+  {
+    const MemoryKindScope kind(MemoryKind::Activations);
+    activation = Tensor::empty({25}, DType::Float32);
+  }
+  activation.storage()->set_kind(MemoryKind::Offloaded);
+  CHECK(ledger->held_bytes() == 0);
+  {
+    const MemoryKindScope kind(MemoryKind::Offloaded);
+    static_cast<void>(Tensor::empty({50}, DType::Float32));
+  }
+  CHECK(ledger->peak_bytes() == 100);
+  CHECK(ledger->at_peak()[MemoryKind::Activations] == 100);
+  CHECK(ledger->most()[MemoryKind::Offloaded] == 300);
+}
+
 TEST_CASE("dry run: a storage is counted, reads zeros and takes no memory until it is touched", "[tensor]") {
   struct Nobody final : DryRun {
     void operation(const OperationCost&) override {}

@@ -17,10 +17,8 @@ struct Ended {
 Ended end_of(const std::function<void()>& act) {
   try {
     act();
-  } catch (const SaidByAnother& error) {
-    return {error.what(), false};
-  } catch (const InputError& error) {
-    return {error.what(), true};
+  } catch (const VerdictError& error) {
+    return {error.what(), error.is_printed_here()};
   }
   return {};
 }

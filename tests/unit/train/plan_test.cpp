@@ -33,7 +33,7 @@ TEST_CASE("plan: what does not fit is told with the least change that does, and 
   CHECK(suggestions.front().switches == "--activation_checkpointing.mode selective");
   Job changed = job;
   changed.config().activation_checkpointing.mode = config::CheckpointingMode::Selective;
-  CHECK(rehearse(changed).device_bytes(job.hardware) + job.hardware.fixed_memory == suggestions.front().bytes);
+  CHECK(rehearse(changed).device_bytes() + job.hardware.fixed_memory == suggestions.front().bytes);
   for (const Suggestion& each : suggestions) CHECK(each.bytes <= job.hardware.memory);
   CHECK(plan["suggestions"][0]["switches"] == suggestions.front().switches);
   CHECK_THAT(plan_text(job), Catch::Contains("does not fit") && Catch::Contains("would fit") &&
@@ -64,32 +64,44 @@ TEST_CASE("plan: a device takes the offloaded activations out of its memory, a C
   Job job = job_of("llama3.2-1b", {1, 1});
   job.config().activation_checkpointing = {config::CheckpointingMode::Full, 1, true};
   const Rehearsal seen = rehearse(job);
-  Hardware cpu = job.hardware;
-  cpu.is_cpu = true;
   CHECK(seen.most[MemoryKind::Offloaded] >= 16 * 2 * 8192 * 2048 * 2ULL);
-  CHECK(seen.device_bytes(job.hardware) + seen.at_peak[MemoryKind::Offloaded] == seen.device_bytes(cpu));
+  CHECK(seen.device_bytes() + seen.at_peak[MemoryKind::Offloaded] == seen.at_peak.total());
+  job.hardware.is_cpu = true;
+  const Rehearsal on_cpu = rehearse(job);
+  CHECK(on_cpu.device_bytes() == on_cpu.at_peak.total());
 }
 
 TEST_CASE("plan: what is offloaded is the host's, and takes the bus's time and the host's") {
   Job job = job_of("llama3.2-1b", {8, 8});
   const Rehearsal here = rehearse(job);
-  CHECK(here.host_bytes(job.hardware) == 0);
+  CHECK(here.host_bytes() == 0);
   job.config().parallel.offload = true;
   const Rehearsal there = rehearse(job);
   using enum MemoryKind;
-  CHECK(there.host_bytes(job.hardware) == there.most[Parameters] + there.most[Gradients] + there.most[Optimizer]);
+  CHECK(there.host_bytes() == there.most[Parameters] + there.most[Gradients] + there.most[Optimizer]);
   const double state = 1'235'814'400 / 8.0 * 28;  // bytes that AdamW reads and writes
   CHECK(there.seconds - here.seconds > state / job.hardware.host_bandwidth);
-  job.hardware.host_memory = there.host_bytes(job.hardware);
+  job.hardware.host_memory = there.host_bytes();
   CHECK_FALSE(memory_warning(job, there));
   --job.hardware.host_memory;
   CHECK_THAT(memory_warning(job, there).value(), Catch::Contains("will offload") && Catch::Contains("the host has"));
 }
 
+TEST_CASE("plan: a device needs room for its own peak, which comes before gradients have filled the host") {
+  Job job = job_of("llama3.2-1b", {1, 1});
+  job.config().parallel.offload = true;
+  job.config().training.accumulation_steps = 2;
+  job.config().activation_checkpointing.mode = config::CheckpointingMode::Full;
+  const Rehearsal seen = rehearse(job);
+  using enum MemoryKind;
+  CHECK(seen.device_bytes() >= seen.most[Activations]);
+  CHECK(seen.host_bytes() > seen.device_bytes());
+}
+
 TEST_CASE("plan: what other processes hold of a device is no room for the run") {
   Job job = job_of("llama3.2-1b", {8, 8});
   const Rehearsal seen = rehearse(job);
-  const uint64_t needed = seen.device_bytes(job.hardware) + job.hardware.fixed_memory;
+  const uint64_t needed = seen.device_bytes() + job.hardware.fixed_memory;
   job.hardware.others_hold = job.hardware.memory - needed;
   CHECK_FALSE(memory_warning(job, seen));
   ++job.hardware.others_hold;
