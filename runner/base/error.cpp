@@ -1,5 +1,7 @@
 #include "base/error.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <new>
 #include <system_error>
@@ -15,6 +17,13 @@ bool is_of_a_file(const std::exception& error) {
 }
 
 }  // namespace
+
+std::string message_of(const std::exception& error) {
+  if (const auto* const file = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
+    return fmt::format("{}: cannot be used: {}", file->path1().string(), file->code().message());
+  const bool is_of_host = dynamic_cast<const std::bad_alloc*>(&error) && !dynamic_cast<const OutOfMemoryError*>(&error);
+  return is_of_host ? "out of memory" : error.what();
+}
 
 ExitCode exit_code_of(const std::exception& error) {
   if (dynamic_cast<const InputError*>(&error)) return ExitCode::Input;

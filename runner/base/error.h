@@ -24,7 +24,7 @@ class InputError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// An InputError that every rank of its world throws, in the same words. One of them prints it.
+/// An InputError of the world: its ranks throw it in the same words, and one prints it, or the rank whose fault it is.
 class VerdictError : public InputError {
  public:
   VerdictError(const std::string& text, bool is_printed_here) : InputError(text), is_printed_here_(is_printed_here) {}
@@ -65,6 +65,9 @@ class OutOfMemoryError : public std::bad_alloc {
  private:
   std::runtime_error text_;  // a text that is copied without throwing
 };
+
+/// What `error` says, in words for people also where its type is none of ours.
+std::string message_of(const std::exception& error);
 
 /// The exit code that belongs to `error`'s type; `Defect` for any type of nobody's above.
 ExitCode exit_code_of(const std::exception& error);

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "rendezvous/heartbeat.h"
 
 namespace trainyard::checkpoint {
 namespace {
@@ -16,7 +17,6 @@ using nlohmann::json;
 
 // Beyond rank 0's own time-out, for what it does once all have come: reading headers, renaming, removing old folders.
 constexpr std::chrono::seconds kAnswerGrace{60};
-constexpr std::chrono::seconds kLook{1};  // how often a wait looks whether it has been given up
 
 /// A system's message may hold bytes that are no UTF-8, in a path for example; it must get through all the same.
 std::string text_of(const json& value) {
@@ -65,16 +65,8 @@ json Agreement::hear(const std::string& about) {
   }
 }
 
-rendezvous::Waited Agreement::wait_for(std::span<const std::string> keys, std::chrono::milliseconds timeout) {
-  using Clock = std::chrono::steady_clock;
-  const auto deadline = Clock::now() + timeout;
-  for (;;) {
-    if (is_given_up()) throw PeerError("given up, as a rank is lost");
-    const auto left =
-        std::max(std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()), std::chrono::milliseconds(0));
-    rendezvous::Waited waited = store_->try_wait(keys, std::min<std::chrono::milliseconds>(left, kLook));
-    if (waited.missing.empty() || left <= kLook) return waited;
-  }
+rendezvous::Waited Agreement::wait_for(std::span<const std::string> keys, std::chrono::milliseconds timeout) const {
+  return rendezvous::wait_for_ranks(*store_, keys, timeout, [this] { return is_given_up(); });
 }
 
 Agreement::Said Agreement::gather() {

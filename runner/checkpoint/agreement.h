@@ -31,7 +31,7 @@ class Agreement {
 
   /// Collective. Rank 0 waits for all up to the time-out and calls `decide`, whose answer every rank gets; where it
   /// throws, the answer is {"error": text}. `about` says in errors what the round was for.
-  /// Throws PeerError where the store is lost or rank 0 does not answer.
+  /// Throws PeerError where the store or a rank is lost or rank 0 does not answer.
   nlohmann::json round(const std::string& about, const nlohmann::json& say, const Decide& decide);
 
   /// From any thread: whoever waits here, now or later, gets PeerError within a second. For when a rank is known to be
@@ -49,7 +49,7 @@ class Agreement {
   [[nodiscard]] std::string key(int64_t round, const std::string& who) const;
   [[nodiscard]] nlohmann::json hear(const std::string& about);
   [[nodiscard]] Said gather();
-  [[nodiscard]] rendezvous::Waited wait_for(std::span<const std::string> keys, std::chrono::milliseconds timeout);
+  [[nodiscard]] rendezvous::Waited wait_for(std::span<const std::string> keys, std::chrono::milliseconds timeout) const;
   void forget(int64_t round);
 
   rendezvous::Store* store_ = nullptr;

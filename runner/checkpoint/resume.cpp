@@ -86,10 +86,11 @@ std::optional<Checkpoint> newest_intact(const fs::path& folder, const Admits& ad
                    tried.damage);
   }
   if (names.empty()) return std::nullopt;
-  throw InputError(
+  throw VerdictError(
       fmt::format("{}: none of its {} checkpoints is intact ({}); restore one, or start afresh with checkpoint.resume "
                   "never or another checkpoint.dir",
-                  folder.string(), names.size(), last_damage));
+                  folder.string(), names.size(), last_damage),
+      ranks.rank() == 0);
 }
 
 }  // namespace
@@ -108,7 +109,8 @@ Checkpoint open_checkpoint(const fs::path& given, Agreement& ranks) {
   const fs::path path = as_spelled(given);
   if (locate(path) != path) return find_latest(path, ranks).value();
   Tried tried = try_to_open(path, ranks);
-  if (!tried.checkpoint) throw InputError(fmt::format("{}: damaged: {}", path.string(), tried.damage));
+  if (!tried.checkpoint)
+    throw VerdictError(fmt::format("{}: damaged: {}", path.string(), tried.damage), ranks.rank() == 0);
   return std::move(*tried.checkpoint);
 }
 

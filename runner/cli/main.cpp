@@ -62,9 +62,7 @@ std::string what_takes_less(const Arguments& arguments) {
 }
 
 std::string text_of(const std::exception& error, const Arguments& arguments) {
-  if (const auto* const file = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
-    return fmt::format("{}: cannot be written: {}", file->path1().string(), file->code().message());
-  if (!dynamic_cast<const std::bad_alloc*>(&error)) return error.what();
+  if (!dynamic_cast<const std::bad_alloc*>(&error)) return message_of(error);
   const bool is_of_device = dynamic_cast<const OutOfMemoryError*>(&error) != nullptr;
   return (is_of_device ? error.what() : fmt::format("out of memory with {} resident", human_bytes(resident_bytes()))) +
          what_takes_less(arguments);

@@ -26,7 +26,7 @@ namespace trainyard::cli {
 namespace {
 
 constexpr std::chrono::seconds kFarewell{10};
-constexpr std::chrono::seconds kLastQuestion{2};   // who is stuck asks the store every second who is lost
+constexpr std::chrono::seconds kLastQuestion{2};   // who waits asks the store every second who is lost
 constexpr std::chrono::seconds kShortestReply{5};  // a busy host is no lost one
 
 using Body = std::function<void(const train::World&)>;
@@ -126,14 +126,33 @@ comm::Settings comm_settings(const config::Comm& comm, const rendezvous::Members
   return settings;
 }
 
-[[noreturn]] void throw_with_silent_ranks(const PeerError& error, const rendezvous::Membership& membership,
-                                          const std::optional<train::FlightRecorder>& recorder) {
-  std::string text = error.what();
-  if (const std::string silent = membership.describe_silent(); !silent.empty()) text += "; " + silent;
-  if (const auto file = recorder ? recorder->write(text) : ""; !file.empty())
-    text += fmt::format("; its last collectives are in {}", file.string());
-  membership.let_others_hear(kLastQuestion);
-  throw PeerError(text);
+/// A rank whose own fault ends it says so before its communicator goes.
+void with_last_words(rendezvous::Membership& membership, const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const VerdictError&) {
+    throw;
+  } catch (const std::exception& error) {
+    if (exit_code_of(error) == ExitCode::Input) membership.leave_last_words(message_of(error));
+    throw;
+  }
+}
+
+/// Where act() loses a peer, what the store knows of it is thrown. Who ended of its own fault is not lost: a restart
+/// would meet the same.
+void knowing_who_is_lost(const rendezvous::Membership& membership, const std::optional<train::FlightRecorder>& recorder,
+                         const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const PeerError& error) {
+    if (const auto words = membership.last_words())
+      throw VerdictError(fmt::format("rank {}: {}", words->rank, words->text), false);
+    std::string text = error.what();
+    if (const std::string silent = membership.describe_silent(); !silent.empty()) text += "; " + silent;
+    if (const auto file = recorder ? recorder->write(text) : ""; !file.empty())
+      text += fmt::format("; its last collectives are in {}", file.string());
+    throw PeerError(text);
+  }
 }
 
 void run_as_member(const rendezvous::Place& place, const SessionSettings& settings, const Body& body) {
@@ -148,31 +167,35 @@ void run_as_member(const rendezvous::Place& place, const SessionSettings& settin
   rendezvous::JoinSettings join = join_settings(settings, signals);
   if (mpi && !place.master) join.share_from_rank_0 = [&mpi](const std::string& text) { return mpi->broadcast(text); };
   rendezvous::Membership membership = rendezvous::join(place, join);
-  try {
-    const auto communicator = comm::connect(comm_settings(settings.comm, membership, device, mpi));
+  const auto run_connected = [&] {
+    std::unique_ptr<comm::Communicator> communicator;
+    with_last_words(membership,
+                    [&] { communicator = comm::connect(comm_settings(settings.comm, membership, device, mpi)); });
     if (recorder) recorder->attach(communicator->flight_record());
-    body({.comm = *communicator,
-          .store = membership.store(),
-          .device = device,
-          .local_world = place.local_world,
-          .local_rank = place.local_rank,
-          .meeting = std::chrono::steady_clock::now() - start,
-          .generation = place.generation,
-          .job = job_digest(),
-          .may_have_saved = may_have_saved(place),
-          .logs_collectives = place.logs_collectives,
-          .in_pod = is_in_pod(),
-          .progress = progress_target(place),
-          .silent_ranks = [&membership] { return numbers_of(membership.silent_ranks()); },
-          .asked_to_stop = [&] { return signals.is_requested(); }});
+    const train::World world{.comm = *communicator,
+                             .store = membership.store(),
+                             .device = device,
+                             .local_world = place.local_world,
+                             .local_rank = place.local_rank,
+                             .meeting = std::chrono::steady_clock::now() - start,
+                             .generation = place.generation,
+                             .job = job_digest(),
+                             .may_have_saved = may_have_saved(place),
+                             .logs_collectives = place.logs_collectives,
+                             .in_pod = is_in_pod(),
+                             .progress = progress_target(place),
+                             .silent_ranks = [&membership] { return numbers_of(membership.silent_ranks()); },
+                             .asked_to_stop = [&] { return signals.is_requested(); }};
+    with_last_words(membership, [&] { body(world); });
     communicator->close(std::chrono::steady_clock::now() + kFarewell);
-  } catch (const PeerError& error) {
-    throw_with_silent_ranks(error, membership, recorder);
-  } catch (const VerdictError&) {
-    membership.let_others_hear(kFarewell);
-    throw;
+  };
+  try {
+    knowing_who_is_lost(membership, recorder, run_connected);
   } catch (const TerminatedError&) {
     membership.leave(kFarewell);  // an orderly end too
+    throw;
+  } catch (const std::exception&) {
+    membership.let_others_hear(kLastQuestion);
     throw;
   }
   membership.leave(kFarewell);

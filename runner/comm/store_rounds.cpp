@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "rendezvous/heartbeat.h"
 
 namespace trainyard::comm {
 
@@ -12,7 +13,7 @@ std::vector<std::string> StoreRounds::round(const std::string& name, const std::
   std::vector<std::string> keys;
   for (int rank = 0; rank < roster_.world(); ++rank) keys.push_back(fmt::format("{}/{}/{}", prefix_, name, rank));
   store_.set(keys[roster_.rank], value);
-  auto seen = store_.try_wait(keys, timeout_);
+  auto seen = rendezvous::wait_for_ranks(store_, keys, timeout_);
   if (seen.missing.empty()) return std::move(seen.values);
   std::vector<int> late;
   for (int rank = 0; rank < roster_.world(); ++rank)

@@ -17,7 +17,8 @@ class StoreRounds {
   StoreRounds(rendezvous::Store& store, const Roster& roster, std::string prefix, std::chrono::milliseconds timeout)
       : store_(store), roster_(roster), prefix_(std::move(prefix)), timeout_(timeout) {}
 
-  /// Values by rank. No two rounds share a name. Throws PeerError naming the ranks that did not come in time.
+  /// Values by rank. No two rounds share a name. Throws PeerError naming the ranks that are gone or did not come in
+  /// time.
   std::vector<std::string> round(const std::string& name, const std::string& value);
 
  private:

@@ -17,6 +17,11 @@ bool is_follow_up(const Ending& ending) {
   return ending.code == kPeerLost || ending.code == kTerminated;
 }
 
+/// Of its own fault, which whoever lost it may have been quicker to end with.
+bool is_cause(const Ending& ending) {
+  return ending.signal == 0 && !is_worth_restarting(ending, true);
+}
+
 }  // namespace
 
 bool is_worth_restarting(const Ending& failure, bool is_trainyard) {
@@ -41,6 +46,7 @@ Gang::Action Gang::ended(std::vector<Ending> endings, TimePoint now) {
 Gang::Action Gang::judge(const Ending& ending, TimePoint now) {
   if (ending.code == 0) return Action::None;
   if (code_when_asked_ == 0 || ending.code == kTerminated) code_when_asked_ = ending.code;
+  if (phase_ == Phase::Failing && first_failure_->code == kPeerLost && is_cause(ending)) first_failure_ = ending;
   if (phase_ == Phase::Failing || phase_ == Phase::Killed) return Action::None;  // it was ended by us
   if (ending.code == kTerminated && ending.signal == 0) {
     is_asked_ = true;

@@ -43,7 +43,7 @@ class Gang {
   [[nodiscard]] Phase phase() const { return phase_; }
   [[nodiscard]] bool is_over() const { return remaining_ == 0; }
   [[nodiscard]] std::optional<TimePoint> deadline() const;
-  /// The rank that failed first, where one did.
+  /// The rank that failed first, where one did; rather than one that only lost its peer, one that failed by itself.
   [[nodiscard]] const std::optional<Ending>& first_failure() const { return first_failure_; }
   /// Somebody wants the end: no failure, and nothing to start again after.
   [[nodiscard]] bool is_asked() const { return is_asked_; }

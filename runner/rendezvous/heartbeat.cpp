@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "rendezvous/last_words.h"
 
 namespace trainyard::rendezvous {
 namespace {
@@ -93,12 +95,32 @@ void Heartbeat::count_others(BeatCount& count) {
 std::vector<SilentRank> silent_in(Store& store) {
   const auto text = store.get(kSilent);
   std::vector<SilentRank> silent;
-  if (!text) return silent;
-  for (const auto& one : nlohmann::json::parse(*text)) {
+  for (const auto& one : nlohmann::json::parse(text.value_or("[]"))) {
     silent.push_back({one.at("rank"), one.at("host"), std::chrono::milliseconds(one.at("silent_ms").get<int64_t>()),
                       one.at("gone")});
   }
+  if (const auto words = last_words_in(store))
+    if (std::ranges::find(silent, words->rank, &SilentRank::rank) == silent.end())
+      silent.push_back({.rank = words->rank, .host = words->host, .is_gone = true});
   return silent;
+}
+
+Waited wait_for_ranks(Store& store, std::span<const std::string> keys, std::chrono::milliseconds timeout,
+                      const std::function<bool()>& given_up) {
+  using std::chrono::milliseconds;
+  constexpr milliseconds kLook = std::chrono::seconds(1);
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  for (;;) {
+    if (given_up && given_up()) throw PeerError("given up, as a rank is lost");
+    const auto left =
+        std::max(std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now()), milliseconds(0));
+    Waited waited = store.try_wait(keys, std::min(left, kLook));
+    if (waited.missing.empty()) return waited;
+    std::vector<SilentRank> gone = silent_in(store);
+    std::erase_if(gone, [](const SilentRank& one) { return !one.is_gone; });
+    if (!gone.empty()) throw PeerError(describe(gone));
+    if (left <= kLook) return waited;
+  }
 }
 
 std::string describe(const std::vector<SilentRank>& silent) {

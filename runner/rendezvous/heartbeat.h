@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -72,8 +73,13 @@ class Heartbeat {
   std::jthread thread_;  ///< last: it uses all above
 };
 
-/// The list that rank 0 keeps. Throws PeerError where the master is lost.
+/// The list that rank 0 keeps, and who left last words, as gone. Throws PeerError where the master is lost.
 std::vector<SilentRank> silent_in(Store& store);
+
+/// As store.try_wait(), but throws PeerError naming the ranks that are gone by then, as soon as one is: what it would
+/// have said does not come. `given_up` is asked meanwhile; null: nobody gives up. Looks every second.
+Waited wait_for_ranks(Store& store, std::span<const std::string> keys, std::chrono::milliseconds timeout,
+                      const std::function<bool()>& given_up = nullptr);
 
 /// "rank 3 (llama-worker-2) silent for 17 s, rank 5 (llama-worker-4) gone"
 std::string describe(const std::vector<SilentRank>& silent);

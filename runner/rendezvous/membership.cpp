@@ -185,6 +185,22 @@ void Membership::leave(milliseconds patience) {
   heartbeat_.reset();
 }
 
+void Membership::leave_last_words(const std::string& text) noexcept {
+  try {
+    rendezvous::leave_last_words(*store_, {rank(), self().host, text});
+  } catch (const std::exception&) {
+    return;
+  }
+}
+
+std::optional<LastWords> Membership::last_words() const noexcept {
+  try {
+    return last_words_in(*store_);
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
 void Membership::let_others_hear(milliseconds patience) const {
   if (server_) wait_until_alone(*server_, patience);
 }

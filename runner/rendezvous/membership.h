@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "rendezvous/heartbeat.h"
+#include "rendezvous/last_words.h"
 #include "rendezvous/place.h"
 #include "rendezvous/store.h"
 #include "rendezvous/store_server.h"
@@ -62,6 +63,11 @@ class Membership {
   /// The orderly end, called by every rank: rank 0 keeps the store open until all have left, or `patience` is over.
   /// Never throws: at the end of a job a lost peer changes nothing more.
   void leave(std::chrono::milliseconds patience);
+
+  /// What this rank ends with of its own fault, which the others then look for: to be left before they can miss it.
+  /// Neither throws: at such an end a lost master changes nothing more.
+  void leave_last_words(const std::string& text) noexcept;
+  [[nodiscard]] std::optional<LastWords> last_words() const noexcept;
 
   /// Before this rank ends with an error that others learn from the store too: with rank 0 the store would end, and who
   /// has not asked yet would call rank 0 lost. Rank 0 waits until they have hung up, or `patience` is over.

@@ -56,8 +56,11 @@ std::vector<double> Answers::column(size_t index) const {
 std::string input_error_of(const std::function<void()>& act) {
   try {
     act();
-  } catch (const InputError& failure) {
-    return failure.what();
+  } catch (const std::bad_alloc&) {
+    throw;  // of which more is to be said than these words
+  } catch (const std::exception& failure) {
+    if (exit_code_of(failure) != ExitCode::Input) throw;
+    return message_of(failure);
   }
   return "";
 }

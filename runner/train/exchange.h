@@ -45,7 +45,7 @@ class Answers {
   mutable std::optional<Event> copied_;  ///< to the host; none: it is there
 };
 
-/// What act() throws as InputError; "" where it does not.
+/// What act() throws that ends with ExitCode::Input, but for want of memory; "" where it does not.
 std::string input_error_of(const std::function<void()>& act);
 
 /// Every rank throws VerdictError in the words of the first that has any, which prints them; they are preceded by that

@@ -182,9 +182,9 @@ std::string fit_text(const Job& job, const Rehearsal& rehearsal) {
 
 }  // namespace
 
-std::string memory_text(const MemoryUse& use) {
+std::string memory_text(size_t peak, const MemoryUse& use) {
   using enum MemoryKind;
-  return fmt::format("peak {}: {}", human_bytes(use.total()),
+  return fmt::format("peak {}: {}", human_bytes(peak),
                      kinds_text(use, {Parameters, Gradients, Optimizer, Gathered, Activations, Offloaded, Other}));
 }
 
@@ -218,7 +218,7 @@ nlohmann::json plan_json(const Job& job) {
                       {"computed_flops", seen.computed_flops},
                       {"model_flops", seen.model_flops}};
   nlohmann::json& memory = plan["memory"];
-  memory = {{"peak_bytes", seen.at_peak.total()},
+  memory = {{"peak_bytes", seen.device_bytes()},
             {"fixed_bytes", job.hardware.fixed_memory},
             {"needed_bytes", needed_bytes(job, seen)},
             {"host_bytes", seen.host_bytes()}};

@@ -58,6 +58,6 @@ std::optional<std::string> memory_warning(const Job& job, const Rehearsal& rehea
 std::string out_of_memory_text(const config::Loaded& loaded, const Placement& placement);
 
 /// "peak 1.20 GiB: parameters 0.3 GiB, …".
-std::string memory_text(const MemoryUse& use);
+std::string memory_text(size_t peak, const MemoryUse& use);
 
 }  // namespace trainyard::train

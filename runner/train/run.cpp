@@ -213,7 +213,8 @@ void Run::run_to_end() {
 
 /// A kernel that finds no memory kills without a word, so nobody takes any before the plan is told.
 Run::Planned Run::plan() {
-  const Planned planned = world_.is_main() ? say_plan() : Planned{};
+  Planned planned;
+  on_rank_0(world_.comm, [&] { planned = say_plan(); });
   say_who_met();
   return planned;
 }
@@ -236,14 +237,14 @@ Run::Planned Run::say_plan() const {
   fmt::print("{}", metrics::format_table("plan", plan_rows(job, rehearsal, *loader_, total_steps_)));
   std::fflush(stdout);
   if (const auto warning = memory_warning(job, rehearsal)) spdlog::warn(*warning);
-  return {hardware, rehearsal.at_peak.total(), rehearsal.peak_flops};
+  return {hardware, rehearsal.device_bytes(), rehearsal.peak_flops};
 }
 
 void Run::say_memory() {
   if (!world_.is_main()) return;
   say(fmt::format("memory: {}; predicted {}; resident {} at most, {} of it before the run",
-                  memory_text(ledger_->at_peak()), human_bytes(planned_.bytes), human_bytes(peak_resident_bytes()),
-                  human_bytes(resident_before_)));
+                  memory_text(ledger_->peak_bytes(), ledger_->at_peak()), human_bytes(planned_.bytes),
+                  human_bytes(peak_resident_bytes()), human_bytes(resident_before_)));
 }
 
 /// Success, or a last checkpoint, would tell of a model that is none: it is as it was filled.
@@ -459,7 +460,7 @@ void Run::say(const std::string& line) {
 
 void run(const config::Loaded& loaded, const World& world) {
   const MeshSize mesh = mesh_of(loaded, world);
-  require_text_files(loaded);
+  on_every_rank(world.comm, [&] { require_text_files(loaded); });
   if (world.device.kind == DeviceKind::Cuda)
     on_every_rank(world.comm, [&] { check_float8(loaded, properties_of(world.device)); });
   ops::set_threads(threads_of(loaded.config.device, world.local_world));

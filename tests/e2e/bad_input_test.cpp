@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <functional>
+#include <memory>
 
 #include "failure.h"
 #include "token_file.h"
@@ -274,6 +275,38 @@ TEST_CASE("bad input: what only the data shows is printed by one rank, named whe
     for (const std::string& error : errors)
       for (const std::string& part : row.bad.says) CHECK_THAT(error, Catch::Contains(part));
   }
+}
+
+TEST_CASE("bad input: what one rank alone meets among the others ends all with code 2, in its words") {
+  const SmallJob job;
+  const auto ids = job.folder() / "ids.safetensors";
+  write_text(ids, token_file("input_ids", {2, 4}, {1, 2, 3, 4, 5, 257, 7, 8}));
+  const Words validated = job.train(3, {"--validation.tokens", ids.string(), "--validation.interval", "1"});
+  REQUIRE(run({on_ranks(2, job.train(2))}).code == 0);
+  const Words evaluated{"evaluate", "--checkpoint", job.checkpoints().string(), "--tokens", ids.string()};
+  for (const Words& words : {validated, evaluated}) {
+    const Ended ended = run({on_ranks(2, words), {}, std::chrono::seconds(60)});
+    INFO(ended.all());
+    CHECK(ended.code == 2);
+    const auto errors = errors_of(ended);
+    REQUIRE(errors.size() == 2);
+    CHECK_THAT(errors[0], Catch::StartsWith("[rank 1] trainyard: error: /") && Catch::Contains("257"));
+    CHECK_THAT(errors[1], Catch::StartsWith("trainyard launch: rank ") && Catch::Contains("exit code 2: "));
+  }
+}
+
+TEST_CASE("bad input: ranks that nobody checked before hear what rank 0 finds as it plans") {
+  const SmallJob job;
+  const int port = free_port();
+  std::vector<std::unique_ptr<Process>> ranks;
+  for (int rank = 0; rank < 2; ++rank)
+    ranks.push_back(std::make_unique<Process>(Command{trainyard(job.train(3, {"--training.freeze", "model.nothing"})),
+                                                      rank_environment(rank, 2, port), std::chrono::seconds(60)}));
+  check_failure(ranks[0]->wait(), 2, {"rank 0: ", "training.freeze", "model.nothing"});
+  const Ended other = ranks[1]->wait();
+  INFO(other.all());
+  CHECK(other.code == 2);
+  CHECK(errors_of(other).empty());
 }
 
 TEST_CASE("bad input: an output that is full is told of") {

@@ -66,6 +66,18 @@ TEST_CASE("Gang: of endings seen together, one that only lost its peer is not th
   CHECK(gang.exit_code() == 137);
 }
 
+TEST_CASE("Gang: one that failed by itself is the first failure, though one that lost it was quicker to end",
+          "[launch]") {
+  Gang gang(4, 30s);
+  CHECK(gang.ended({exited(0, 138)}, kNow) == Action::Terminate);
+  CHECK(gang.ended({killed(1, 15)}, kNow) == Action::None);  // by us
+  CHECK(gang.first_failure()->rank == 0);
+  gang.ended({exited(2, 2)}, kNow);
+  gang.ended({exited(3, 140)}, kNow);
+  CHECK(gang.first_failure()->rank == 2);
+  CHECK(gang.exit_code() == 2);
+}
+
 TEST_CASE("Gang: a signal gives the ranks the grace to save, and ends in 143", "[launch]") {
   Gang gang(2, 30s);
   CHECK(gang.asked_to_stop(kNow) == Action::Terminate);

@@ -290,7 +290,9 @@ TEST_CASE("Membership: rank 0 ends with an error when the others have read it to
   auto zero = std::async(std::launch::async, [&] { return join(place_of_rank(0, 2, port), join_settings()); });
   auto other = std::make_unique<Membership>(join(place_of_rank(1, 2, port), join_settings()));
   const Membership master = zero.get();
+  const auto begin = std::chrono::steady_clock::now();
   master.let_others_hear(50ms);
+  CHECK(std::chrono::steady_clock::now() - begin >= 50ms);
   other->let_others_hear(60s);  // waits for nobody
 
   std::atomic<bool> has_read = false;
@@ -302,6 +304,26 @@ TEST_CASE("Membership: rank 0 ends with an error when the others have read it to
   master.store().set("verdict", "no");
   master.let_others_hear(60s);
   CHECK(has_read);
+  CHECK(std::chrono::steady_clock::now() - begin < 60s);
+}
+
+TEST_CASE("Membership: what a rank ends with of its own fault is known before it goes, and ends waits for it",
+          "[rendezvous]") {
+  const uint16_t port = test::free_port();
+  auto zero = std::async(std::launch::async, [&] { return join(place_of_rank(0, 2, port), join_settings()); });
+  Membership at_fault = join(place_of_rank(1, 2, port), join_settings());
+  Membership master = zero.get();
+  CHECK_FALSE(master.last_words());
+  CHECK(master.silent_ranks().empty());
+  at_fault.leave_last_words("no such file: \xff");
+  master.leave_last_words("rank 1 does not answer");  // the first words stand
+  const auto words = master.last_words();
+  REQUIRE(words);
+  CHECK(words->rank == 1);
+  CHECK(words->text == "no such file: \xef\xbf\xbd");
+  CHECK_THAT(master.describe_silent(), Catch::StartsWith("rank 1 (") && Catch::EndsWith("gone"));
+  const std::vector<std::string> keys{"what rank 1 would have said"};
+  CHECK_THROWS_WITH(wait_for_ranks(master.store(), keys, 600s), Catch::StartsWith("rank 1 ("));
 }
 
 TEST_CASE("SignalWatch: notes SIGTERM and puts the former handler back", "[rendezvous]") {

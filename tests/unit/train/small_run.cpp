@@ -16,7 +16,7 @@ nlohmann::json FormulaLoader::state() const {
 Ran run_rank(comm::Communicator& comm, const config::Config& config, const models::ModelConfig& model, BatchShape batch,
              int64_t steps, Device device) {
   ops::set_threads(1);
-  const auto ledger = std::make_shared<MemoryLedger>();
+  const auto ledger = std::make_shared<MemoryLedger>(kinds_on_host(config, device));
   const MemoryScope scope(ledger);
   FormulaLoader loader(batch, model.vocab_size, config.training.accumulation_steps, comm.rank(), comm.world());
   ShardedModel sharded = shard_model(
