@@ -13,8 +13,9 @@ namespace {
 // Exit codes of interfaces.md that tell of something else than the rank itself.
 constexpr int kPeerLost = 138, kTerminated = 143;
 
-/// From the end of a container to its pod's status: kubelets look once a second, and report in turn.
-constexpr auto kReportsTake = std::chrono::seconds(3);
+/// From the end of a container to its pod's status: kubelets look once a second, and report in turn; on a busy node a
+/// report has taken more than 3 s. The report of the lost rank's own end, as a rule the next, ends the wait.
+constexpr auto kReportsTake = std::chrono::seconds(10);
 
 /// Reasons that a kubelet or the control plane gives a pod that it ends itself.
 constexpr std::array kDisruptions = {"Evicted",  "NodeLost",    "NodeShutdown", "Terminated",

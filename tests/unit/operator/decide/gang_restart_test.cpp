@@ -151,7 +151,7 @@ TEST_CASE("ranks that end because a peer was lost are a consequence, not the cau
     const Plan plan = world.look();
     CHECK(plan.deletes.empty());
     REQUIRE(plan.look_again);
-    CHECK(*plan.look_again == world.now + 3s);
+    CHECK(*plan.look_again == world.now + 10s);
     world.now += 1s;
     world.end("job-master-0", 2, "metrics.dir: metrics: Permission denied");
     world.settle();
@@ -165,7 +165,7 @@ TEST_CASE("ranks that end because a peer was lost are a consequence, not the cau
       world.end(name, 138);
       world.pods.at(name).containers.front().ended = world.now;
     }
-    if (!have_all_ended) world.now += 3s;
+    if (!have_all_ended) world.now += 10s;
     world.settle();
     CHECK(world.job.status.restarts.count == 1);
   }
