@@ -88,8 +88,10 @@ rendezvous::JoinSettings join_settings(const SessionSettings& settings, const re
   join.reply_timeout = std::clamp<std::chrono::milliseconds>(settings.comm.timeout, kShortestReply, join.reply_timeout);
   join.environment = rendezvous::process_environment();
   join.token = rendezvous::job_token(join.environment);
-  join.config = settings.config_hash;
-  join.config_text = settings.config_text;
+  // Where device.kind is auto and one node's driver is gone, its ranks take the CPU, and nobody could talk to them.
+  const std::string device = settings.device == DeviceKind::Cpu ? "cpu" : "cuda";
+  join.config = settings.config_hash + device;
+  join.config_text = fmt::format("{}\nwhat it computes on = {}", settings.config_text, device);
   join.interrupted = [&signals] { return signals.is_requested(); };
   return join;
 }

@@ -75,6 +75,22 @@ TEST_CASE("device: ranks that see one GPU each, of their own, train as on the CP
   CHECK(errors_of(refused[1]).empty());
 }
 
+TEST_CASE("device: ranks of which one finds no GPU do not start") {
+  const SmallJob job;
+  const int port = free_port();
+  Ranks ranks;
+  const Words words = job.train(1, {"--device", "auto"});
+  for (const Words& command : {Words{TRAINYARD_ON_HOST_CUDA} + words, trainyard(words)}) {
+    auto environment = rank_environment(static_cast<int>(ranks.size()), 2, port);
+    if (!ranks.empty()) environment["CUDA_VISIBLE_DEVICES"] = "";
+    ranks.push_back(std::make_unique<Process>(Command{command, environment}));
+  }
+  for (const auto& rank : ranks)
+    check_failure(rank->wait(), 2,
+                  {"the configuration differs between ranks: ", "what it computes on = cuda on rank 0 (",
+                   "what it computes on = cpu on rank 1 ("});
+}
+
 TEST_CASE("device: of three ranks over NCCL the two that are left end with 138 and name the killed one") {
   const int killed = GENERATE(0, 1, 2);
   CAPTURE(killed);
