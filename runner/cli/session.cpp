@@ -26,7 +26,6 @@ namespace trainyard::cli {
 namespace {
 
 constexpr std::chrono::seconds kFarewell{10};
-constexpr std::chrono::seconds kLastQuestion{2};   // who waits asks the store every second who is lost
 constexpr std::chrono::seconds kShortestReply{5};  // a busy host is no lost one
 
 using Body = std::function<void(const train::World&)>;
@@ -197,7 +196,7 @@ void run_as_member(const rendezvous::Place& place, const SessionSettings& settin
     membership.leave(kFarewell);  // an orderly end too
     throw;
   } catch (const std::exception&) {
-    membership.let_others_hear(kLastQuestion);
+    membership.let_others_hear();
     throw;
   }
   membership.leave(kFarewell);

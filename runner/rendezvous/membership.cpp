@@ -19,7 +19,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kVerdictPatience = std::chrono::seconds(2);  // for others to read why they cannot meet
 constexpr const char* kLeftCount = "left";
 constexpr const char* kAllLeft = "left/all";
 
@@ -150,7 +149,7 @@ Membership join(const Place& wanted, const JoinSettings& settings) {
         meet(*store, self_of(place, settings, address.host()), {settings.timeout, left}, settings.interrupted);
     return {std::move(place), std::move(server), std::move(store), std::move(members), settings.heartbeat};
   } catch (const std::exception&) {
-    if (server) wait_until_alone(*server, kVerdictPatience);
+    if (server) wait_until_alone(*server, Membership::kHearing);
     throw;
   }
 }

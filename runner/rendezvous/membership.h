@@ -71,7 +71,8 @@ class Membership {
 
   /// Before this rank ends with an error that others learn from the store too: with rank 0 the store would end, and who
   /// has not asked yet would call rank 0 lost. Rank 0 waits until they have hung up, or `patience` is over.
-  void let_others_hear(std::chrono::milliseconds patience) const;
+  void let_others_hear(std::chrono::milliseconds patience = kHearing) const;
+  static constexpr std::chrono::seconds kHearing{2};  ///< who waits asks the store every second who is lost
 
  private:
   Place place_;

@@ -209,8 +209,10 @@ void Trainer::update(Step& step) {
   parts_.scaler.update(step.result.skipped);
   step.result.next_loss_scale = parts_.scaler.scale();
   parts_.engine.release_gradients();
-  if (device_times_) device_times_->end_lap(&StepTimes::optimizer);
-  if (!device_times_) own_.optimizer = watch_.lap().own;
+  if (device_times_)
+    device_times_->end_lap(&StepTimes::optimizer);
+  else
+    own_.optimizer = watch_.lap().own;
   step.result.times.optimizer = own_.optimizer;
 }
 
