@@ -14,27 +14,28 @@ from pathlib import Path
 from yard import Cluster, images, skip_where_there_can_be_none
 from yard.operator import install, leader
 from yard.processes import kill, processes
-from yard.training import Training, settings, undisturbed
+from yard.training import Training, paced, settings, undisturbed
 from kube import wait_until
 
-STEPS, INTERVAL = 240, 40
-TRAIN = settings(training={"steps": STEPS}, checkpoint={"interval": INTERVAL})
-# Of a quarter of a second a step: training that is not disturbed goes on until the cluster has noticed what happened.
-SLOW = settings(training={"steps": STEPS, "batch_size": 12}, checkpoint={"interval": INTERVAL})
+STEPS, INTERVAL, RANKS = 240, 40, 3
 
 
 class Faults(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
+        train = settings(training={"steps": STEPS}, checkpoint={"interval": INTERVAL})
+        cls.train = paced(train, RANKS, seconds=0.05)
+        # A minute of training: a node is noticed to be gone after up to 26 s, and etcd is away for 30 s.
+        cls.slow = paced(train, RANKS, seconds=0.3)
         with ThreadPoolExecutor() as pool:
-            reference = pool.submit(undisturbed, TRAIN, 3)
+            reference = pool.submit(undisturbed, cls.train, RANKS)
             cls.cluster = cls.enterClassContext(Cluster("faults", images=images()))
             install(cls.cluster)
-            cls.losses = reference.result()
+            cls.losses = [each["loss"] for each in reference.result()]
 
-    def training(self, name, train=TRAIN, **named):
+    def training(self, name, train=None):
         """Applied, and in the middle of it."""
-        job = self.enterContext(Training(self.cluster, name, train, **named))
+        job = self.enterContext(Training(self.cluster, name, train or self.train, workers=RANKS - 1))
         job.apply()
         job.wait_for_step(INTERVAL + 10)
         return job
@@ -43,7 +44,7 @@ class Faults(unittest.TestCase):
         job.wait_for("Succeeded", 480)
         self.assertEqual(job.restarts(), (restarts, disruptions), job.story())
         self.assertEqual([each["step"] for each in job.metrics()], list(range(1, STEPS + 1)))
-        for there, undisturbed_loss in zip(job.metrics(), self.losses if job.train is TRAIN else []):
+        for there, undisturbed_loss in zip(job.metrics(), self.losses if job.train is self.train else []):
             self.assertAlmostEqual(there["loss"], undisturbed_loss, delta=2e-3, msg=f"step {there['step']}")
 
     def resumed_at(self, job):
@@ -80,7 +81,7 @@ class Faults(unittest.TestCase):
     def test_memory_that_does_not_suffice_is_said(self):
         limit = {"op": "add", "path": "/spec/pytorchReplicaSpecs/Worker/template/spec/containers/0/resources",
                  "value": {"requests": {"memory": "24Mi"}, "limits": {"memory": "24Mi"}}}
-        with Training(self.cluster, "memory", TRAIN, patches=[
+        with Training(self.cluster, "memory", self.train, patches=[
                 limit, {"op": "replace", "path": "/spec/runPolicy/backoffLimit", "value": 0}]) as job:
             job.apply()
             job.wait_for("Failed")
@@ -89,12 +90,12 @@ class Faults(unittest.TestCase):
     # -- nodes
 
     def test_a_node_whose_kubelet_is_gone_gives_its_place_to_another(self):
-        job = self.training("kubelet", SLOW)
+        job = self.training("kubelet", self.slow)
         node = job.node_of("worker", 0)
         saved = max(job.checkpoints())
         self.cluster.do("kill", f"{node}/kubelet")
         self.addCleanup(self.cluster.do, "start", f"{node}/kubelet")
-        wait_until("the gang to start anew", lambda: job.restarts() == (0, 1), 120)
+        job.wait_until("to start anew", lambda: job.restarts() == (0, 1), 120)
         self.assert_as_if_nothing_had_happened(job, 0, 1)
         self.assertGreaterEqual(self.resumed_at(job), saved)
         self.assertNotEqual(job.node_of("worker", 0), node)
@@ -142,8 +143,8 @@ class Faults(unittest.TestCase):
         self.assertTrue(left_behind)
         self.cluster.unplug(node)
         self.addCleanup(self.cluster.plug, node)
-        wait_until("the gang to start anew", lambda: job.restarts()[1] >= 1, 180)
-        wait_until("the master to be elsewhere", lambda: job.node_of("master") not in (None, node), 60)
+        job.wait_until("to start anew", lambda: job.restarts()[1] >= 1, 180)
+        job.wait_until("to have its master elsewhere", lambda: job.node_of("master") not in (None, node), 60)
         job.wait_for_step(INTERVAL + 20)
         self.cluster.plug(node)
         self.assert_as_if_nothing_had_happened(job, 0, 1)
@@ -161,10 +162,10 @@ class Faults(unittest.TestCase):
         self.assert_as_if_nothing_had_happened(job, 1)
 
     def test_an_api_server_that_restarts_is_not_noticed_by_the_training(self):
-        self.train_while_away("api", TRAIN, "kill", "kube-apiserver", 5)
+        self.train_while_away("api", self.train, "kill", "kube-apiserver", 5)
 
     def test_etcd_that_is_away_for_half_a_minute_costs_no_step(self):
-        self.train_while_away("etcd", SLOW, "stop", "etcd", 30)
+        self.train_while_away("etcd", self.slow, "stop", "etcd", 30)
 
     def train_while_away(self, name, train, end, program, seconds):
         job = self.training(name, train)

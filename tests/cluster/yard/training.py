@@ -13,7 +13,7 @@ from .cluster import ClusterError
 
 ROOT = Path(__file__).resolve().parents[3]
 API = "kubeflow.org/v1"
-TRAIN = {  # 50 ms a step, so that there is a middle in which things can happen
+TRAIN = {
     "model": {"preset": "qwen3-tiny"}, "data": {"path": "embedded", "tokenizer": "bytes"},
     "training": {"steps": 400, "batch_size": 2, "sequence_length": 64},
     "optimizer": {"lr": 0.004, "warmup_steps": 20},
@@ -120,14 +120,15 @@ class Training:
         return self.kubectl("logs", f"{self.name}-{role}-{index}", *words, check=False)
 
     def wait_for(self, state, timeout=120):
-        try:
-            wait_until(f"{self.name} to be {state}", lambda: self.state() == state, timeout)
-        except Exception as error:
-            raise AssertionError(f"{error}\n{self.story()}") from error
+        self.wait_until(f"to be {state}", lambda: self.state() == state, timeout)
 
     def wait_for_step(self, step, timeout=120):
+        self.wait_until(f"to reach step {step}", lambda: self.last_step() >= step, timeout)
+
+    def wait_until(self, what, condition, timeout):
+        """`what` it is waited for to do. Where that was in vain its story is told."""
         try:
-            wait_until(f"{self.name} to reach step {step}", lambda: self.last_step() >= step, timeout)
+            wait_until(f"{self.name} {what}", condition, timeout)
         except Exception as error:
             raise AssertionError(f"{error}\n{self.story()}") from error
 
@@ -163,8 +164,17 @@ class Training:
         return sorted(int(each.name.partition("-")[2]) for each in self.volume().glob("step-*"))
 
 
+def paced(train, ranks, seconds):
+    """`train` with a batch of which a step takes about so long on this machine: of a training that is over before the
+    cluster has noticed what happened, a test learns nothing."""
+    tried, steps, warm = 12, 40, 10
+    with_batch = lambda size, **other: {**train, "training": {**train["training"], "batch_size": size, **other}}
+    times = [each["time"] for each in undisturbed(with_batch(tried, steps=steps), ranks)]
+    return with_batch(max(1, round(tried * seconds * (steps - 1 - warm) / (times[-1] - times[warm]))))
+
+
 def undisturbed(train, ranks):
-    """The losses, step by step, of the same training as processes of this machine, which nothing happens to."""
+    """The metrics, step by step, of the same training as processes of this machine, which nothing happens to."""
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "train.yaml"
         config.write_text(yaml.safe_dump({**train, "checkpoint": {"enabled": False},
@@ -173,4 +183,4 @@ def undisturbed(train, ranks):
                                "--config", config], capture_output=True, text=True, timeout=600)
         if done.returncode != 0:
             raise ClusterError(f"the reference run ended with {done.returncode}: {done.stderr[-2000:]}")
-        return [json.loads(line)["loss"] for line in (Path(folder) / "metrics/metrics.jsonl").read_text().splitlines()]
+        return [json.loads(line) for line in (Path(folder) / "metrics/metrics.jsonl").read_text().splitlines()]
