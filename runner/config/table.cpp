@@ -289,7 +289,8 @@ void add_system(std::vector<Key>& table) {
        "copies in between where its algorithm allows (NVLink, NVLink SHARP, RDMA).");
   const SectionKeys<Rendezvous> rendezvous{table, "rendezvous", &Config::rendezvous};
   rendezvous("timeout", &Rendezvous::timeout, kTimeout,
-             "How long ranks wait for the master and for each other at the start.")
+             "How long ranks wait at the start for the master, for each other, and for those that still tokenise their "
+             "corpus.")
       .agreement = Agreement::PerRank;
   const SectionKeys<DeviceSection> device{table, "device", &Config::device};
   device(

@@ -11,8 +11,10 @@
 #include <cerrno>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace trainyard::data {
 namespace {
@@ -40,6 +42,11 @@ UniqueFd open_partial(const fs::path& partial) {
     throw InputError(fmt::format("{}: {}; set data.cache_dir to a folder that can be written", partial.string(),
                                  std::strerror(errno)));
   return fd;
+}
+
+off_t size_of(int fd) {
+  struct stat file {};
+  return ::fstat(fd, &file) == 0 ? file.st_size : 0;
 }
 
 /// Whether `fd` still is the file of that name: who held the lock before has renamed or removed it otherwise.
@@ -75,7 +82,8 @@ CacheHeader read_cache_header(const MappedFile& file) {
 
 std::optional<CacheWriter> CacheWriter::begin(const fs::path& file, const std::string& key, uint32_t bytes_an_id,
                                               std::chrono::milliseconds timeout) {
-  const auto deadline = Clock::now() + timeout;
+  auto last_grown = Clock::now();
+  off_t size = 0;
   fs::path partial = file.string() + ".partial";
   UniqueFd fd = open_partial(partial);
   for (;; std::this_thread::sleep_for(kPollInterval)) {
@@ -92,10 +100,12 @@ std::optional<CacheWriter> CacheWriter::begin(const fs::path& file, const std::s
     if (is_done && is_ours) ::unlink(partial.c_str());
     if (is_done) return std::nullopt;
     if (is_ours) break;
-    if (Clock::now() > deadline)
-      throw PeerError(fmt::format(
-          "{}: waited {} s for another process to tokenise the corpus into it; fuser tells which one has it open",
-          partial.string(), std::chrono::duration_cast<std::chrono::seconds>(timeout).count()));
+    if (const off_t now = size_of(fd.get()); now != std::exchange(size, now)) last_grown = Clock::now();
+    if (Clock::now() - last_grown > timeout)
+      throw PeerError(
+          fmt::format("{}: another process tokenises the corpus into it, but has written nothing for {}; "
+                      "fuser tells which one has it open",
+                      partial.string(), human_duration(timeout)));
   }
   CacheWriter writer(file, partial, std::move(fd));
   if (::ftruncate(writer.fd_.get(), sizeof(CacheHeader)) != 0)

@@ -32,8 +32,8 @@ CacheHeader read_cache_header(const MappedFile& file);
 class CacheWriter {
  public:
   /// Waits until no other process or thread writes the same file. None where the file is there by then.
-  /// Throws PeerError, naming the file, where the other takes longer than `timeout`; InputError where the folder cannot
-  /// be written.
+  /// Throws PeerError, naming the file, where the other has written nothing for `timeout`; InputError where the folder
+  /// cannot be written.
   static std::optional<CacheWriter> begin(const std::filesystem::path& file, const std::string& key,
                                           uint32_t bytes_an_id, std::chrono::milliseconds timeout);
 

@@ -4,7 +4,9 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -69,13 +71,37 @@ fs::path cache_file(const CorpusOptions& options, const std::string& key) {
                                folders.back().string()));
 }
 
+/// A line now and then on a long way.
+class Telling {
+ public:
+  Telling(const std::vector<fs::path>& files, std::string name) : name_(std::move(name)) {
+    for (const fs::path& file : files) all_ += fs::file_size(file);
+  }
+
+  void read(size_t bytes) {
+    read_ += bytes;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_ < kInterval) return;
+    last_ = now;
+    spdlog::info("{}: {} of {} are tokenised", name_, human_bytes(read_), human_bytes(all_));
+  }
+
+ private:
+  static constexpr std::chrono::seconds kInterval{30};
+  std::string name_;
+  uint64_t all_ = 0, read_ = 0;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
 void tokenise(const std::vector<fs::path>& files, const CorpusOptions& options, const Tokenizer& tokenizer,
               CacheWriter& writer) {
   const auto eos = end_of_document(tokenizer, options.append_eos);
+  Telling telling(files, options.path.string());
   for (const fs::path& path : files) {
     const MappedFile file(path);
     for_each_part(file, options.field, [&](std::string_view part, DocumentEnd end) {
       writer.append(tokenizer.encode(part));
+      telling.read(part.size());
       if (end == DocumentEnd::No) return;
       writer.count_document();
       if (eos) writer.append({&*eos, 1});

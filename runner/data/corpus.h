@@ -49,14 +49,15 @@ struct CorpusOptions {
   bool append_eos = true;      ///< after each document, where the tokenizer has an end of text
   std::filesystem::path
       cache_dir;  ///< "" = .trainyard beside the corpus, or the user's cache folder where that is read-only
-  std::chrono::milliseconds timeout{std::chrono::minutes(30)};  ///< of waiting while another process tokenises it
+  /// Another process that tokenises it is waited for, however long it takes, until it has written nothing for so long.
+  std::chrono::milliseconds timeout{std::chrono::minutes(30)};
 };
 
 /// The corpus as ids. The first to ask for it tokenises it, in bounded memory, into a file in the cache folder that is
 /// whole or not there; others, on this machine or on a shared file system, wait for it. The file's name is a hash of
 /// the content, the tokenizer and the options, so a changed corpus is another file. Throws InputError for a path, an
 /// encoding (file and byte offset), a JSON line (file and line) or a folder that the user has to mend, and for a corpus
-/// without a single id; PeerError where another process holds the lock for longer than the time-out.
+/// without a single id; PeerError where another process holds the lock and has written nothing for the time-out.
 TokenArray open_corpus(const CorpusOptions& options, const tokenizer::Tokenizer& tokenizer);
 
 /// The same of a text in memory, one document, without a cache. `name` is what messages call it.

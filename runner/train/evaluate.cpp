@@ -1,8 +1,12 @@
 #include "train/evaluate.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <vector>
 
@@ -57,6 +61,16 @@ Tensor gather_row(comm::Communicator& world, const Tensor& rows, int64_t index, 
   return all;
 }
 
+/// Before a model is read for it.
+void require_place_for(const std::filesystem::path& file) {
+  std::filesystem::path folder = file.parent_path();
+  if (folder.empty()) folder = ".";
+  if (!std::filesystem::is_directory(folder))
+    throw InputError(fmt::format("--dump: {} is no folder; make it first", folder.string()));
+  if (std::filesystem::is_directory(file) || ::access(folder.c_str(), W_OK | X_OK) != 0)
+    throw InputError(fmt::format("--dump: {} cannot be written; name a file in a folder that can", file.string()));
+}
+
 /// Streams logits row by row and gradients tensor by tensor into the file of rank 0: no rank holds more than one.
 void dump(const Evaluation& evaluation, const World& world, ShardedModel& sharded, const Tensor& logits, int64_t rows) {
   std::vector<SafetensorsWriter::Declared> declared{{"logits", DType::Float32, {rows, logits.size(1), logits.size(2)}}};
@@ -84,6 +98,9 @@ void dump(const Evaluation& evaluation, const World& world, ShardedModel& sharde
 }  // namespace
 
 Evaluated evaluate(const Evaluation& evaluation, const World& world) {
+  on_rank_0(world.comm, [&] {
+    if (evaluation.dump) require_place_for(*evaluation.dump);
+  });
   ShardedModel sharded = load(evaluation, world);
   const auto loader = data::token_batches(evaluation.tokens, {.place = {world.comm.rank(), world.comm.world()},
                                                               .prefer = data::Prefer::SingleBatch,

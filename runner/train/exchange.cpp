@@ -6,6 +6,9 @@
 #include <array>
 #include <string>
 
+#include "base/text.h"
+#include "checkpoint/agreement.h"
+
 namespace trainyard::train {
 
 Answers::Answers(comm::Communicator& world, const Tensor& own, const char* label)
@@ -85,6 +88,21 @@ void on_rank_0(comm::Communicator& world, const std::function<void()>& act) {
 
 void on_every_rank(comm::Communicator& world, const std::function<void()>& act) {
   throw_first(world, input_error_of(act));
+}
+
+void on_every_rank(const World& world, const std::string& about, std::chrono::milliseconds patience,
+                   const std::function<void()>& act) {
+  std::string own = input_error_of(act);
+  using checkpoint::Agreement;
+  Agreement ranks(world.store, about, world.comm.rank(), world.comm.world(), patience);
+  const auto verdict = ranks.round(about, nlohmann::json::object(), [](const Agreement::Said& said) {
+    const auto missing = Agreement::first_error(said);
+    return missing ? nlohmann::json{{"error", *missing}} : nlohmann::json::object();
+  });
+  if (verdict.contains("error"))
+    throw PeerError(fmt::format("{}: {} of {}; see that pod's log, or raise rendezvous.timeout", about,
+                                verdict.at("error").get<std::string>(), human_duration(patience)));
+  throw_first(world.comm, std::move(own));
 }
 
 }  // namespace trainyard::train

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <span>
@@ -10,6 +11,7 @@
 
 #include "base/error.h"
 #include "comm/communicator.h"
+#include "train/world.h"
 
 namespace trainyard::train {
 
@@ -59,11 +61,24 @@ void on_rank_0(comm::Communicator& world, const std::function<void()>& act);
 /// The same of what each rank does for itself: the first rank that fails speaks for all.
 void on_every_rank(comm::Communicator& world, const std::function<void()>& act);
 
-/// The same, and what `make` returns.
+/// The same of what may take one rank far longer than another, as tokenising a corpus that others have tokenised: who
+/// is done waits in the store for up to `patience`, and not in a collective for comm.timeout. `about`: what is waited
+/// for. Throws PeerError naming the ranks that did not come.
+void on_every_rank(const World& world, const std::string& about, std::chrono::milliseconds patience,
+                   const std::function<void()>& act);
+
+/// What `make` returns on each.
 template <typename Make>
 auto made_on_every_rank(comm::Communicator& world, const Make& make) {
   std::optional<std::invoke_result_t<Make>> made;
   on_every_rank(world, [&] { made.emplace(make()); });
+  return *std::move(made);
+}
+template <typename Make>
+auto made_on_every_rank(const World& world, const std::string& about, std::chrono::milliseconds patience,
+                        const Make& make) {
+  std::optional<std::invoke_result_t<Make>> made;
+  on_every_rank(world, about, patience, [&] { made.emplace(make()); });
   return *std::move(made);
 }
 

@@ -144,7 +144,7 @@ Run::Run(const config::Loaded& loaded, const World& world, MeshSize mesh)
       tokenizer_(made_on_every_rank(world.comm, [&] { return tokenizer_of(config_.data); })),
       questions_(made_on_every_rank(world.comm, [&] { return sample_pairs(config_); })),
       loader_(made_on_every_rank(
-          world.comm,
+          world, "reading the data", config_.rendezvous.timeout,
           [&] { return loader_of(config_, tokenizer_.get(), model_config_, world.comm.rank(), world.comm.world()); })),
       total_steps_(made_on_every_rank(world.comm, [&] { return total_steps_of(config_.training, *loader_); })),
       planned_(plan()),
@@ -156,7 +156,7 @@ Run::Run(const config::Loaded& loaded, const World& world, MeshSize mesh)
                    config::print_config(loaded)},
       has_graphs_(has_graphs(loaded, world)) {
   set_recompute(*sharded_.model, config_.activation_checkpointing);
-  if (auto held_out = made_on_every_rank(world.comm, [&] {
+  if (auto held_out = made_on_every_rank(world, "reading the validation data", config_.rendezvous.timeout, [&] {
         return validation_loader_of(config_, tokenizer_.get(), model_config_, world.comm.rank(), world.comm.world());
       }))
     validation_.emplace(std::move(held_out), config_.validation.steps);

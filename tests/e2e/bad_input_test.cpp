@@ -203,6 +203,8 @@ TEST_CASE("bad input: words and flags that no command has") {
       {{"train"}, {"no model is given", "model.preset"}},
       {{"evaluate"}, {"--tokens is required"}},
       {{"evaluate", "--tokens", "a.safetensors"}, {"--model", "--checkpoint"}},
+      {{"evaluate", "--model", "/nowhere", "--tokens", "a.safetensors", "--dump", "/nowhere/logits.safetensors"},
+       {"--dump: /nowhere is no folder"}},
       {{"generate"}, {"--prompt is required"}},
       {{"generate", "--promt", "x"}, {"trainyard generate: unknown flag --promt, did you mean --prompt?"}},
       {{"launch", "--nproc_per_nod", "2", "train"}, {"unknown flag --nproc_per_nod, did you mean --nproc_per_node?"}},

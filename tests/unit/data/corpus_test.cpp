@@ -6,6 +6,7 @@
 #include <fcntl.h>
 
 #include <filesystem>
+#include <future>
 #include <thread>
 
 #include "base/error.h"
@@ -151,6 +152,25 @@ TEST_CASE("corpus: who holds the lock for too long is named, and who died with i
   }
   CHECK(text_of(open_corpus(options, *bytes)) == "abc|");
   CHECK_FALSE(fs::exists(partial));
+}
+
+TEST_CASE("corpus: who goes on writing is waited for, however long it takes", "[data]") {
+  const test::TemporaryFolder folder;
+  write(folder / "a.txt", "abc");
+  const auto bytes = tokenizer::load_tokenizer("bytes");
+  const CorpusOptions options{.path = folder / "a.txt", .timeout = std::chrono::seconds(1)};
+  open_corpus(options, *bytes);
+  const fs::path cached = files_of(folder / ".trainyard").at(0), partial = cached.string() + ".partial";
+  fs::remove(cached);
+  const UniqueFd holder(::open(partial.c_str(), O_RDWR | O_CREAT, 0600));
+  REQUIRE(::flock(holder.get(), LOCK_EX) == 0);
+  auto waiting = std::async(std::launch::async, [&] { return text_of(open_corpus(options, *bytes)); });
+  const auto end = std::chrono::steady_clock::now() + 2 * options.timeout;
+  while (std::chrono::steady_clock::now() < end &&
+         waiting.wait_for(std::chrono::milliseconds(5)) == std::future_status::timeout)
+    REQUIRE(::write(holder.get(), "x", 1) == 1);
+  REQUIRE(::flock(holder.get(), LOCK_UN) == 0);
+  CHECK(waiting.get() == "abc|");
 }
 
 TEST_CASE("corpus: ids of large vocabularies keep their four bytes", "[data]") {
