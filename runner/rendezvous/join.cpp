@@ -25,20 +25,27 @@ std::vector<std::string> member_keys(int world) {
   return keys;
 }
 
+/// Without config_text, of which a world of hundreds would make a roster that no store takes.
 Json to_json(const Member& member) {
-  return {{"rank", member.rank},
-          {"world", member.world},
-          {"host", member.host},
-          {"process", member.process},
-          {"address", member.address},
-          {"config", member.config},
-          {"config_text", member.config_text},
-          {"life", member.life}};
+  return {{"rank", member.rank},       {"world", member.world},   {"host", member.host}, {"process", member.process},
+          {"address", member.address}, {"config", member.config}, {"life", member.life}};
+}
+
+Json terms_of(const Member& member) {
+  Json json = to_json(member);
+  json["config_text"] = member.config_text;
+  return json;
 }
 
 Member member_of(const Json& json) {
-  return {json.at("rank"),    json.at("world"),  json.at("host"),        json.at("process"),
-          json.at("address"), json.at("config"), json.at("config_text"), json.at("life")};
+  return {json.at("rank"),
+          json.at("world"),
+          json.at("host"),
+          json.at("process"),
+          json.at("address"),
+          json.at("config"),
+          json.value("config_text", ""),
+          json.at("life")};
 }
 
 /// Names come from outside; what is no UTF-8 in them must not stop a rank from joining.
@@ -86,7 +93,7 @@ void claim_number(Store& store, const Member& self) {
 
 /// The first to come sets the terms, and all others must have the same.
 void compare_terms(Store& store, const Member& self) {
-  const Member first = member_of(Json::parse(store.compare_and_set(kTerms, std::nullopt, text_of(to_json(self)))));
+  const Member first = member_of(Json::parse(store.compare_and_set(kTerms, std::nullopt, text_of(terms_of(self)))));
   if (first.world != self.world) {
     fail(store, "input_error",
          fmt::format("WORLD_SIZE differs between ranks: {} on {}, but {} on {}", first.world, who(first), self.world,

@@ -22,7 +22,7 @@ struct Member {
   int64_t process = 0;      ///< pid
   std::string address;      ///< numeric, by which its peers reach it
   std::string config;       ///< hash of its configuration
-  std::string config_text;  ///< what it says, a line a setting: for the message when hashes differ
+  std::string config_text;  ///< what it says, a line a setting: for the message when hashes differ; "" of other ranks
   std::string life;         ///< random: another process, even of one host and pid in two containers, has another
 };
 

@@ -176,6 +176,16 @@ TEST_CASE("join: of configurations that differ only the settings that do are nam
   }
 }
 
+TEST_CASE("join: a world's roster holds no settings, of which hundreds of ranks would fill the store", "[rendezvous]") {
+  const uint16_t port = test::free_port();
+  JoinSettings settings = join_settings();
+  settings.config_text = std::string(kMaxValueBytes / 2, 'a');
+  for (const std::string& result : join_all({{place_of_rank(0, 3, port), settings},
+                                             {place_of_rank(1, 3, port), settings},
+                                             {place_of_rank(2, 3, port), settings}}))
+    CHECK(result == "joined: 0 1 2");
+}
+
 TEST_CASE("join: a rule that admits no interface fails at once", "[rendezvous]") {
   JoinSettings settings = join_settings(600s);
   settings.environment = {{"NCCL_SOCKET_IFNAME", "=none0"}};
