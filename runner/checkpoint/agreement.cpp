@@ -30,6 +30,13 @@ json answer_of(const Agreement::Decide& decide, const Agreement::Said& said) {
   }
 }
 
+std::vector<size_t> missing_in(const Agreement::Said& said) {
+  std::vector<size_t> missing;
+  for (size_t each = 0; each < said.size(); ++each)
+    if (!said[each]) missing.push_back(each);
+  return missing;
+}
+
 }  // namespace
 
 Agreement::Agreement(rendezvous::Store& store, std::string name, int rank, int world, std::chrono::milliseconds timeout)
@@ -54,8 +61,11 @@ json Agreement::round(const std::string& about, const json& say, const Decide& d
 
 json Agreement::hear(const std::string& about) {
   const auto patience = timeout_ + kAnswerGrace;
-  const std::vector<std::string> answer{key(round_, "answer")};
+  const std::vector<std::string> itself{key(round_, "0")}, answer{key(round_, "answer")};
   try {
+    // It waits for the others from when it is there itself.
+    if (!wait_for(itself, timeout_).missing.empty())
+      throw PeerError(fmt::format("it did not come within {}", human_duration(timeout_)));
     const rendezvous::Waited waited = wait_for(answer, patience);
     if (!waited.missing.empty()) throw PeerError(fmt::format("nothing within {}", human_duration(patience)));
     return json::parse(waited.values.at(0));
@@ -66,6 +76,18 @@ json Agreement::hear(const std::string& about) {
 
 rendezvous::Waited Agreement::wait_for(std::span<const std::string> keys, std::chrono::milliseconds timeout) const {
   return rendezvous::wait_for_ranks(*store_, keys, timeout, [this] { return is_given_up(); });
+}
+
+json Agreement::round_of_all(const std::string& about, const json& say, const Decide& decide) {
+  json answer = round(about, say, [&](const Said& said) -> json {
+    const auto missing = missing_in(said);
+    if (missing.empty()) return decide(said);
+    return {{"missing", fmt::format("rank {} did not come within {}; see {}", fmt::join(missing, ", "),
+                                    human_duration(timeout_), missing.size() == 1 ? "its log" : "their logs")}};
+  });
+  if (const auto missing = answer.find("missing"); missing != answer.end())
+    throw PeerError(fmt::format("{}: {}", about, missing->get<std::string>()));
+  return answer;
 }
 
 Agreement::Said Agreement::gather() {
@@ -93,13 +115,10 @@ std::vector<json> Agreement::said_by(std::span<const int> ranks) {
 }
 
 std::optional<std::string> Agreement::first_error(const Said& said) {
-  std::vector<size_t> missing;
-  for (size_t each = 0; each < said.size(); ++each) {
-    if (!said[each])
-      missing.push_back(each);
-    else if (said[each]->contains("error"))
+  for (size_t each = 0; each < said.size(); ++each)
+    if (said[each] && said[each]->contains("error"))
       return (said.size() > 1 ? fmt::format("rank {}: ", each) : "") + said[each]->at("error").get<std::string>();
-  }
+  const auto missing = missing_in(said);
   if (missing.empty()) return std::nullopt;
   return fmt::format("rank {} did not come within the time-out", fmt::join(missing, ", "));
 }

@@ -34,6 +34,10 @@ class Agreement {
   /// Throws PeerError where the store or a rank is lost or rank 0 does not answer.
   nlohmann::json round(const std::string& about, const nlohmann::json& say, const Decide& decide);
 
+  /// The same, where it cannot go on without what each rank says: where one does not come within the time-out all
+  /// others throw PeerError naming it, and `decide` is not asked.
+  nlohmann::json round_of_all(const std::string& about, const nlohmann::json& say, const Decide& decide);
+
   /// From any thread: whoever waits here, now or later, gets PeerError within a second. For when a rank is known to be
   /// lost.
   void give_up() { given_up_.request_stop(); }

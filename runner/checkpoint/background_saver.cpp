@@ -68,11 +68,14 @@ std::optional<SaveResult> BackgroundSaver::wait() {
   if (!ended_.wait_for(lock, kUnsaid, has_ended)) {
     if (saver_.options().rank == 0)
       spdlog::info("Waiting for the checkpoint of step {}, which is still being written", staged_.step);
-    if (!ended_.wait_for(lock, patience, has_ended))
-      throw PeerError(
-          fmt::format("rank {}: the checkpoint of step {} was not written within {}; is the disk of {} gone? See "
-                      "checkpoint.timeout",
-                      saver_.options().rank, staged_.step, human_duration(patience), saver_.options().folder.string()));
+    if (!ended_.wait_for(lock, patience, has_ended)) {
+      const std::string text = fmt::format(
+          "rank {}: the checkpoint of step {} was not written within {}; is the disk of {} gone? See "
+          "checkpoint.timeout",
+          saver_.options().rank, staged_.step, human_duration(patience), saver_.options().folder.string());
+      spdlog::error(text);  // before it ends: that takes as long as the disk holds the thread that writes
+      throw PeerError(text);
+    }
   }
   return take();
 }

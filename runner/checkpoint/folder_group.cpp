@@ -105,13 +105,13 @@ FolderGroup find_group(const fs::path& folder, Agreement& ranks, std::chrono::mi
     } catch (const std::exception& error) {
       say["error"] = error.what();
     }
-  const json begun = ranks.round("checkpoint.dir", say, [](const Agreement::Said& said) -> json {
+  const json begun = ranks.round_of_all("checkpoint.dir", say, [](const Agreement::Said& said) -> json {
     if (const auto error = Agreement::first_error(said)) return {{"error", *error}};
     return *said[0];
   });
   if (begun.contains("error")) throw VerdictError(begun.at("error"), ranks.rank() == 0);
   const fs::path marker = marker_of(begun.at("name"));
-  const json found = ranks.round("checkpoint.dir", look(folder, marker, patience), group);
+  const json found = ranks.round_of_all("checkpoint.dir", look(folder, marker, patience), group);
   if (ranks.rank() == 0) {
     std::error_code ignored;
     fs::remove(marker, ignored);

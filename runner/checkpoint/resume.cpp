@@ -41,9 +41,9 @@ Tried try_to_open(const fs::path& folder, Agreement& ranks) {
   } catch (const std::exception& error) {
     say["error"] = error.what();
   }
-  const json verdict = ranks.round("verifying " + folder.string(), say, [](const Agreement::Said& said) -> json {
+  const json verdict = ranks.round_of_all("verifying " + folder.string(), say, [](const Agreement::Said& said) -> json {
     for (const auto& each : said)
-      if (each && each->contains("newer")) return *each;
+      if (each->contains("newer")) return *each;
     if (const auto error = Agreement::first_error(said)) return {{"error", *error}};
     return json::object();
   });
@@ -69,8 +69,8 @@ std::vector<std::string> agree_on_candidates(const fs::path& folder, const Admit
   if (ranks.rank() == 0)
     for (const StepFolder& each : candidates(folder))
       if (admits(each.path)) names.push_back(each.path.filename().string());
-  const json answer = ranks.round("looking for checkpoints in " + folder.string(), {{"names", names}},
-                                  [](const Agreement::Said& said) { return *said.at(0); });
+  const json answer = ranks.round_of_all("looking for checkpoints in " + folder.string(), {{"names", names}},
+                                         [](const Agreement::Said& said) { return *said.at(0); });
   return answer.at("names");
 }
 

@@ -92,7 +92,7 @@ void Saver::claim_folder() {
     } catch (const std::exception& error) {
       say["error"] = reason_of(error);
     }
-  const json claimed = ranks_.round("claiming checkpoint.dir", say, all_or_error);
+  const json claimed = ranks_.round_of_all("claiming checkpoint.dir", say, all_or_error);
   if (claimed.contains("error")) throw VerdictError(claimed.at("error"), ranks_.rank() == 0);
   life_ = claimed.at("life");
 }
@@ -143,8 +143,12 @@ SaveResult Saver::save_by(const Snapshot& snapshot, const Write& write) {
   json outcome = write(paths, all_or_cleared);
   if (!outcome.contains("error"))
     outcome = ranks_.round(about(snapshot), commit_if_leading(snapshot, paths), sum_of_bytes);
-  if (outcome.contains("error") && leads())
-    try_to_remove(*disk_, paths.temporary);  // a host's own folder, and what came late
+  if (leads()) {
+    if (outcome.contains("error"))
+      try_to_remove(*disk_, paths.temporary);  // a host's own folder, and what came late
+    else
+      retain(snapshot.step);  // not before all have it: hosts with folders of their own resume from a step of all
+  }
   SaveResult result{.step = snapshot.step, .seconds = std::chrono::duration<double>(Clock::now() - begin).count()};
   if (outcome.contains("error")) {
     result.reason = outcome.at("error");
@@ -215,7 +219,6 @@ json Saver::commit_if_leading(const Snapshot& snapshot, const Paths& paths) {
     const Manifest manifest = collect(snapshot, paths);
     put_in_place(manifest, paths);
     try_to_remove(*disk_, paths.temporary);  // the checkpoint of the same step that was replaced
-    retain(snapshot.step);
     return {{"bytes", manifest.bytes()}};
   } catch (const std::exception& error) {
     try_to_remove(*disk_, paths.pointer);

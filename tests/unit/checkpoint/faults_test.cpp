@@ -315,6 +315,58 @@ TEST_CASE("checkpoint: hosts with folders of their own each keep their ranks' pa
   }
 }
 
+TEST_CASE("checkpoint: hosts with folders of their own keep a step of all when one host's disk fails at any operation",
+          "[checkpoint]") {
+  int64_t old_ones = 0;
+  for (int64_t operation = 0;; ++operation) {
+    const TemporaryFolder first, second;
+    const auto folder_of = [&](int rank) { return rank == 0 ? first.path() : second.path(); };
+    const auto disk = std::make_shared<FaultyDisk>(operation, Fault::Forever);
+    rendezvous::MemoryStore store;
+    run_ranks(2, [&](int rank) {
+      SaverOptions options = options_of(folder_of(rank), rank, 2);
+      options.keep = 1;
+      {
+        Saver saver(options, store);
+        saver.save(snapshot_of(40, rank, 2));
+      }
+      Saver saver(options, store, rank == 1 ? disk : real_disk());
+      return saver.save(snapshot_of(50, rank, 2)).saved;
+    });
+    if (!disk->has_failed()) break;
+    INFO("the disk of rank 1 failed at operation " << operation);
+    const auto found = run_ranks(2, [&](int rank) {
+      Agreement ranks(store, "resume", rank, 2, milliseconds(20000));
+      return find_latest(folder_of(rank), ranks).value().step();
+    });
+    CHECK(found[0] == found[1]);
+    if (found[0] == 40) ++old_ones;
+  }
+  CHECK(old_ones > 5);
+}
+
+TEST_CASE("checkpoint: a rank that does not come to a look at what is there is lost, and nothing is damaged",
+          "[checkpoint]") {
+  const TemporaryFolder folder;
+  save_steps(folder.path(), 2, {10});
+  rendezvous::MemoryStore store;
+  const auto look = [&](int rank) {
+    Agreement ranks(store, "resume", rank, 2, milliseconds(100));
+    return rank == 1 || find_latest(folder.path(), ranks).has_value();
+  };
+  CHECK_THROWS_AS(run_ranks(2, look), PeerError);
+  rendezvous::MemoryStore another;
+  CHECK_THROWS_WITH(run_ranks(2,
+                              [&](int rank) {
+                                SaverOptions options = options_of(folder.path(), rank, 2);
+                                options.timeout = milliseconds(100);
+                                if (rank == 0) Saver(options, another);
+                                return rank;
+                              }),
+                    "checkpoint.dir: rank 1 did not come within 100 ms; see its log");
+  CHECK(latest_step(folder.path()) == 10);
+}
+
 TEST_CASE("checkpoint: a folder that cannot be written is refused at the start, on every rank", "[checkpoint]") {
   const TemporaryFolder folder;
   write_file_atomically(folder / "file", "");
