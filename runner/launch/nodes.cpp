@@ -109,6 +109,7 @@ class Meeting {
   std::vector<Node> present();
   std::vector<Node> gather();
   bool await(const std::string& key, Clock::time_point deadline);
+  void require_wanted() const;
 
   const LaunchOptions& options_;
   const Clock::time_point deadline_ = Clock::now() + options_.rendezvous_timeout;
@@ -146,11 +147,15 @@ int64_t Meeting::enter(int ranks, int restart) {
   return id;
 }
 
+void Meeting::require_wanted() const {
+  if (signals_.is_requested()) throw TerminatedError("asked to stop while waiting for other nodes");
+}
+
 /// Waits for `key` until the deadline; false where it did not come.
 bool Meeting::await(const std::string& key, Clock::time_point deadline) {
   const std::vector<std::string> keys{key};
   for (;;) {
-    if (signals_.is_requested()) throw TerminatedError("asked to stop while waiting for other nodes");
+    require_wanted();
     const auto left = std::clamp(std::chrono::ceil<milliseconds>(deadline - Clock::now()), milliseconds(0), kSlice);
     if (store_->try_wait(keys, left).missing.empty()) return true;
     if (Clock::now() >= deadline) return false;
@@ -230,6 +235,7 @@ Json Meeting::roster() {
 void Meeting::leave(const Json& roster) {
   if (store_->add(kRead, 1) == static_cast<int64_t>(roster.at("nodes").size())) store_->set("nodes/all read", "");
   if (server_) static_cast<void>(await("nodes/all read", Clock::now() + kFarewell));
+  require_wanted();
 }
 
 }  // namespace
