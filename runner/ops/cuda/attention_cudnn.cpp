@@ -334,7 +334,8 @@ class Task {
       matrices = matrices_of(slice, work, std::move(matrices));
       const Tensor dq_sums =
           work.keeps_scores ? Tensor() : Tensor::empty({queries_of(work), shape_.head_dim}, DType::Float32, device_);
-      const Tensor dmatrices = work.added == Added::Bias ? Tensor::empty(matrices.shape(), dtype_, device_) : Tensor();
+      // Zeros, as whole diagonals are summed, and a kernel may pass over tiles that no query sees.
+      const Tensor dmatrices = work.added == Added::Bias ? Tensor::zeros(matrices.shape(), dtype_, device_) : Tensor();
       Addresses all{{kQ, query_of(saved.q, slice)},     {kK, key_of(saved.k, slice)},
                     {kV, key_of(saved.v, slice)},       {kOut, query_of(saved.out, slice)},
                     {kDOut, query_of(dout, slice)},     {kLse, line_of(lse, slice)},
@@ -425,7 +426,8 @@ std::optional<Task> task_of(Pass pass, std::initializer_list<const Tensor*> tens
                             const AttentionOptions& options, int64_t most_bytes) {
   const Tensor& q = **tensors.begin();
   DeviceAttention* const on = attention_of(q.device());
-  if (!on || q.dtype() == DType::Float32 || !are_aligned(tensors)) return {};
+  // No rows, as a micro-batch of pairs may have none: our kernels have nothing to launch then.
+  if (!on || q.count() == 0 || q.dtype() == DType::Float32 || !are_aligned(tensors)) return {};
   if (most_bytes == 0) most_bytes = most_matrix_bytes(on->device().memory_bytes);
   if (const auto found = obstacles(pass, shape, options, on->device(), most_bytes); !found.empty()) {
     // Who trains meets it in every step; a prompt is as long as it is.
