@@ -71,6 +71,8 @@ def sharded(model, arguments):
     if not arguments.one_group:
         for block in model.model.layers:
             fully_shard(block, **options)
+    if options["reshard_after_forward"] is True:
+        del options["reshard_after_forward"]  # by itself the root stays gathered from forward to backward
     return fully_shard(model, **options)
 
 

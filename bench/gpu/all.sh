@@ -2,7 +2,7 @@
 
 # Each in its seconds at most, by what tells most: what others stand on, then a round of each comparison, then the rest.
 parts=(
-  "30 environment"
+  "90 environment"
   "60 tests tensor_test"
   "150 tests ops_test"
   "90 trainyard train --device cuda --model.preset Qwen3-0.6B --data.path embedded --data.tokenizer bytes --parallel.param_dtype bf16 --training.steps 20 --checkpoint.enabled false --metrics.dir build/train"
@@ -36,22 +36,41 @@ outcome_of() {  # part
 run_part() {  # seconds, part
   # shellcheck disable=SC2086  # its words
   TRAINYARD_PART_SECONDS=$1 timeout --kill-after 15 "$1" "$bundle/bench/gpu/run" $2 &
-  trap 'kill '$!'; exit 130' INT TERM
-  wait $! || return $?
+  local group=$! code=0  # timeout makes one of its own
+  trap 'kill '$group'; exit 130' INT TERM
+  wait "$group" || code=$?
+  kill -KILL -- -"$group" 2>/dev/null || true  # what it has left would hold the GPU while others measure
+  return "$code"
 }
 
-# A part that its own limit ends has failed; one that the end of the call ends comes again, after what has not begun yet.
+# The first part whose limit is no longer than what is left; where there is none, the first.
+next_of() {  # seconds left, part …
+  local left=$1 at=0 each; shift
+  for each in "$@"; do
+    [ "${each%% *}" -gt "$left" ] || { echo "$at"; return; }
+    at=$((at + 1))
+  done
+  echo 0
+}
+
+# A part that its own limit ends has failed; one that the end of the call ends is cut off. Both come again in a later call,
+# after what has not begun yet: what failed may have been mended, or been the machine's fault.
 go_through() {  # end, in SECONDS
-  local each limit part left seconds start code took never=() again=()
+  local each limit part left seconds start code took at never=() again=() failed=()
   for each in "${parts[@]}"; do
     case $(outcome_of "${each#* }") in
       "") never+=("$each") ;;
       "cut off"*) again+=("$each") ;;
+      failed*) failed+=("$each") ;;
     esac
   done
-  for each in "${never[@]}" "${again[@]}"; do
-    limit=${each%% *} part=${each#* } left=$(($1 - SECONDS))
+  set -- "$1" "${never[@]}" "${again[@]}" "${failed[@]}"
+  while [ $# -gt 1 ]; do
+    left=$(($1 - SECONDS))
     [ "$left" -ge 30 ] || return 0
+    at=$(next_of "$left" "${@:2}")
+    each=${*:at + 2:1} limit=${each%% *} part=${each#* }
+    set -- "${@:1:at + 1}" "${@:at + 3}"
     seconds=$((limit < left ? limit : left))
     echo "== $part"
     start=$SECONDS code=0

@@ -117,7 +117,8 @@ exec "$@" """)
     for line in ("NVIDIA H200", "== kernels", "a kernel", "== kernels: failed with 2, ", "== curve: passed, ",
                  "== tests ops_test: cut off after ", "== tests comm_test: failed at its limit of 60 s"):
         assert f"\n{line}" in once, f"no line '{line}' in\n{once}"
-    # On another machine, by the results alone: what never ran comes before what was cut off, or killed with the call.
+    # On another machine, by the results alone: what never ran comes before what was cut off, or killed with
+    # the call, and that before what failed.
     (out / "2").mkdir()
     results = out / "2/results.txt"
     once = re.sub(r"== curve\n(.*\n)*?== curve: passed.*\n", "", once)
@@ -130,7 +131,7 @@ exec "$@" """)
     again = results.read_text()
     assert again.startswith(once), "what was there is not there any more"
     begun = [line for line in again[len(once):].splitlines() if re.fullmatch("== (curve|tests .*_test)", line)]
-    assert begun == ["== curve", "== tests ops_test", "== tests train_test"], again
+    assert begun == ["== curve", "== tests ops_test", "== tests train_test", "== tests comm_test"], again
     assert tarfile.open(out / "2/logs.tar.gz").getnames() == ["build/ours.log"]
 
     bundle.says("all", "--minutes", "x", code=2, last="error: --minutes takes a whole number, not 'x'")
