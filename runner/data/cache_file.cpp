@@ -10,6 +10,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <random>
 #include <thread>
 #include <utility>
 
@@ -92,7 +93,8 @@ std::optional<CacheWriter> CacheWriter::begin(const fs::path& file, const std::s
     if (lock ==
         Lock::Unsupported) {  // some network file systems: each writes a file of its own, the last to rename wins
       ::unlink(partial.c_str());
-      partial += fmt::format(".{}", ::getpid());
+      std::random_device random;  // a process number is its own only on its host
+      partial += fmt::format(".{:08x}{:08x}", random(), random());
       fd = open_partial(partial);
     }
     const bool is_ours = lock != Lock::Busy && is_still(fd.get(), partial);

@@ -83,7 +83,7 @@ class Telling {
     const auto now = std::chrono::steady_clock::now();
     if (now - last_ < kInterval) return;
     last_ = now;
-    spdlog::info("{}: {} of {} are tokenised", name_, human_bytes(read_), human_bytes(all_));
+    spdlog::info("{}: {} of text are tokenised so far, of files of {}", name_, human_bytes(read_), human_bytes(all_));
   }
 
  private:

@@ -67,7 +67,9 @@ void require_place_for(const std::filesystem::path& file) {
   if (folder.empty()) folder = ".";
   if (!std::filesystem::is_directory(folder))
     throw InputError(fmt::format("--dump: {} is no folder; make it first", folder.string()));
-  if (std::filesystem::is_directory(file) || ::access(folder.c_str(), W_OK | X_OK) != 0)
+  const bool is_there = std::filesystem::exists(file);
+  const auto& written = is_there ? file : folder;
+  if (std::filesystem::is_directory(file) || ::access(written.c_str(), is_there ? W_OK : W_OK | X_OK) != 0)
     throw InputError(fmt::format("--dump: {} cannot be written; name a file in a folder that can", file.string()));
 }
 

@@ -1,13 +1,14 @@
 #include "train/exchange.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <string>
 
 #include "base/text.h"
-#include "checkpoint/agreement.h"
+#include "rendezvous/barrier.h"
 
 namespace trainyard::train {
 
@@ -90,18 +91,30 @@ void on_every_rank(comm::Communicator& world, const std::function<void()>& act) 
   throw_first(world, input_error_of(act));
 }
 
+namespace {
+
+constexpr std::chrono::seconds kTogether{2};  // ranks that fail alike do so together
+
+/// True where they are; false where they are not and `own` is what this rank has to say. Else throws PeerError.
+bool all_are_here(const World& world, const std::string& about, std::chrono::milliseconds patience,
+                  const std::string& own) try {
+  const std::vector<int> missing = rendezvous::wait_for_all(world.store, about, world.comm.rank(), world.comm.world(),
+                                                            own.empty() ? patience : kTogether);
+  if (missing.empty() || !own.empty()) return missing.empty();
+  throw PeerError(fmt::format("{}: rank {} did not come within {}; see {}, or raise rendezvous.timeout", about,
+                              fmt::join(missing, ", "), human_duration(patience),
+                              missing.size() == 1 ? "its log" : "their logs"));
+} catch (const PeerError&) {
+  if (own.empty()) throw;
+  return false;
+}
+
+}  // namespace
+
 void on_every_rank(const World& world, const std::string& about, std::chrono::milliseconds patience,
                    const std::function<void()>& act) {
   std::string own = input_error_of(act);
-  using checkpoint::Agreement;
-  Agreement ranks(world.store, about, world.comm.rank(), world.comm.world(), patience);
-  const auto verdict = ranks.round(about, nlohmann::json::object(), [](const Agreement::Said& said) {
-    const auto missing = Agreement::first_error(said);
-    return missing ? nlohmann::json{{"error", *missing}} : nlohmann::json::object();
-  });
-  if (verdict.contains("error"))
-    throw PeerError(fmt::format("{}: {} of {}; see that pod's log, or raise rendezvous.timeout", about,
-                                verdict.at("error").get<std::string>(), human_duration(patience)));
+  if (world.comm.world() > 1 && !all_are_here(world, about, patience, own)) throw InputError(own);
   throw_first(world.comm, std::move(own));
 }
 

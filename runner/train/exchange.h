@@ -62,8 +62,9 @@ void on_rank_0(comm::Communicator& world, const std::function<void()>& act);
 void on_every_rank(comm::Communicator& world, const std::function<void()>& act);
 
 /// The same of what may take one rank far longer than another, as tokenising a corpus that others have tokenised: who
-/// is done waits in the store for up to `patience`, and not in a collective for comm.timeout. `about`: what is waited
-/// for. Throws PeerError naming the ranks that did not come.
+/// is done waits in the store for up to `patience`, and not in a collective for comm.timeout. Who fails waits for
+/// seconds, and then ends all with its words. `about`: what is waited for, once a run. Throws PeerError naming the
+/// ranks that did not come.
 void on_every_rank(const World& world, const std::string& about, std::chrono::milliseconds patience,
                    const std::function<void()>& act);
 

@@ -49,19 +49,35 @@ TEST_CASE("exchange: an error of every rank is printed by rank 0, one of a few b
   CHECK(ends_of(3, {}) == std::vector<Ended>(3));
 }
 
-TEST_CASE("exchange: what may take a rank long is waited for in the store, and who does not come is named", "[train]") {
-  rendezvous::MemoryStore store;
-  const auto read = [&](comm::Communicator& comm, std::chrono::milliseconds patience) {
-    const World world{.comm = comm, .store = store};
-    return made_on_every_rank(world, "reading the data", patience, [&] { return comm.rank(); });
+TEST_CASE(
+    "exchange: what may take a rank long is waited for in the store, who does not come is named, and who "
+    "says so whoever else is there",
+    "[train]") {
+  const auto read = [](rendezvous::Store& store, comm::Communicator& comm, std::chrono::milliseconds patience,
+                       const std::function<int()>& make) {
+    return made_on_every_rank({.comm = comm, .store = store}, "reading the data", patience, make);
   };
-  CHECK(test::run_ranks(3, [&](comm::Communicator& comm) { return read(comm, minutes(1)); }) == std::vector{0, 1, 2});
+  rendezvous::MemoryStore together, apart, failing, alike;
+  const auto own_rank = [&](comm::Communicator& comm) {
+    return read(together, comm, minutes(1), [&] { return comm.rank(); });
+  };
+  CHECK(test::run_ranks(3, own_rank) == std::vector{0, 1, 2});
+
   const auto first_alone = [&](comm::Communicator& comm) {
-    if (comm.rank() == 0) read(comm, milliseconds(50));
+    if (comm.rank() == 0) read(apart, comm, milliseconds(50), [] { return 0; });
   };
   CHECK_THROWS_WITH(test::run_ranks(3, first_alone),
-                    "reading the data: rank 1, 2 did not come within the time-out of 50 ms; see that pod's log, or "
-                    "raise rendezvous.timeout");
+                    "reading the data: rank 1, 2 did not come within 50 ms; see their logs, or raise "
+                    "rendezvous.timeout");
+
+  const auto fail = []() -> int { throw InputError("line 7 is no JSON"); };
+  const auto first_fails = [&](comm::Communicator& comm) {
+    if (comm.rank() == 0) read(failing, comm, minutes(1), fail);
+  };
+  CHECK_THROWS_AS(test::run_ranks(3, first_fails), InputError);
+  const auto all_fail = [&](comm::Communicator& comm) { return end_of([&] { read(alike, comm, minutes(1), fail); }); };
+  const std::string text = "line 7 is no JSON";
+  CHECK(test::run_ranks(3, all_fail) == std::vector<Ended>{{text, true}, {text, false}, {text, false}});
 }
 
 }  // namespace trainyard::train
