@@ -82,13 +82,19 @@ Json object_or_empty(const Json& object, const char* pointer) {
   return found ? *found : Json::object();
 }
 
-/// The value that a container sees: of several entries the last.
+/// The value that a container sees, of several entries the last: of the first container that has it, as a webhook may
+/// put containers of its own before those that we made.
 std::string variable_of(const Json& object, std::string_view name) {
-  std::string value;
-  if (const Json* const variables = list_at(object, "/spec/containers/0/env"))
-    for (const Json& variable : *variables)
-      if (text_at(variable, "/name") == name) value = text_at(variable, "/value");
-  return value;
+  const Json* const containers = list_at(object, "/spec/containers");
+  if (!containers) return "";
+  for (const Json& container : *containers) {
+    std::string value;
+    if (const Json* const variables = list_at(container, "/env"))
+      for (const Json& variable : *variables)
+        if (text_at(variable, "/name") == name) value = text_at(variable, "/value");
+    if (!value.empty()) return value;
+  }
+  return "";
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "decide/autoscaler.h"
 
+#include "api/quantity.h"
 #include "decide/names.h"
 
 namespace trainyard::decide {
@@ -13,12 +14,22 @@ Json wanted_spec(const api::Job& job) {
           {"metrics", elastic.metrics}};
 }
 
+/// The API server writes a quantity in its own way: 1024Mi as 1Gi, 10 as "10".
+bool is_same_quantity(const Json& is, const Json& wanted) {
+  const auto there = api::Quantity::parse_json(is);
+  return there && there == api::Quantity::parse_json(wanted);
+}
+
 /// What the job asks of the autoscaler, without what the API server filled in beside it.
 bool asks_for_more(const Json& is, const Json& wanted) {
   if (wanted.is_object()) {
     if (!is.is_object()) return true;
-    for (const auto& [key, value] : wanted.items())
-      if (!is.contains(key) || asks_for_more(is[key], value)) return true;
+    for (const auto& [key, value] : wanted.items()) {
+      if (!is.contains(key)) return true;
+      const bool is_quantity = key == "value" || key == "averageValue";
+      if (is_quantity && is_same_quantity(is[key], value)) continue;
+      if (asks_for_more(is[key], value)) return true;
+    }
     return false;
   }
   if (wanted.is_array()) {
@@ -39,7 +50,7 @@ void keep_autoscaler(Draft& draft) {
   Json spec = wanted_spec(job);
   const api::Autoscaler* const there = draft.seen.autoscaler;
   if (!there) {
-    draft.plan.prepare.push_back({Kind::Autoscaler,
+    draft.plan.creates.push_back({Kind::Autoscaler,  // beside the pods: they do not need it
                                   job.name,
                                   {{"apiVersion", "autoscaling/v2"},
                                    {"kind", "HorizontalPodAutoscaler"},

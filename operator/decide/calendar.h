@@ -1,5 +1,8 @@
 #pragma once
 
+#include <algorithm>
+#include <chrono>
+
 #include "decide/draft.h"
 
 namespace trainyard::decide {
@@ -7,5 +10,10 @@ namespace trainyard::decide {
 /// Times of the status that lie ahead were written by a calendar that has been set back since, or by another operator's
 /// that goes wrong: what counts from them (deadline, time to live, back-off, stall) counts from now.
 void mend_times(Draft& draft);
+
+/// At most a century: a time limit that means "never" must not leave the clock's range.
+[[nodiscard]] constexpr std::chrono::seconds bounded(std::chrono::seconds limit) {
+  return std::min<std::chrono::seconds>(limit, std::chrono::years(100));
+}
 
 }  // namespace trainyard::decide

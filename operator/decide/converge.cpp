@@ -12,6 +12,7 @@ namespace {
 /// A pod that must go before its name is free.
 void make_room(Draft& draft, const api::Pod& pod) {
   if (!is_on_lost_node(pod, draft)) return draft.remove(pod);
+  if (pod.deleted && pod.grace_seconds == 0 && !pod.is_half_deleted) return;  // a finalizer of somebody's holds it
   // Its kubelet will not confirm. The new generation makes what may still run there harmless.
   draft.plan.deletes.push_back({Kind::Pod, pod.name, pod.uid, 0});
 }
@@ -54,7 +55,7 @@ void converge(Draft& draft) {
     const bool is_free = !replica.pod && !draft.seen.foreign_pods.contains(replica.name);
     if (replica.pod && (!is_current(*replica.pod, draft.status) || hangs_on_gone_node(draft, *replica.pod))) {
       make_room(draft, *replica.pod);
-    } else if (is_free && !waits && has_room(draft)) {
+    } else if (is_free && !waits && draft.is_let_in && has_room(draft)) {
       if (!placement) placement = {draft.status.restarts.generation, nodes_to_avoid(draft)};
       draft.plan.creates.push_back(
           {Kind::Pod, replica.name, pod_object(draft.job(), replica, draft.settings, *placement)});

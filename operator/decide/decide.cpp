@@ -41,7 +41,8 @@ bool is_defective(Draft& draft) {
 void run(Draft& draft) {
   resume(draft);
   keep_autoscaler(draft);
-  if (!keep_pod_group(draft)) return;  // no pod, and no start time, before the group is let in
+  draft.is_let_in = keep_pod_group(draft);
+  if (!draft.is_let_in && draft.seen.pods.empty()) return;  // no pod, and no start time, before the group is let in
   if (!draft.status.start_time) draft.status.start_time = draft.now;
   count_replicas(draft);
   relay_pod_reports(draft);
@@ -62,8 +63,8 @@ void run(Draft& draft) {
 void follow_policy(Draft& draft) {
   note_created(draft);
   if (!is_finished(draft.status)) {
+    if (draft.policy().suspend) return suspend(draft);  // one that was made defective while it ran, too
     if (is_defective(draft)) return;
-    if (draft.policy().suspend) return suspend(draft);
     run(draft);
   }
   if (is_finished(draft.status)) clean_up(draft);

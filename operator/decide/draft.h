@@ -14,6 +14,7 @@ struct Draft {
   Gang gang;
   api::JobStatus status;  ///< as it will be
   Plan plan{};
+  bool is_let_in = true;  ///< by its gang scheduler: pods may be made
 
   [[nodiscard]] const api::Job& job() const { return seen.job; }
   [[nodiscard]] const api::RunPolicy& policy() const { return seen.job.spec.run_policy; }

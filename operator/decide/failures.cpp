@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <string_view>
 #include <utility>
 
 namespace trainyard::decide {
@@ -18,9 +19,16 @@ constexpr int kPeerLost = 138, kTerminated = 143;
 constexpr auto kReportsTake = std::chrono::seconds(10);
 
 /// Reasons that a kubelet or the control plane gives a pod that it ends itself.
-constexpr std::array kDisruptions = {"Evicted",  "NodeLost",    "NodeShutdown", "Terminated",
-                                     "Shutdown", "Preempting",  "NodeAffinity", "UnexpectedAdmissionError",
-                                     "OutOfcpu", "OutOfmemory", "OutOfpods"};
+constexpr std::array kDisruptions = {"Evicted",
+                                     "NodeLost",
+                                     "NodeShutdown",
+                                     "Terminated",
+                                     "Shutdown",
+                                     "Preempting",
+                                     "NodeAffinity",
+                                     "TopologyAffinityError",
+                                     "UnexpectedAdmissionError"};
+constexpr std::string_view kNodeIsOutOf = "OutOf";  // and what of: OutOfcpu, OutOfnvidia.com/gpu
 
 const api::PodCondition* disruption_target(const api::Pod& pod) {
   for (const api::PodCondition& one : pod.conditions)
@@ -29,7 +37,8 @@ const api::PodCondition* disruption_target(const api::Pod& pod) {
 }
 
 bool is_disrupted(const api::Pod& pod) {
-  return disruption_target(pod) || std::ranges::find(kDisruptions, pod.reason) != kDisruptions.end();
+  return disruption_target(pod) || pod.reason.starts_with(kNodeIsOutOf) ||
+         std::ranges::find(kDisruptions, pod.reason) != kDisruptions.end();
 }
 
 const api::PodCondition* fault_of(const api::Node& node, const Settings& settings) {

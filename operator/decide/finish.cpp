@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "decide/autoscaler.h"
+#include "decide/calendar.h"
 #include "decide/conditions.h"
 #include "decide/pod_group.h"
 
@@ -30,7 +31,7 @@ void clean_pods(Draft& draft) {
 void expire(Draft& draft) {
   const auto ttl = draft.policy().ttl_seconds_after_finished;
   if (!ttl || !draft.status.completion_time) return;
-  const TimePoint end = *draft.status.completion_time + std::chrono::seconds(*ttl);
+  const TimePoint end = *draft.status.completion_time + bounded(std::chrono::seconds(*ttl));
   if (draft.now < end) return draft.look_again_at(end);
   const api::Job& job = draft.job();
   draft.plan.deletes.push_back({Kind::Job, job.name, job.uid, std::nullopt, fmt::format("Deleted job: {}", job.name)});

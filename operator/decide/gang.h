@@ -25,9 +25,9 @@ struct Gang {
 
 [[nodiscard]] Gang gang_of(const Observed& seen);
 
-/// Of the gang's present generation; pods that another operator made carry none and count as such.
+/// Of the gang's present generation; pods that another operator made carry none and are of the first.
 [[nodiscard]] inline bool is_current(const api::Pod& pod, const api::JobStatus& status) {
-  return pod.generation.value_or(status.restarts.generation) == status.restarts.generation;
+  return pod.generation.value_or(1) == status.restarts.generation;
 }
 
 [[nodiscard]] inline bool is_running(const api::Pod& pod) {

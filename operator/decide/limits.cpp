@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "decide/calendar.h"
 #include "decide/finish.h"
 
 namespace trainyard::decide {
@@ -54,7 +55,7 @@ bool enforce_limits(Draft& draft) {
   }
   const auto deadline = draft.policy().active_deadline_seconds;
   if (!deadline || !draft.status.start_time) return false;
-  const TimePoint end = *draft.status.start_time + std::chrono::seconds(*deadline);
+  const TimePoint end = *draft.status.start_time + bounded(std::chrono::seconds(*deadline));
   if (draft.now < end) {
     draft.look_again_at(end);
     return false;

@@ -53,12 +53,17 @@ std::string pod_restart_policy(const api::Job& job, const api::ReplicaSpec& spec
 
 void avoid_nodes(Json& spec, const std::vector<std::string>& avoid) {
   if (avoid.empty()) return;
-  const Json rule = {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", avoid}};
+  Json rules = Json::array();  // one a node, all of which hold: the API takes one value for a node field
+  for (const std::string& name : avoid)
+    rules.push_back({{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", {name}}});
   Json& required = object_in(object_in(object_in(spec, "affinity"), "nodeAffinity"),
                              "requiredDuringSchedulingIgnoredDuringExecution");
   Json& terms = array_in(required, "nodeSelectorTerms");  // any of these: the rule goes into each
   if (terms.empty()) terms.push_back(Json::object());
-  for (Json& term : terms) array_in(term, "matchFields").push_back(rule);
+  for (Json& term : terms) {
+    Json& fields = array_in(term, "matchFields");
+    fields.insert(fields.end(), rules.begin(), rules.end());
+  }
 }
 
 std::string scheduler_name(const Json& pod_template) {

@@ -8,6 +8,7 @@
 
 #include "api/annotations.h"
 #include "base/text.h"
+#include "decide/calendar.h"
 #include "decide/conditions.h"
 #include "decide/names.h"
 
@@ -20,7 +21,7 @@ constexpr auto kWriteInterval = 10s;
 
 std::optional<std::chrono::seconds> deadline_of(const api::Job& job) {
   const auto seconds = parse_int(annotation_of(job, api::kProgressDeadlineAnnotation));
-  return seconds && *seconds > 0 ? std::optional(std::chrono::seconds(*seconds)) : std::nullopt;
+  return seconds && *seconds > 0 ? std::optional(bounded(std::chrono::seconds(*seconds))) : std::nullopt;
 }
 
 std::string silent_text(const std::vector<int>& ranks) {
@@ -59,7 +60,7 @@ void take_progress(Draft& draft) {
   const auto& written = draft.status.progress;
   if (written && told->updated <= written->updated) return;
   const bool is_newer_life = !written || told->checkpoint_step != written->checkpoint_step;
-  if (!is_newer_life && told->updated < written->updated + kWriteInterval)
+  if (!is_newer_life && draft.now < written->updated + kWriteInterval)
     return draft.look_again_at(written->updated + kWriteInterval);
   api::Progress now = *told;
   now.eta = eta_of(now, written);

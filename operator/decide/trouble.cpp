@@ -103,7 +103,7 @@ std::optional<Finding> finding_of_end(const api::Pod& pod, Draft& draft) {
 std::optional<Finding> finding_of_node(const api::Pod& pod, Draft& draft) {
   const auto lost_at = node_lost_at(pod, draft);
   if (!lost_at) return std::nullopt;
-  draft.look_again_at(*lost_at);
+  if (*lost_at > draft.now) draft.look_again_at(*lost_at);
   if (!draft.find_node(pod.node)) return std::nullopt;  // gone, or so new that nobody has told of it
   return Finding{1, "NodeNotReady",
                  fmt::format("its node {} is not ready; it counts as lost, and its pods are made anew elsewhere, if "
@@ -142,12 +142,14 @@ std::optional<Finding> finding_of(const Replica& replica, Draft& draft) {
   return finding_of_creation(pod, draft);
 }
 
-/// What all pods need, and none is made without.
+/// What is the job's as a whole.
 std::string refused_for_all(const Draft& draft) {
   for (const std::string& name : {token_secret_name(draft.job()), network_policy_name(draft.job())})
     if (const auto refused = draft.seen.refused.find(name); refused != draft.seen.refused.end())
       return fmt::format("{}, which its pods need: the API refuses it: {}; it is tried again", name, refused->second);
-  return "";
+  const auto refused = draft.seen.refused.find(draft.job().name);
+  if (refused == draft.seen.refused.end()) return "";
+  return fmt::format("its autoscaler or PodGroup: the API refuses it: {}; it is tried again", refused->second);
 }
 
 /// "pod job-worker-3 and 2 more: …"

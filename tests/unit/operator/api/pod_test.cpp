@@ -62,6 +62,15 @@ TEST_CASE("parse_pod: what decisions need arrives, the rest is dropped", "[api]"
   CHECK(pod.containers[3].state == ContainerState::Unknown);
 }
 
+TEST_CASE("parse_pod: the generation is found behind a container that a webhook put first", "[api]") {
+  const Pod pod = parse_pod(Json::parse(R"({"spec": {"containers": [
+    {"name": "sidecar", "env": [{"name": "A", "value": "1"}]},
+    {"name": "pytorch", "env": [{"name": "WORLD_SIZE", "value": "9"}, {"name": "TRAINYARD_GENERATION", "value": "3"},
+                                {"name": "WORLD_SIZE", "value": "2"}]}]}})"));
+  CHECK(pod.generation == 3);
+  CHECK(pod.world_size == "2");
+}
+
 TEST_CASE("parse_pod: what is missing or of another type stays empty", "[api]") {
   for (const char* const text : {"{}", "[]", "null", R"({"spec": 1, "status": {"conditions": {}}, "metadata": []})",
                                  R"({"status": {"containerStatuses": [1, null, {"state": 3}], "conditions": [0]}})"}) {

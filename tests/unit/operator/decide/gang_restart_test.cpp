@@ -72,6 +72,10 @@ TEST_CASE("what is done to a pod from outside restarts the gang and spends no bu
     worker.phase = "Failed";
     worker.reason = reason = "Evicted";
   }
+  SECTION("not admitted by its kubelet, as the node has no such device left") {
+    worker.phase = "Failed";
+    worker.reason = reason = "OutOfnvidia.com/gpu";
+  }
   SECTION("preempted by the scheduler") {
     worker.deleted = world.now;
     worker.conditions.push_back({"DisruptionTarget", true, "PreemptionByScheduler", "a more important pod", world.now});
@@ -297,18 +301,46 @@ TEST_CASE("what is only Pending is never punished", "[decide]") {
   CHECK(world.said("PodUnschedulable").size() == 1);
 }
 
+TEST_CASE("pods that another operator made are lost once, and are no part of the gang that follows", "[decide]") {
+  World world = running_gang();
+  for (auto& [name, pod] : world.pods) pod.generation.reset();
+  world.pods.at("job-worker-0").deleted = world.now;
+  world.settle();
+  CHECK(world.job.status.restarts.disruptions == 1);
+  CHECK(world.job.status.restarts.generation == 2);
+  world.end("job-worker-1", 143);  // in its grace time
+  world.settle();
+  CHECK(world.job.status.restarts.disruptions == 1);
+  CHECK(world.job.status.restarts.count == 0);
+}
+
+TEST_CASE("a pod of a lost node that a finalizer holds is deleted by force once", "[decide]") {
+  World world = running_gang();
+  world.nodes.clear();
+  world.now += 61s;
+  world.carry_out(world.look());  // counted
+  api::Pod& held = world.pods.at("job-worker-0");
+  held.deleted = world.now, held.grace_seconds = 0;
+  for (const Delete& one : world.look().deletes) CHECK(one.name != "job-worker-0");
+}
+
 TEST_CASE("a device's fault keeps the gang off the node", "[decide]") {
   World world = running_gang();
   world.end("job-worker-1", 140);
   world.settle();
   world.finish_all_ending();
   CHECK(world.job.status.restarts.avoid_nodes == std::vector<std::string>{"node-1"});
+  world.add_node("node-2");
+  world.nodes.at("node-2").bad_conditions.push_back({"GPUProblem", true, "Xid", "Xid 48", world.now});
   world.pods.clear();
+  // The API takes one value for a field of a node, and all rules of a term hold.
+  const Json rules = Json::array({{{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", {"node-1"}}},
+                                  {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", {"node-2"}}}});
   for (const Create& one : world.look().creates) {
     if (one.kind != Kind::Pod) continue;
     CHECK(
         one.object.at("/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/"
-                      "matchFields/0/values/0"_json_pointer) == "node-1");
+                      "matchFields"_json_pointer) == rules);
   }
 }
 

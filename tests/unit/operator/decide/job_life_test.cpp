@@ -225,6 +225,88 @@ TEST_CASE("progress tells how long the rest takes at the speed since the last lo
   CHECK(report(100, 45s).empty());
 }
 
+TEST_CASE("progress that stops is written when its turn has come, and looked at no more", "[decide]") {
+  World world(spec_of(1));
+  world.settle();
+  world.run_all();
+  world.settle();
+  const auto report = [&](int64_t step) {
+    world.progress = api::Progress{.step = step, .total_steps = 100, .updated = world.now};
+  };
+  report(1);
+  world.settle();
+  world.now += 4s;
+  report(2);
+  const Plan early = world.look();
+  CHECK(early.writes_nothing());
+  CHECK(early.look_again == world.now + 6s);
+  world.now += 6s;
+  world.settle();
+  CHECK(world.job.status.progress->step == 2);
+  CHECK_FALSE(world.look().look_again);
+}
+
+TEST_CASE("a deadline that means never is as long as the calendar goes", "[decide]") {
+  World world(spec_of(1, {{"runPolicy", {{"activeDeadlineSeconds", 9'999'999'999'999}}}}));
+  world.settle();
+  world.run_all();
+  world.settle();
+  CHECK(world.state() == "Running");
+}
+
+TEST_CASE("a job that is made defective while it runs can be suspended", "[decide]") {
+  World world(spec_of(1));
+  world.settle();
+  world.run_all();
+  world.settle();
+  for (auto& [type, spec] : world.job.spec.replicas) spec.replicas = 0;
+  world.settle();
+  CHECK(world.trouble() == "InvalidSpec");
+  world.job.spec.run_policy.suspend = true;
+  world.settle();
+  world.finish_all_ending();
+  CHECK(world.pods.empty());
+  CHECK(world.state() == "Suspended");
+}
+
+TEST_CASE("autoscaler: a quantity that the API wrote in its own way is what was asked for", "[decide]") {
+  const auto metric = [](const Json& value) {
+    return Json::array(
+        {{{"type", "Resource"},
+          {"resource", {{"name", "memory"}, {"target", {{"type", "AverageValue"}, {"averageValue", value}}}}}}});
+  };
+  World world(spec_of(2, {{"elasticPolicy", {{"minReplicas", 1}, {"maxReplicas", 4}, {"metrics", metric("1024Mi")}}}}));
+  const Plan first = world.look();
+  const auto made = std::ranges::find(first.creates, Kind::Autoscaler, &Create::kind);
+  REQUIRE(made != first.creates.end());
+  api::Autoscaler there = api::parse_autoscaler(made->object);
+  const auto patches = [&](const Json& value) {
+    there.spec["metrics"] = metric(value);
+    world.autoscaler = there;
+    return world.look().patches.size();
+  };
+  CHECK(patches("1Gi") == 0);
+  CHECK(patches("2Gi") == 1);
+}
+
+TEST_CASE("gang scheduling: a Volcano group that waits again keeps no failure from being seen", "[decide]") {
+  World world(spec_of(1));
+  world.settings.gang_scheduler = GangScheduler::Volcano;
+  world.pod_group = api::parse_pod_group(world.look().prepare.front().object);
+  world.pod_group->phase = "Running";
+  world.settle();
+  world.run_all();
+  world.settle();
+  world.pod_group->phase = "Pending";
+  world.end("job-worker-0", 1);
+  world.carry_out(world.look());
+  CHECK(world.job.status.restarts.count == 1);
+  world.finish_all_ending();
+  world.now += 1h;
+  const Plan waits = world.look();
+  CHECK(std::ranges::find(waits.creates, Kind::Pod, &Create::kind) == waits.creates.end());
+}
+
 TEST_CASE("gang scheduling: pods of a Volcano group wait until it is let in", "[decide]") {
   World world(spec_of(1));
   world.settings.gang_scheduler = GangScheduler::Volcano;

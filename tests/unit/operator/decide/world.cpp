@@ -50,6 +50,8 @@ Plan World::look() const {
   seen.foreign_pods = foreign_pods;
   seen.kubelet_warnings = kubelet_warnings;
   seen.token_is_there = is_token_there;
+  seen.pod_group = pod_group ? &*pod_group : nullptr;
+  seen.autoscaler = autoscaler ? &*autoscaler : nullptr;
   return decide(seen, settings, now);
 }
 

@@ -29,6 +29,8 @@ class World {
   ForeignNames foreign_pods;
   std::map<std::string, std::string> kubelet_warnings;
   bool is_token_there = false;
+  std::optional<api::PodGroup> pod_group;
+  std::optional<api::Autoscaler> autoscaler;
   std::vector<EventText> events;  ///< said so far, `once` ones once
   bool is_job_deleted = false;
 
