@@ -37,7 +37,10 @@ class Signals {
   Signals() {
     sigset_t wanted;
     sigemptyset(&wanted);
-    for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGCHLD, SIGUSR1}) sigaddset(&wanted, signal);
+    for (const int signal : {SIGTERM, SIGINT, SIGCHLD, SIGUSR1}) sigaddset(&wanted, signal);
+    struct sigaction at_hang_up {};
+    ::sigaction(SIGHUP, nullptr, &at_hang_up);
+    if (at_hang_up.sa_handler != SIG_IGN) sigaddset(&wanted, SIGHUP);  // else it was started by nohup
     if (::sigprocmask(SIG_BLOCK, &wanted, &old_) != 0)
       throw std::system_error(errno, std::system_category(), "sigprocmask");
     fd_ = UniqueFd(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
