@@ -207,7 +207,7 @@ void add_parallel(std::vector<Key>& table) {
   key("limit_all_gathers", &Parallel::limit_all_gathers, kAny,
       "At most two gathers under way at once: bounded memory.");
   key("bucket_cap_mb", &Parallel::bucket_cap_mb, between(1, kRanks),
-      "With no_shard: MiB of gradients that are summed in one message.");
+      "With no_shard: MiB of gradients of whole blocks that are summed in one message.");
   key("sync_module_states", &Parallel::sync_module_states, kAny,
       "Rank 0's initial weights are everybody's: it broadcasts them. Without it each rank makes or reads its own rows, "
       "from the same seed or files.");

@@ -59,6 +59,12 @@ void fill(shard::Engine& engine, const shard::Engine::Source& source, FilledBy b
   by == FilledBy::Rank0 ? engine.fill_from_rank_0(source) : engine.fill(source);
 }
 
+/// Whose forward is in their order, as a group of several modules takes for granted; inside a block it is another.
+bool are_blocks(const Groups& groups, const std::vector<nn::Module*>& blocks) {
+  return std::ranges::all_of(
+      groups, [&](const auto& modules) { return std::ranges::find(blocks, modules.front()) != blocks.end(); });
+}
+
 }  // namespace
 
 std::string shortened(std::vector<std::string> names) {
@@ -79,7 +85,7 @@ ShardedModel shard_model(const models::ModelConfig& config, comm::Communicator& 
   std::vector<std::string> names;
   for (const auto& modules : groups) names.push_back(group_name(*modules.front()));
   const bool only_sums = sharding.mesh.shard == 1 && sharding.mesh.replicate > 1;
-  if (only_sums)
+  if (only_sums && are_blocks(groups, made.model->blocks()))
     groups = in_buckets(groups, sharding.policy.bucket_bytes, [&](const nn::Module& a, const nn::Module& b) {
       return precision_of(a, sharding) == precision_of(b, sharding);
     });

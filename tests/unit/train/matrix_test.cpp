@@ -179,7 +179,8 @@ void check(const Combination& what, const std::vector<Seen>& ranks, const Seen& 
   CHECK(sent["all_gather"] == twice(seen.formula.gathers));
   CHECK(sent["reduce_scatter"] == twice(seen.formula.scatters));
   CHECK(sent["all_reduce"] == twice(seen.formula.sums));
-  if (what.sharding.wrap.policy == Wrap::Policy::Size) return;  // groups inside groups: another order
+  const Wrap& wrap = what.sharding.wrap;
+  if (wrap.policy == Wrap::Policy::Size || !wrap.classes.empty()) return;  // groups inside blocks: another order
   const MeshSize mesh = what.sharding.mesh;
   CHECK(told(seen.events, Event::Kind::Gather) == expected_gathers(seen, what));
   CHECK(told(seen.events, Event::Kind::Reduce) == expected_reductions(seen, what, mesh.shard > 1));
@@ -231,7 +232,8 @@ std::vector<shard::Prefetch> prefetches() {
 std::vector<Wrap> wraps() {
   return {{},
           {.policy = Wrap::Policy::Size, .classes = {}, .min_num_params = 400},
-          {.policy = Wrap::Policy::None, .classes = {}}};
+          {.policy = Wrap::Policy::None, .classes = {}},
+          {.policy = Wrap::Policy::Transformer, .classes = {"Linear"}}};
 }
 
 struct Accumulation {
@@ -278,6 +280,26 @@ Combination combination_of(const std::vector<size_t>& choice) {
 }
 
 }  // namespace
+
+TEST_CASE("matrix: replicas whose groups lie inside blocks, where forward keeps no order, train as one rank does",
+          "[matrix]") {
+  const test::TemporaryFolder folder;
+  write_rows(folder / "rows.safetensors");
+  Combination what{.sharding = {.wrap = {.policy = Wrap::Policy::Transformer, .classes = {"Linear"}}}};
+  const Seen alone = run_on_ranks(what, folder / "rows.safetensors").front();
+  what.sharding.mesh = {2, 1};
+  for (int64_t bytes = 1000; bytes < 6000; bytes += 300) {  // a bucket of any neighbours
+    what.sharding.policy.bucket_bytes = bytes;
+    CAPTURE(bytes);
+    const auto ranks = run_on_ranks(what, folder / "rows.safetensors");
+    check(what, ranks, alone);
+    std::set<std::string> summed;  // a sum takes what there is of the gradients of its group
+    for (const Event& event : ranks.front().events) {
+      if (event.kind == Event::Kind::Sum) summed.insert(event.group);
+      if (event.kind == Event::Kind::Use) CHECK_FALSE(summed.contains(event.group));
+    }
+  }
+}
 
 TEST_CASE("matrix: every mesh, reshard, prefetch, wrap, accumulation, clipping and freezing trains as one rank does",
           "[matrix]") {
