@@ -79,12 +79,13 @@ void Report::step(const StepResult& result, int64_t tokens_so_far) {
       .time = seconds_since_1970(),
       .ranks = ranks_,
       .flops_per_second = workload_.flops_per_row * rates.samples_per_second};
-  if (const int64_t per_epoch = workload_.steps_per_epoch; per_epoch > 0) {
-    record.epoch = (result.step - 1) / per_epoch;
-    record.step_of_epoch = (result.step - 1) % per_epoch;
+  if (const auto& pace = workload_.pace) {
+    record.epoch = pace->epochs(result.step - 1);
+    record.step_of_epoch = pace->steps_of_epoch(result.step - 1);
     record.epoch_samples = std::min(record.step_of_epoch * workload_.sequences_per_step, workload_.sequences_per_epoch);
     record.dataset_size = workload_.sequences_per_epoch;
-    record.epoch_percent = 100.0 * static_cast<double>(record.step_of_epoch) / static_cast<double>(per_epoch);
+    record.epoch_percent =
+        100.0 * static_cast<double>(record.step_of_epoch) / static_cast<double>(pace->steps_an_epoch());
   }
   file_.append(record);
   if (tensorboard_) tensorboard_->append(record);

@@ -13,6 +13,7 @@
 #include "metrics/prometheus_endpoint.h"
 #include "metrics/tensorboard.h"
 #include "metrics/throughput.h"
+#include "train/pace.h"
 #include "train/trainer.h"
 #include "train/world.h"
 
@@ -23,7 +24,7 @@ struct Workload {
   int64_t total_steps = 0;
   int64_t sequences_per_step = 0;
   double flops_per_row = 0;
-  int64_t steps_per_epoch = 0;  ///< 0: the data has no epochs
+  std::optional<Pace> pace;  ///< none: the data has no epochs
   int64_t sequences_per_epoch = 0;
   bool is_classifier = false;        ///< of images, whose validations tell an accuracy
   std::string strategy;              ///< as PyTorch spells it: FULL_SHARD

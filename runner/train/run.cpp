@@ -28,6 +28,7 @@
 #include "train/generate.h"
 #include "train/inspect.h"
 #include "train/mesh_size.h"
+#include "train/pace.h"
 #include "train/pairs.h"
 #include "train/plan.h"
 #include "train/profiler.h"
@@ -46,10 +47,9 @@ using std::chrono::steady_clock;
 constexpr std::chrono::seconds kFarewell{10};
 constexpr const char* kOtherFolder = "choose another checkpoint.dir, or start anew with --checkpoint.resume never";
 
-/// 0 where the data is a list of batches, or has no end.
-int64_t steps_per_epoch(const data::Loader& loader) {
-  if (loader.steps_available() || loader.sequences_per_epoch() == data::Loader::kEndless) return 0;
-  return (loader.rows_per_epoch() + loader.sequences_per_step() - 1) / loader.sequences_per_step();
+/// Not where the data is a list of batches, or has no end.
+bool has_epochs(const data::Loader& loader) {
+  return !loader.steps_available() && loader.sequences_per_epoch() != data::Loader::kEndless;
 }
 
 /// As PyTorch spells it: FULL_SHARD.
@@ -93,7 +93,6 @@ class Run {
   void require_saved(const std::string& what) const;
   void sample(const char* title);
   void answer();
-  [[nodiscard]] int64_t epochs_done(int64_t step) const;
   [[nodiscard]] bool is_checkpoint_due(int64_t step) const;
   void say(const std::string& line);
   void begin_report();
@@ -120,6 +119,7 @@ class Run {
   std::vector<data::PairText> questions_;  ///< of sample.path
   std::unique_ptr<data::Loader> loader_;
   std::optional<Validation> validation_;
+  Pace pace_;
   int64_t total_steps_;
   Planned planned_;
   ShardedModel sharded_;
@@ -146,7 +146,8 @@ Run::Run(const config::Loaded& loaded, const World& world, MeshSize mesh)
       loader_(made_on_every_rank(
           world, "reading the data", config_.rendezvous.timeout,
           [&] { return loader_of(config_, tokenizer_.get(), model_config_, world.comm.rank(), world.comm.world()); })),
-      total_steps_(made_on_every_rank(world.comm, [&] { return total_steps_of(config_.training, *loader_); })),
+      pace_(*loader_),
+      total_steps_(made_on_every_rank(world.comm, [&] { return total_steps_of(config_.training, *loader_, pace_); })),
       planned_(plan()),
       sharded_(shard_model(model_config_, world.comm, sharding_of(config_, mesh, world.device))),
       optimizer_(*sharded_.engine, config_.optimizer),
@@ -296,13 +297,15 @@ void Run::resume_or_fill() {
   if (!found) return fill_fresh();
   Parts own = parts();
   progress_ = restore(own, *found, model_config_, excluded, instead);
+  if (!excluded.data && !excluded.progress) pace_ = Pace(*loader_, progress_.step);
+  total_steps_ = total_steps_of(config_.training, *loader_, pace_);
   if (is_model_only(*found) && !excluded.optimizer && progress_.step < total_steps_)
     throw InputError(
         fmt::format("{}: holds the model without its optimizer (checkpoint.final_model_only), so training cannot go on "
                     "from it; resume an older one, or say checkpoint.exclude optimizer",
                     found->path().string()));
   last_checkpoint_ = progress_.step;
-  say(fmt::format("Resuming at epoch {}, after step {}", epochs_done(progress_.step), progress_.step));
+  say(fmt::format("Resuming at epoch {}, after step {}", pace_.epochs(progress_.step), progress_.step));
   if (world_.is_main())
     checkpoint::log_loaded(*found, std::chrono::duration<double>(steady_clock::now() - start).count());
 }
@@ -337,7 +340,7 @@ void Run::begin_report() {
                            .sequences_per_step = loader_->sequences_per_step(),
                            .flops_per_row = models::flops_per_row(
                                model_config_, {loader_->sequence_length(), loader_->source_length()}),
-                           .steps_per_epoch = steps_per_epoch(*loader_),
+                           .pace = has_epochs(*loader_) ? std::optional(pace_) : std::nullopt,
                            .sequences_per_epoch = loader_->sequences_per_epoch(),
                            .is_classifier = models::learns_from(model_config_) == models::LearnsFrom::Images,
                            .strategy = strategy_word(config_),
@@ -400,16 +403,11 @@ std::optional<Validated> Run::validate(int64_t step) {
   return validated;
 }
 
-/// Whole passes over the data after `step` steps.
-int64_t Run::epochs_done(int64_t step) const {
-  return step * loader_->sequences_per_step() / loader_->rows_per_epoch();
-}
-
 bool Run::is_checkpoint_due(int64_t step) const {
   const config::Checkpoint& settings = config_.checkpoint;
   if (settings.interval > 0 && step % settings.interval == 0) return true;
   if (settings.epoch_interval == 0) return false;
-  return epochs_done(step) / settings.epoch_interval > epochs_done(step - 1) / settings.epoch_interval;
+  return pace_.epochs(step) / settings.epoch_interval > pace_.epochs(step - 1) / settings.epoch_interval;
 }
 
 void Run::save() {

@@ -334,13 +334,9 @@ std::unique_ptr<data::Loader> validation_loader_of(const config::Config& config,
                                                  .repeat = data::Repeat::Never});
 }
 
-int64_t total_steps_of(const config::Training& training, const data::Loader& loader) {
+int64_t total_steps_of(const config::Training& training, const data::Loader& loader, const Pace& pace) {
   const auto available = loader.steps_available();
-  if (training.steps == 0) {
-    if (available) return *available;
-    const int64_t rows = training.epochs * loader.rows_per_epoch();
-    return (rows + loader.sequences_per_step() - 1) / loader.sequences_per_step();
-  }
+  if (training.steps == 0) return available ? *available : pace.steps_until(training.epochs);
   if (available && training.steps > *available)
     throw InputError(fmt::format("training.steps is {}, but data.tokens has {} batches, one a step; use at most {}",
                                  training.steps, *available, *available));

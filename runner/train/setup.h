@@ -13,6 +13,7 @@
 #include "optim/loss_scaler.h"
 #include "shard/policy.h"
 #include "tokenizer/tokenizer.h"
+#include "train/pace.h"
 #include "train/sharded_model.h"
 
 // From the words of a configuration to the parts of a run.
@@ -69,6 +70,6 @@ std::unique_ptr<data::Loader> by_workers(const config::Data& data,
                                          const std::function<std::unique_ptr<data::Loader>()>& make);
 
 /// training.steps, or what the epochs come to. Throws InputError where the data ends before.
-int64_t total_steps_of(const config::Training& training, const data::Loader& loader);
+int64_t total_steps_of(const config::Training& training, const data::Loader& loader, const Pace& pace);
 
 }  // namespace trainyard::train
