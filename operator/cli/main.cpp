@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/job.h"
+#include "base/standard_streams.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "http/listener.h"
@@ -90,6 +91,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace trainyard;
+  keep_standard_streams();
   try {
     return cli::run(argc, argv);
   } catch (const local::Refusal& problem) {

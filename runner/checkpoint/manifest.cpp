@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json_depth.h"
 #include "checkpoint/checksum.h"
 #include "checkpoint/layout.h"
 
@@ -100,6 +101,7 @@ std::string format_manifest(const Manifest& manifest) {
 }
 
 Manifest parse_manifest(const std::string& text, const std::string& where) {
+  if (!is_shallow_json(text)) throw InputError(where + ": damaged: its brackets are too deep");
   try {
     json parsed = json::parse(text);
     if (parsed.at("format") == kFormat && parsed.at("version").is_number_integer() && parsed["version"] > kVersion)

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/standard_streams.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "launch/termination_log.h"
@@ -84,6 +85,7 @@ int report(const std::exception& error, const Arguments& arguments) {
 }  // namespace trainyard::cli
 
 int main(int argc, char** argv) {
+  trainyard::keep_standard_streams();
   // stdout is for results; spdlog's own default would mix log lines into them.
   spdlog::set_default_logger(spdlog::stderr_color_mt("trainyard"));
   const trainyard::cli::Arguments arguments(argv + 1, argv + argc);

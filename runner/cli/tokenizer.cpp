@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/flags.h"
+#include "base/json_depth.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/parse.h"
@@ -29,7 +30,9 @@ std::string read_stdin() {
 
 json parse_stdin(const char* wanted) {
   try {
-    json parsed = json::parse(read_stdin());
+    const std::string text = read_stdin();
+    if (!is_shallow_json(text)) throw InputError(fmt::format("stdin: must be {}: its brackets are too deep", wanted));
+    json parsed = json::parse(text);
     if (!parsed.is_array()) throw InputError(fmt::format("stdin: must be {}, is {}", wanted, parsed.type_name()));
     return parsed;
   } catch (const json::exception& error) {

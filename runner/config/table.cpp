@@ -37,7 +37,7 @@ void add_model(std::vector<Key>& table) {
   key("hidden_size", &Model::hidden_size, between(0, kTokens),
       "With preset or config: this size in place of the model's own; 0: as it says. So with those that follow.");
   key("intermediate_size", &Model::intermediate_size, between(0, kTokens), "Width of the feed-forward layers.");
-  key("layers", &Model::layers, between(0, kRows), "Blocks.");
+  key("layers", &Model::layers, between(0, 4096), "Blocks.");
   key("heads", &Model::heads, between(0, kRows), "Attention heads.");
   key("kv_heads", &Model::kv_heads, between(0, kRows), "Heads of keys and values.");
   key("vocab_size", &Model::vocab_size, between(0, kTokens), "Rows of the embedding.");

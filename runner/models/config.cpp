@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/json_depth.h"
 #include "models/family.h"
 
 namespace trainyard::models {
@@ -15,6 +16,8 @@ namespace {
 using nlohmann::json;
 
 json parsed(std::string_view text, const std::filesystem::path& path) {
+  if (!is_shallow_json(text))
+    throw InputError(path.string() + ": not JSON that anybody means: its brackets are too deep");
   try {
     json document = json::parse(text);
     if (document.is_object()) return document;

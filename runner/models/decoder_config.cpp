@@ -57,7 +57,7 @@ ModelConfig read_decoder(const Fields& fields, int64_t default_head_dim) {
   config.vocab_size = fields.size("vocab_size");
   config.hidden_size = fields.size("hidden_size");
   config.intermediate_size = fields.size("intermediate_size");
-  config.layers = fields.size("num_hidden_layers");
+  config.layers = fields.layers("num_hidden_layers");
   config.heads = fields.size("num_attention_heads");
   config.kv_heads = fields.size("num_key_value_heads", config.heads);
   config.head_dim =

@@ -11,6 +11,13 @@ int64_t Fields::size(const char* key) const {
   return whole(key, 1);
 }
 
+int64_t Fields::layers(const char* key) const {
+  constexpr int64_t kMost = 4096;
+  const int64_t layers = size(key);
+  if (layers > kMost) fail(key, fmt::format("is {}; {} layers are the most", layers, kMost));
+  return layers;
+}
+
 int64_t Fields::count(const char* key, int64_t otherwise) const {
   return has(key) ? whole(key, 0) : otherwise;
 }

@@ -19,6 +19,8 @@ class Fields {
   /// A whole number above 0; without `otherwise` it must be there.
   [[nodiscard]] int64_t size(const char* key) const;
   [[nodiscard]] int64_t size(const char* key, int64_t otherwise) const { return has(key) ? size(key) : otherwise; }
+  /// How many layers: as size(), and no more than anybody makes.
+  [[nodiscard]] int64_t layers(const char* key) const;
   /// A whole number from 0.
   [[nodiscard]] int64_t count(const char* key, int64_t otherwise) const;
   /// Above 0.

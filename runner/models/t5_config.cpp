@@ -40,7 +40,7 @@ ModelConfig read_t5(const Fields& fields) {
   c.vocab_size = fields.size("vocab_size");
   c.hidden_size = fields.size("d_model");
   c.intermediate_size = fields.size("d_ff");
-  c.layers = fields.size("num_layers");
+  c.layers = fields.layers("num_layers");
   c.heads = c.kv_heads = fields.size("num_heads");
   c.head_dim = fields.size("d_kv");
   c.max_positions = fields.size("n_positions", 512);

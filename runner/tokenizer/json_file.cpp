@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/json_depth.h"
 #include "tokenizer/bpe_model.h"
 
 namespace trainyard::tokenizer {
 using nlohmann::json;
 
 json parse_json(std::string_view content, const std::string& where) {
+  if (!is_shallow_json(content)) throw InputError(where + ": its brackets are too deep");
   try {
     return json::parse(content);
   } catch (const json::exception& error) {

@@ -25,8 +25,8 @@ class Faults(unittest.TestCase):
     def setUpClass(cls):
         train = settings(training={"steps": STEPS}, checkpoint={"interval": INTERVAL})
         cls.train = paced(train, RANKS, seconds=0.05)
-        # A minute of training: a node is noticed to be gone after up to 26 s, and etcd is away for 30 s.
-        cls.slow = paced(train, RANKS, seconds=0.3)
+        # Over a minute of training: a node is noticed to be gone after up to 36 s, and etcd is away for 30 s.
+        cls.slow = paced(train, RANKS, seconds=0.4)
         with ThreadPoolExecutor() as pool:
             reference = pool.submit(undisturbed, cls.train, RANKS)
             cls.cluster = cls.enterClassContext(Cluster("faults", images=images()))

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from .training import ROOT
 
-FLAGS = ["--node-lost-grace=10s"]  # a minute otherwise
+# A minute otherwise. A kubelet reports every 10 s: after a control plane that was away, nodes are not ready for so long.
+FLAGS = ["--node-lost-grace=20s"]
 
 
 def install(cluster, flags=FLAGS):

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/flags.h"
+#include "base/json_depth.h"
 #include "base/text.h"
 #include "support/support.h"
 
@@ -115,6 +116,19 @@ TEST_CASE("files: read_file takes all of a file that says it is empty, as those 
   const std::string content(10'000, 'x');
   write_file_atomically(folder / "file", content);
   CHECK(read_file(folder / "file", content.size()) == content);
+}
+
+TEST_CASE("is_shallow_json: counts open brackets, and not those in strings", "[base]") {
+  const auto nested = [](size_t depth, const std::string& inside) {
+    return std::string(depth, '[') + inside + std::string(depth, ']');
+  };
+  CHECK(is_shallow_json(nested(500, "1")));
+  CHECK_FALSE(is_shallow_json(nested(501, "1")));
+  CHECK_FALSE(is_shallow_json(std::string(100'000, '{')));
+  std::string many = "[[]";
+  for (int i = 0; i < 1000; ++i) many += ",[]";
+  CHECK(is_shallow_json(many + "]"));
+  CHECK(is_shallow_json(nested(499, '"' + std::string(1000, '[') + "\\\"" + std::string(1000, '[') + '"')));
 }
 
 TEST_CASE("MappedFile: maps, and names what it cannot map", "[base]") {
