@@ -187,6 +187,7 @@ def run_recorded(command, record, log, environment=ONE_THREAD):
     # One that hangs in a part of bench/gpu/run leaves the other side its time.
     seconds = float(os.environ.get("TRAINYARD_PART_SECONDS", 0)) or threading.TIMEOUT_MAX
     limit = threading.Timer(0.4 * seconds, process.kill)
+    limit.daemon = True  # else whoever interrupts the bench waits for it
     limit.start()
     _, status, usage = os.wait4(process.pid, 0)  # the usage of the ranks comes with it: the launcher waited for them
     limit.cancel()
