@@ -10,7 +10,7 @@
 #include "ops/cast.h"
 #include "ops/matmul.h"
 #include "ops/threads.h"
-#include "train/hardware.h"
+#include "plan/hardware.h"
 
 namespace trainyard::bench {
 namespace {
@@ -26,9 +26,9 @@ Tensor pattern(DType dtype, Device device) {
 
 }  // namespace
 
-OpBench::OpBench(Device device)
+OpBench::OpBench(Device device, DType dtype)
     : device_(device),
-      dtype_(is_cpu() ? DType::Float32 : DType::BFloat16),
+      dtype_(dtype),
       flops_unit_(is_cpu() ? "GFLOP/s" : "TFLOP/s"),
       flops_scale_(is_cpu() ? 1e-9 : 1e-12) {
   require_device(device);
@@ -99,8 +99,8 @@ void OpBench::stream(const std::string& name, double bytes, const std::function<
 
 void OpBench::print_peak() const {
   const std::string name = is_cpu() ? fmt::format("{} thread(s)", ops::threads()) : properties_of(device_).name;
-  fmt::print("{}: matrix peak {:.1f} {}, out of cache a = b + c at {:.1f} GB/s\n", name, peak_.flops * flops_scale_,
-             flops_unit_, peak_.bytes * 1e-9);
+  fmt::print("{}, {}: matrix peak {:.1f} {}, out of cache a = b + c at {:.1f} GB/s\n", name, name_of(dtype_),
+             peak_.flops * flops_scale_, flops_unit_, peak_.bytes * 1e-9);
   if (is_cpu()) return;
   const train::Hardware sheet = train::this_device(device_, 1);
   if (sheet.is_known)

@@ -19,7 +19,7 @@ class OpBench {
   using Run = std::function<void()>;
 
   /// Measures peak(). Throws InputError where `device` cannot be computed on.
-  explicit OpBench(Device device);
+  OpBench(Device device, DType dtype);
 
   [[nodiscard]] Device device() const { return device_; }
   /// Of weights and activations.

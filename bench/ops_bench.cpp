@@ -1,7 +1,8 @@
 // How fast the ops run at the shapes of a training step, beside what the machine gives: FLOP/s beside the measured
 // matrix peak, GB/s beside a measured sum.
-//   ops_bench [THREADS [peak]]   on the CPU, by 1 thread where none is said; float32
-//   ops_bench cuda [peak]        on the first GPU; bfloat16, Qwen3-0.6B's and 1.7B's shapes
+//   ops_bench [THREADS [bf16] [peak]]   on the CPU, by 1 thread where none is said; float32, or bfloat16 by `bf16`
+//   ops_bench 1 [bf16] products         the products alone that bench/products times beside PyTorch's
+//   ops_bench cuda [peak]               on the first GPU; bfloat16, Qwen3-0.6B's and 1.7B's shapes
 // `peak`: only what the machine gives. op_bench.h says how times are taken.
 #include <fmt/format.h>
 
@@ -35,10 +36,12 @@
 #include "ops/rms_norm_rope.h"
 #include "ops/swiglu.h"
 #include "ops/threads.h"
-#include "train/hardware.h"
+#include "plan/hardware.h"
 
 namespace trainyard::bench {
 namespace {
+
+constexpr const char* kUsage = "usage: ops_bench [THREADS [bf16]|cuda] [peak|products]";
 
 struct Batch {
   int64_t rows, tokens;
@@ -87,7 +90,7 @@ void linear(const OpBench& bench, const std::string& name, int64_t rows, int64_t
 
 /// The same layer in 8 bits, where the device has units for it: its products, and the casts that go before them.
 void float8_linear(const OpBench& bench, const std::string& name, int64_t rows, int64_t in, int64_t out) {
-  if (bench.device().kind == DeviceKind::Cpu || !train::multiplies_float8(properties_of(bench.device()))) return;
+  if (bench.device().kind == DeviceKind::Cpu || !multiplies_float8(properties_of(bench.device()))) return;
   const Tensor x = bench.filled({rows, in}), w = bench.filled({out, in}), dy = bench.filled({rows, out});
   Tensor y = bench.filled({rows, out}), dx = bench.filled({rows, in}), dw = bench.filled({out, in}, DType::Float32);
   const double flops = 2.0 * static_cast<double>(rows * in * out);
@@ -294,24 +297,42 @@ void bench_shape(const OpBench& bench, const ModelShape& m) {
   rope(bench, m);
 }
 
+/// Square layers of 512 to 4096 rows, and those of the first shape.
+void layers(const OpBench& bench) {
+  for (const int64_t size : {512, 1024, 2048, 4096}) linear(bench, "square", size, size, size);
+  const ModelShape m = shapes_for(bench.device().kind).front();
+  linear(bench, "q", m.rows(), m.hidden, m.heads * m.head_dim);
+  linear(bench, "k", m.rows(), m.hidden, m.kv_heads * m.head_dim);
+  linear(bench, "gate", m.rows(), m.hidden, m.ff);
+  linear(bench, "down", m.rows(), m.ff, m.hidden);
+}
+
 /// Sets the threads of a CPU.
 Device device_of(std::string_view word) {
   if (word == "cuda") return {DeviceKind::Cuda, 0};
   int threads = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), threads);
   if (error != std::errc() || end != word.data() + word.size() || threads < 1)
-    throw InputError(
-        fmt::format("'{}' is neither cuda nor a number of threads; usage: ops_bench [THREADS|cuda [peak]]", word));
+    throw InputError(fmt::format("'{}' is neither cuda nor a number of threads; {}", word, kUsage));
   ops::set_threads(threads);
   return {};
 }
 
 void run(std::span<char* const> arguments) {
-  if (arguments.size() > 2 || (arguments.size() == 2 && std::string_view(arguments[1]) != "peak"))
-    throw InputError("usage: ops_bench [THREADS|cuda [peak]]");
-  const OpBench bench(device_of(arguments.empty() ? "1" : arguments[0]));
+  const Device device = device_of(arguments.empty() ? "1" : arguments[0]);
+  std::vector<std::string_view> rest(arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end());
+  const auto take = [&rest](std::string_view word) {
+    const bool is_first = !rest.empty() && rest.front() == word;
+    if (is_first) rest.erase(rest.begin());
+    return is_first;
+  };
+  const bool in_bfloat16 = device.kind != DeviceKind::Cpu || take("bf16"), is_peak = take("peak"),
+             is_products = !is_peak && take("products");
+  if (!rest.empty()) throw InputError(kUsage);
+  const OpBench bench(device, in_bfloat16 ? DType::BFloat16 : DType::Float32);
   bench.print_peak();
-  if (arguments.size() == 2) return;
+  if (is_peak) return;
+  if (is_products) return layers(bench);
   for (const ModelShape& shape : shapes_for(bench.device().kind)) bench_shape(bench, shape);
   optimizer(bench);
 }

@@ -19,6 +19,10 @@ from safetensors.torch import load_file
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import CheckpointImpl, checkpoint_wrapper
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy, fully_shard
+from torch.distributed.tensor import Replicate, Shard
+from torch.distributed.tensor.debug import CommDebugMode
+from torch.distributed.tensor.parallel import (ColwiseParallel, PrepareModuleInput, RowwiseParallel, SequenceParallel,
+                                               loss_parallel, parallelize_module)
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
 from transformers import Qwen3Config, Qwen3ForCausalLM
@@ -56,6 +60,8 @@ def build(arguments):
             layers[i] = torch.compile(block)
         if not arguments.eager_loss:
             model.loss_function = torch.compile(ForCausalLMLoss)
+    if arguments.tensor:
+        return tensor_parallel(model)
     return DistributedDataParallel(model) if arguments.ddp else sharded(model, arguments)
 
 
@@ -76,6 +82,41 @@ def sharded(model, arguments):
     return fully_shard(model, **options)
 
 
+def tensor_parallel(model):
+    """As torchtitan lays Qwen3 out over ranks: with sequence parallelism and a loss that stays split."""
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),), mesh_dim_names=("tensor",))
+    tokens, heads = SequenceParallel(), SequenceParallel(sequence_dim=2, use_local_output=True)
+    whole = PrepareModuleInput(input_layouts=(Shard(1),), desired_input_layouts=(Replicate(),))
+    whole_by_name = PrepareModuleInput(input_kwarg_layouts={"hidden_states": Shard(1)},
+                                       desired_input_kwarg_layouts={"hidden_states": Replicate()})
+    parallelize_module(model, mesh, {
+        "model.embed_tokens": RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(1)),
+        "model.norm": tokens,
+        "lm_head": ColwiseParallel(input_layouts=Shard(1), output_layouts=Shard(-1), use_local_output=False),
+        "model.layers.*.input_layernorm": tokens, "model.layers.*.post_attention_layernorm": tokens,
+        "model.layers.*.self_attn": whole_by_name,
+        "model.layers.*.self_attn.q_norm": heads, "model.layers.*.self_attn.k_norm": heads,
+        "model.layers.*.self_attn.[qkv]_proj": ColwiseParallel(),
+        "model.layers.*.self_attn.o_proj": RowwiseParallel(output_layouts=Shard(1)),
+        "model.layers.*.mlp": whole,
+        "model.layers.*.mlp.gate_proj": ColwiseParallel(), "model.layers.*.mlp.up_proj": ColwiseParallel(),
+        "model.layers.*.mlp.down_proj": RowwiseParallel(output_layouts=Shard(1))})
+    model.lm_head.weight = model.model.embed_tokens.weight
+    return model
+
+
+def loss_of(model, ids, labels, arguments):
+    """transformers' loss averages over this rank's tokens. The rows have equally many, so the mean over ranks that
+    FSDP2 takes of the gradients is the mean over all tokens."""
+    if not arguments.tensor:
+        rank, world = dist.get_rank(), dist.get_world_size()
+        return model(input_ids=ids[rank::world], labels=labels[rank::world], use_cache=False).loss
+    positions = torch.arange(ids.shape[1]).unsqueeze(0)  # the embedding's output has a part of them
+    logits = model(input_ids=ids, position_ids=positions, use_cache=False).logits
+    next_labels = torch.nn.functional.pad(labels, (0, 1), value=-100)[:, 1:]
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), next_labels.flatten())
+
+
 def parse():
     parser = argparse.ArgumentParser()
     parser.add_argument("--config", required=True, help="a config.json, or a folder with weights beside it")
@@ -88,6 +129,7 @@ def parse():
     parser.add_argument("--keep-gathered", action="store_true", help="reshard_after_forward=False")
     parser.add_argument("--reshard-over", type=int, default=0, help="reshard_after_forward=N")
     parser.add_argument("--replicate", type=int, default=1, help="copies, HSDP")
+    parser.add_argument("--tensor", action="store_true", help="tensor parallelism over all ranks in place of FSDP2")
     parser.add_argument("--one-group", action="store_true", help="fully_shard of the whole model alone")
     parser.add_argument("--offload", action="store_true", help="CPUOffloadPolicy")
     parser.add_argument("--bf16", action="store_true", help="param_dtype bfloat16, reduce_dtype float32")
@@ -133,7 +175,7 @@ def main():
     arguments = parse()
     on_gpu = arguments.device == "cuda"
     join(on_gpu)
-    rank, world = dist.get_rank(), dist.get_world_size()
+    rank = dist.get_rank()
     model = build(arguments)
     groups = [{"params": [each for each in model.parameters() if (each.dim() >= 2) == decays],
                "weight_decay": 0.1 if decays else 0.0} for decays in (True, False)]
@@ -145,19 +187,23 @@ def main():
     with open(arguments.output if rank == 0 else "/dev/null", "w") as output:
         before = None
         for step, (ids, labels) in enumerate(steps, 1):
-            # transformers' loss averages over this rank's tokens; the rows have equally many, so the mean over ranks
-            # that FSDP2 takes of the gradients is the mean over all tokens.
-            with waiting():
-                loss = model(input_ids=ids[rank::world], labels=labels[rank::world], use_cache=False).loss
-            loss.backward()
+            counting = CommDebugMode() if arguments.tensor and step == 1 else contextlib.nullcontext()
+            with waiting(), counting, loss_parallel() if arguments.tensor else contextlib.nullcontext():
+                loss = loss_of(model, ids, labels, arguments)
+                loss.backward()
+            if arguments.tensor and step == 1 and rank == 0:
+                print("collectives:", {str(op): count for op, count in counting.get_comm_counts().items()}, flush=True)
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             optimizer.zero_grad()
-            line = Line(step, loss.detach(), ids.numel())
+            line = Line(step, loss.full_tensor().detach() if arguments.tensor else loss.detach(), ids.numel())
             if before:
                 before.write(output)
             before = line
         before.write(output)
+    dist.barrier()
+    if arguments.tensor:
+        os._exit(0)  # gloo's threads of the functional collectives do not end, and the process would abort
     dist.destroy_process_group()
 
 

@@ -1,15 +1,20 @@
 // How fast tokenizers encode: MB/s of one thread's CPU time, so that what else the machine does shows least.
 // Usage: tokenizer_bench DATA_FOLDER: the folder that holds qwen2_tokenizer/, tinyshakespeare/ and the rest.
 // "cold" is the first call, with no word known yet; "warm" the best of those after it.
+// Or: tokenizer_bench TOKENIZER CORPUS THREADS: seconds from the corpus to its cache file (bench/compare_tokenizers).
 #include <fmt/format.h>
 #include <time.h>
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <filesystem>
 #include <string>
 
+#include "base/error.h"
 #include "base/files.h"
+#include "base/text.h"
+#include "data/corpus.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/trainer.h"
 
@@ -65,13 +70,36 @@ void run(const std::filesystem::path& data) {
   measure_training(data / "tinyshakespeare/input.txt");
 }
 
+/// Measures what a training does: it reads the corpus, tokenises it, and writes the tokens durably.
+void measure_corpus(const std::filesystem::path& tokenizer_path, const std::filesystem::path& corpus, int threads) {
+  const auto tokenizer = tokenizer::load_tokenizer(tokenizer_path);
+  const std::filesystem::path cache = corpus.string() + ".cache";
+  std::filesystem::remove_all(cache);
+  const auto start = std::chrono::steady_clock::now();
+  const auto tokens = data::open_corpus({.path = corpus, .cache_dir = cache, .how = {.threads = threads}}, *tokenizer);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  fmt::print("{:.4f} {}\n", seconds.count(), tokens.size());
+  std::filesystem::remove_all(cache);
+}
+
+int threads_of(const char* text) {
+  const auto threads = parse_int(text);
+  if (!threads || *threads < 1 || *threads > 1024)
+    throw InputError(fmt::format("THREADS is '{}', must be 1 to 1024", text));
+  return static_cast<int>(*threads);
+}
+
 }  // namespace
 }  // namespace trainyard::bench
 
 int main(int argc, char** argv) {
-  if (argc != 2) return fmt::print(stderr, "usage: tokenizer_bench DATA_FOLDER\n"), 2;
+  if (argc != 2 && argc != 4)
+    return fmt::print(stderr, "usage: tokenizer_bench DATA_FOLDER, or tokenizer_bench TOKENIZER CORPUS THREADS\n"), 2;
   try {
-    trainyard::bench::run(argv[1]);
+    if (argc == 4)
+      trainyard::bench::measure_corpus(argv[1], argv[2], trainyard::bench::threads_of(argv[3]));
+    else
+      trainyard::bench::run(argv[1]);
   } catch (const std::exception& error) {
     return fmt::print(stderr, "tokenizer_bench: {}\n", error.what()), 1;
   }

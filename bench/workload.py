@@ -154,7 +154,7 @@ def write_tokens(tokens, dims, ids):
 
 def text_tokens(shape, folder, steps):
     """So many steps of Shakespeare, a token a byte, from its beginning and again where it ends: the file."""
-    corpus = (ROOT / "runner/train/demo/shakespeare.txt").read_bytes()
+    corpus = (ROOT / "runner/assemble/demo/shakespeare.txt").read_bytes()
     tokens, count = folder / f"text-{steps}.safetensors", steps * shape.rows * shape.tokens
     write_tokens(tokens, [steps, shape.rows, shape.tokens], (corpus * (count // len(corpus) + 1))[:count])
     return tokens

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "api/job.h"
+#include "api/parse_error.h"
 
 namespace trainyard::api {
 

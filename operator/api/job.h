@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "api/meta.h"
+#include "api/parse_error.h"
 
 // kubeflow.org/v1 PyTorchJob. Values that neither the CRD nor the webhook of the reference checks (restartPolicy,
 // cleanPodPolicy, rdzvBackend, nprocPerNode) stay the text they are.
@@ -17,8 +19,8 @@ namespace trainyard::api {
 inline constexpr const char* kApiVersion = "kubeflow.org/v1";
 inline constexpr const char* kKind = "PyTorchJob";
 inline constexpr const char* kContainerName = "pytorch";  ///< the container that ports and defaults refer to
-/// Of a type: more than any cluster holds. A number that is only mistyped would have the operator plan billions of
-/// pods.
+/// The most replicas of a type: more than any cluster holds. A number that is only mistyped would have the operator
+/// plan billions of pods.
 inline constexpr int kMostReplicas = 100'000;
 inline constexpr const char* kPortName = "pytorchjob-port";
 inline constexpr int kDefaultPort = 23456;
@@ -94,29 +96,49 @@ struct Restarts {
   int disruptions = 0;  ///< that did not
   int64_t generation = 1;  ///< of the gang; every restart is a new one
   std::optional<RestartCause> last_cause;
+  std::vector<RestartCause> causes;  ///< the last five, the newest last
   int streak = 0;  ///< failures since the last time that training got on: the exponent of the back-off
   std::optional<TimePoint> not_before;  ///< new pods wait for it (back-off)
   int64_t checkpoint_step = -1;         ///< the newest checkpoint when this generation began; -1: none known
   /// So many places, by rank, had their pods of this generation at once, one of them running: one of these that has
   /// none has lost it. Places that a job is scaled up by are not among them until they have pods.
   int formed = 0;
+  /// Gang scope: the places, by rank, whose pods of this generation have succeeded. One of these that is gone is done.
+  std::set<int> finished;
+  std::optional<TimePoint> running_since;    ///< all pods of this generation run since then, or are done
   std::vector<std::string> avoid_nodes;      ///< whose device was at fault (exit code 140)
-  std::vector<std::string> restarting_pods;  ///< replica scope: uids of failed pods that are counted and being deleted
+  std::vector<std::string> restarting_pods;  ///< replica scope: uids of pods that are counted and being deleted
 };
 
 struct Progress {
   int64_t step = 0, total_steps = 0;
-  double loss = 0, tokens_per_second = 0;
-  int64_t checkpoint_step = -1;  ///< -1: none yet
+  std::optional<double> loss, tokens_per_second;  ///< none where they are not known
+  int64_t checkpoint_step = -1;                   ///< -1: none yet
   std::vector<int> silent_ranks;
+  std::string checkpoint_error;  ///< why the latest checkpoint could not be saved; "" where it could
+  std::string metrics_error;     ///< why steps are missing from metrics.jsonl; "" where none is
+  std::string config_changed;    ///< files of its configuration that are not what rank 0 read; "" where all are
   std::string eta;     ///< how long the rest takes at this rate, "1h25m"; "" where that is not known
   TimePoint updated;   ///< when rank 0 said so
   TimePoint advanced;  ///< when `step` last grew: what a stalled job is told by
 };
 
+/// What rank 0 posted last, with what the endpoint knows beside it. Nothing of this but `progress` is written.
+struct ProgressPost {
+  Progress progress;
+  std::optional<int64_t> generation;  ///< of the gang that posts; none: not said
+  int world_size = 0;                 ///< ranks of the gang; 0: not said
+  double seconds_a_step = 0;          ///< from the step before to this one; 0: not known
+  std::string refusal;                ///< why the post that came after this one could not be taken; "": none did
+};
+
+/// A post of rank 0's as a pod's termination message has it, with the keys that the status has, too. None: it is none.
+[[nodiscard]] std::optional<Progress> progress_of_text(const std::string& text);
+
 struct JobStatus {
   std::vector<Condition> conditions;  ///< unique by type; a changed one moves to the end
   std::map<ReplicaType, ReplicaStatus> replicas;
+  std::string ready;  ///< "1/3": how many of the job's pods run and are ready
   std::optional<TimePoint> start_time, completion_time, last_reconcile_time;
   Restarts restarts;
   std::optional<Progress> progress;
@@ -127,18 +149,13 @@ struct Job : Meta {
   JobStatus status;
 };
 
-/// What is written cannot be a PyTorchJob: `what()` names the field's path, what is there and what is allowed.
-struct ParseError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
 /// Throws ParseError where a field of the spec has another type than the resource gives it. Of a template only that is
 /// checked which pods and services are made from. Defaults are not set: set_defaults(). The status is read tolerantly,
 /// as nobody could mend it: what an operator of another version wrote differently counts as absent.
 [[nodiscard]] Job parse_job(const Json& object);
-/// As the API has it; fields at their zero value are left out. `parse_job` reads it back.
+/// The status as the API has it; fields at their zero value are left out. `parse_job` reads it back.
 [[nodiscard]] Json to_json(const JobStatus& status);
-/// Of a whole PyTorchJob, tolerantly.
+/// The status of a whole PyTorchJob, read tolerantly.
 [[nodiscard]] JobStatus parse_status(const Json& object);
 
 /// Sets what the contract says under "Defaulting", in memory.

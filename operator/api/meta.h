@@ -14,7 +14,7 @@ struct Controller {
   std::string kind, name, uid;
 };
 
-/// Of an object's metadata what decisions need.
+/// What decisions need of an object's metadata.
 struct Meta {
   std::string name, ns, uid;
   std::string resource_version;

@@ -112,6 +112,7 @@ Pod parse_pod(const Json& object) {
   pod.is_half_deleted = pod.deleted && pod.grace_seconds == 0 && (!finalizers || finalizers->empty());
   pod.restart_policy = text_at(object, "/spec/restartPolicy");
   pod.generation = parse_int(variable_of(object, kGenerationVariable));
+  pod.template_digest = variable_of(object, kTemplateVariable);
   pod.nnodes = variable_of(object, "PET_NNODES");
   pod.world_size = variable_of(object, "WORLD_SIZE");
   pod.conditions = parse_pod_conditions(object);
@@ -136,6 +137,7 @@ Node parse_node(const Json& object) {
   Node node{parse_meta(object)};
   node.annotations.clear();
   node.is_unschedulable = flag_at(object, "/spec/unschedulable");
+  node.provider_id = text_at(object, "/spec/providerID");
   if (const Json* const taints = list_at(object, "/spec/taints"))
     for (const Json& taint : *taints)
       node.taints.push_back({text_at(taint, "/key"), text_at(taint, "/value"), text_at(taint, "/effect")});

@@ -9,8 +9,10 @@
 
 namespace trainyard::api {
 
-/// In the environment of each container: the generation of the gang that its pod belongs to.
+/// The variable of each container that has the generation of the gang to which its pod belongs.
 inline constexpr const char* kGenerationVariable = "TRAINYARD_GENERATION";
+/// Likewise, a digest of the template that its pod was made by.
+inline constexpr const char* kTemplateVariable = "TRAINYARD_TEMPLATE";
 
 enum class ContainerState { Unknown, Waiting, Running, Terminated };
 
@@ -31,7 +33,7 @@ struct PodCondition {
   TimePoint transitioned;
 };
 
-/// Of a pod what decisions need: ten thousand of these stay in memory. Meta's annotations hold only those of
+/// What decisions need of a pod: ten thousand of these stay in memory. Meta's annotations hold only those of
 /// trainyard.dev.
 struct Pod : Meta {
   std::string phase;            ///< Pending, Running, Succeeded, Failed, Unknown; "" counts as Pending
@@ -43,6 +45,7 @@ struct Pod : Meta {
   bool is_half_deleted = false;
   std::string restart_policy;
   std::optional<int64_t> generation;  ///< kGenerationVariable; none: another operator made it
+  std::string template_digest;        ///< kTemplateVariable; "": an operator before this one made it, or another
   std::string nnodes;                 ///< PET_NNODES: the size of the gang that it knows; of an elastic one "min:max"
   std::string world_size;             ///< WORLD_SIZE
   std::vector<PodCondition> conditions;
@@ -73,6 +76,7 @@ struct Node : Meta {
   bool is_ready = false;
   TimePoint ready_since;          ///< when `is_ready` last changed
   bool is_unschedulable = false;  ///< cordoned
+  std::string provider_id;        ///< "aws:///eu-1a/i-0123": who made it; "" on bare metal
   std::vector<Taint> taints;
   std::map<std::string, std::string> allocatable;  ///< quantities, as written: "8", "63Gi"
   std::vector<PodCondition> bad_conditions;        ///< besides Ready, those that are True and mean trouble

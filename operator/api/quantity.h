@@ -16,14 +16,14 @@ class Quantity {
  public:
   Quantity() = default;  ///< zero
   [[nodiscard]] static std::optional<Quantity> parse(std::string_view text);
-  /// Of a text or a number.
+  /// The quantity that a text or a number says.
   [[nodiscard]] static std::optional<Quantity> parse_json(const Json& json);
 
   /// The sum is written in the way of the first that is not zero.
   Quantity& operator+=(const Quantity& other);
   [[nodiscard]] friend Quantity operator+(Quantity one, const Quantity& other) { return one += other; }
 
-  /// By amount: 1Gi and 1024Mi are equal.
+  /// Amounts are compared: 1Gi and 1024Mi are equal.
   [[nodiscard]] friend bool operator==(const Quantity& a, const Quantity& b) { return a.nano_ == b.nano_; }
   [[nodiscard]] friend std::strong_ordering operator<=>(const Quantity& a, const Quantity& b) {
     return a.nano_ < b.nano_   ? std::strong_ordering::less
@@ -47,7 +47,7 @@ class Quantity {
   Form form_ = Form::Decimal;
 };
 
-/// By name: cpu, memory, nvidia.com/gpu.
+/// Quantities by name: cpu, memory, nvidia.com/gpu.
 using Resources = std::map<std::string, Quantity>;
 
 }  // namespace trainyard::api

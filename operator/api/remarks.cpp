@@ -37,6 +37,19 @@ void remark_on_number(const Json& job, const std::string& name, Remarks& remarks
     remarks.push_back(fmt::format("spec.runPolicy.{}: {} is negative; 0 and more are meant", name, *number));
 }
 
+/// The ranks of an elastic job meet as minReplicas to maxReplicas nodes, whatever the job is scaled to.
+void remark_on_elastic_size(const Json& job, Remarks& remarks) {
+  const auto least = int_at(job, "/spec/elasticPolicy/minReplicas");
+  const auto most = int_at(job, "/spec/elasticPolicy/maxReplicas");
+  if (!find(job, "/spec/pytorchReplicaSpecs/Worker") || (!least && !most)) return;
+  const int64_t replicas = int_at(job, "/spec/pytorchReplicaSpecs/Worker/replicas").value_or(1);
+  const int64_t smallest = least ? *least : *most, largest = most ? *most : *least;  // as set_defaults() has it
+  if (smallest <= replicas && replicas <= largest) return;
+  remarks.push_back(
+      fmt::format("spec.pytorchReplicaSpecs[Worker].replicas: {} is outside of spec.elasticPolicy; {} to {} are meant",
+                  replicas, smallest, largest));
+}
+
 /// Names of annotations have slashes and dots in them: no pointers, no paths.
 const Json* annotation(const Json& job, const char* name) {
   const Json* const all = object_at(job, "/metadata/annotations");
@@ -68,6 +81,7 @@ std::vector<std::string> remarks_on(const Json& job) {
   remark_on_word(find(job, "/spec/nprocPerNode"), "spec.nprocPerNode", {"auto", "cpu", "gpu"}, remarks, true);
   remark_on_word(find(job, "/spec/elasticPolicy/rdzvBackend"), "spec.elasticPolicy.rdzvBackend",
                  {"c10d", "etcd", "etcd-v2"}, remarks);
+  remark_on_elastic_size(job, remarks);
   for (const ReplicaType type : {ReplicaType::Master, ReplicaType::Worker})
     remark_on_word(find(job, fmt::format("/spec/pytorchReplicaSpecs/{}/restartPolicy", name_of(type))),
                    fmt::format("spec.pytorchReplicaSpecs[{}].restartPolicy", name_of(type)),

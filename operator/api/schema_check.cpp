@@ -11,6 +11,7 @@
 #include "api/crd.h"
 #include "api/field.h"
 #include "api/job.h"
+#include "api/misspelling.h"
 #include "base/text.h"
 
 namespace trainyard::api {
@@ -49,11 +50,22 @@ class Checker {
       if (!value.is_string() && !is_of_type(value, "integer"))
         return refuse(path, value, "a whole number or a text (in quotes where it has a fraction)");
     } else if (const std::string type = text_at(schema, "/type"); !type.empty() && !is_of_type(value, type)) {
-      return refuse(path, value, allowed_by(type));
+      return refuse_type(path, value, type);
     }
     check_scalar(value, schema, path);
     if (value.is_array()) check_list(value, schema, path);
     if (value.is_object()) check_object(value, schema, path);
+  }
+
+  void check_names(const Json& value, const Json& schema, const std::string& path) {
+    if (const Json* const items = object_at(schema, "/items"); items && value.is_array())
+      for (size_t i = 0; i < value.size(); ++i) check_names(value[i], *items, fmt::format("{}[{}]", path, i));
+    if (!value.is_object()) return;
+    for (const auto& [key, inner] : value.items())
+      if (const Json* const known = schema_of(key, schema))
+        check_names(inner, *known, below(path, key));
+      else
+        check_unknown(key, schema, path);
   }
 
  private:
@@ -65,6 +77,13 @@ class Checker {
   }
   void refuse(const std::string& path, const Json& value, std::string_view allowed) {
     add(path, fmt::format("must be {}, but is {}", allowed, shown(value)));
+  }
+
+  /// YAML reads 4 and true as texts only where they are in quotes.
+  void refuse_type(const std::string& path, const Json& value, const std::string& type) {
+    const bool lacks_quotes = type == "string" && (value.is_number() || value.is_boolean());
+    add(path, fmt::format("must be {}, but is {}{}", allowed_by(type), shown(value),
+                          lacks_quotes ? fmt::format("; write \"{}\"", shown(value)) : ""));
   }
 
   void check_scalar(const Json& value, const Json& schema, const std::string& path) {
@@ -125,32 +144,36 @@ class Checker {
     if (const Json* const required = list_at(schema, "/required"))
       for (const std::string key : *required)
         if (!object.contains(key)) add(below(path, key), "is missing, but required");
-    const Json* const properties = object_at(schema, "/properties");
-    const Json* const others = object_at(schema, "/additionalProperties");
-    for (const auto& [key, value] : object.items()) {
-      const auto known = properties ? properties->find(key) : Json::const_iterator();
-      if (properties && known != properties->end())
+    for (const auto& [key, value] : object.items())
+      if (const Json* const known = schema_of(key, schema))
         check(value, *known, below(path, key));
-      else if (others)
-        check(value, *others, below(path, key));
-      else if (properties)
-        check_unknown(key, *properties, flag_at(schema, std::string("/") + kPreserve), path);
-    }
+      else
+        check_unknown(key, schema, path);
   }
 
-  void check_unknown(const std::string& key, const Json& properties, bool is_passed_on, const std::string& path) {
-    if (verdict_.violations.size() + verdict_.warnings.size() >= kMostFindings) return;
+  /// The schema of an object's field; null where it is unknown.
+  static const Json* schema_of(const std::string& key, const Json& schema) {
+    if (const Json* const properties = object_at(schema, "/properties"))
+      if (const auto known = properties->find(key); known != properties->end()) return &*known;
+    return object_at(schema, "/additionalProperties");
+  }
+
+  void check_unknown(const std::string& key, const Json& schema, const std::string& path) {
+    const Json* const properties = object_at(schema, "/properties");
+    if (!properties || verdict_.violations.size() + verdict_.warnings.size() >= kMostFindings) return;
     std::vector<std::string> known;
-    for (const auto& [name, schema] : properties.items()) known.push_back(name);
-    const auto meant = nearest(key, known);
-    const std::string hint =
-        meant ? fmt::format("did you mean {}?", *meant) : fmt::format("known are {}", fmt::join(known, ", "));
+    for (const auto& [name, field] : properties->items()) known.push_back(name);
     const std::string shown_path = below(path, shown_key(key));
-    if (!is_passed_on)
-      add(shown_path, "is no field of this resource; " + hint);
-    else if (meant)
+    const bool passes_unknown = flag_at(schema, std::string("/") + kPreserve);
+    auto meant = meant_field(key, known);
+    if (!meant && !passes_unknown) meant = nearest(key, known);  // it is refused in any case
+    if (meant)
+      add(shown_path, fmt::format("is no field of this resource; did you mean {}?", *meant));
+    else if (passes_unknown)
       verdict_.warnings.push_back(
-          fmt::format("{}: is no field known here and is passed on as it is; {}", shown_path, hint));
+          fmt::format("{}: is no field that is known here; it is passed on as it is", shown_path));
+    else
+      add(shown_path, fmt::format("is no field of this resource; known are {}", fmt::join(known, ", ")));
   }
 
   static std::string shown_key(const std::string& key) {
@@ -189,6 +212,12 @@ void check_identity(const Json& job, Verdict& verdict) {
 Verdict check_schema(const Json& value, const Json& schema, const std::string& path) {
   Verdict verdict;
   Checker(verdict).check(value, schema, path);
+  return verdict;
+}
+
+Verdict check_field_names(const Json& value, const Json& schema, const std::string& path) {
+  Verdict verdict;
+  Checker(verdict).check_names(value, schema, path);
   return verdict;
 }
 

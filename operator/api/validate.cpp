@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
+#include "api/crd.h"
 #include "api/field.h"
 #include "api/job.h"
 #include "api/remarks.h"
+#include "api/schema_check.h"
 
 // The wording is the API server's own field errors' and the reference's webhook's, as scripts and people know it.
 namespace trainyard::api {
@@ -32,6 +35,22 @@ bool has_label_form(const std::string& name) {
   const auto is_inner = [&](char c) { return is_letter(c) || c == '-' || (c >= '0' && c <= '9'); };
   return !name.empty() && is_letter(name.front()) && name.back() != '-' &&
          std::all_of(name.begin(), name.end(), is_inner);
+}
+
+/// "qwen3_0_6b-FSDP2" -> "qwen3-0-6b-fsdp2": what is legal in `name`, in at most `longest` characters.
+std::string legal_name_of(const std::string& name, size_t longest) {
+  std::string legal;
+  for (const char c : name) {
+    const bool is_upper = c >= 'A' && c <= 'Z', is_plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    if (is_upper || is_plain)
+      legal += is_upper ? static_cast<char>(c - 'A' + 'a') : c;
+    else if (!legal.empty() && legal.back() != '-')
+      legal += '-';
+  }
+  if (legal.empty() || (legal.front() >= '0' && legal.front() <= '9')) legal = legal.empty() ? "job" : "job-" + legal;
+  legal.resize(std::min(legal.size(), longest));
+  while (legal.back() == '-') legal.pop_back();
+  return legal;
 }
 
 /// How many replicas of a type there may be at some time: elastic jobs are scaled.
@@ -63,18 +82,22 @@ void check_name(const Json& job, Violations& violations) {
               "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
               "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for "
               "validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
-  if (!faults.empty())
-    refuse(violations, "metadata.name", fmt::format("Invalid value: {}: should match: {}", shown(name), faults));
+  if (faults.empty()) return;
+  const size_t longest = kLongestLabel - longest_service_name(job, "").size();
+  refuse(violations, "metadata.name",
+         fmt::format("Invalid value: {}: should match: {}; {} would do", shown(name), faults,
+                     shown(legal_name_of(name, longest))));
 }
 
 void check_service_names(const Json& job, Violations& violations) {
   const std::string name = text_at(job, "/metadata/name");
   const std::string service = longest_service_name(job, name);
   if (name.empty() || name.size() > kLongestLabel || service.size() <= kLongestLabel) return;
+  const size_t longest = kLongestLabel - (service.size() - name.size());
   refuse(violations, "metadata.name",
          fmt::format("Invalid value: {}: must be no more than {} characters, since a service's name has no more than "
-                     "{} and this job needs one called {}",
-                     shown(name), kLongestLabel - (service.size() - name.size()), kLongestLabel, shown(service)));
+                     "{} and this job needs one called {}; {} would do",
+                     shown(name), longest, kLongestLabel, shown(service), shown(legal_name_of(name, longest))));
 }
 
 void check_managed_by(const Json& job, const Json* old_job, Violations& violations) {
@@ -143,22 +166,61 @@ void check_containers(const Json& replica, const std::string& path, Violations& 
            fmt::format("Required value: must have at least one container with name {}", kContainerName));
 }
 
-void check_replica(const std::string& type, const Json& replica, Violations& violations) {
+bool asks_for_none(const Json& replica) {
+  const auto replicas = int_at(replica, "/replicas");
+  return replicas && *replicas < 1;
+}
+
+/// `old_replica` as it was before an update, null where it was not: a job that was scaled to 0 where no rule stopped it
+/// can still be labelled, and scaled up.
+void check_replica(const std::string& type, const Json& replica, const Json* old_replica, Violations& violations) {
   const std::string path = fmt::format("spec.pytorchReplicaSpecs[{}]", type);
   const bool is_master = type == name_of(ReplicaType::Master);
   if (!is_master && type != name_of(ReplicaType::Worker))
     refuse(violations, path,
            fmt::format("Unsupported value: {}: supported values: \"Master\", \"Worker\"", shown(type)));
   check_containers(replica, path + ".template.spec.containers", violations);
-  const auto replicas = int_at(replica, "/replicas");
-  if (is_master && replicas != 1) refuse(violations, path + ".replicas", "Forbidden: must be 1");
-  if (!is_master && replicas && *replicas < 1) refuse(violations, path + ".replicas", "Forbidden: must be at least 1");
+  if (is_master && int_at(replica, "/replicas") != 1) refuse(violations, path + ".replicas", "Forbidden: must be 1");
+  if (!is_master && asks_for_none(replica) && !(old_replica && asks_for_none(*old_replica)))
+    refuse(violations, path + ".replicas", "Forbidden: must be at least 1");
 }
 
-void check_replicas(const Json& job, Violations& violations) {
+void check_replicas(const Json& job, const Json* old_job, Violations& violations) {
   const Json* const replicas = object_at(job, "/spec/pytorchReplicaSpecs");
   if (!replicas) return refuse(violations, "spec.pytorchReplicaSpecs", "Required value: must be required");
-  for (const auto& [type, replica] : replicas->items()) check_replica(type, replica, violations);
+  const Json* const old_replicas = old_job ? object_at(*old_job, "/spec/pytorchReplicaSpecs") : nullptr;
+  for (const auto& [type, replica] : replicas->items()) {
+    const bool was_there = old_replicas && old_replicas->contains(type);
+    check_replica(type, replica, was_there ? &old_replicas->at(type) : nullptr, violations);
+  }
+}
+
+/// What templates have beside the fields of pods that are known. The schema passes it on, for a newer Kubernetes may know
+/// more, so that a misspelt field would be created, and run without.
+Verdict pod_fields_of(const Json& job) {
+  static const Json& schema = *find(
+      job_schema(),
+      "/properties/spec/properties/pytorchReplicaSpecs/additionalProperties/properties/template");
+  Verdict found;
+  for (const ReplicaType type : {ReplicaType::Master, ReplicaType::Worker}) {
+    const std::string pointer = fmt::format("/spec/pytorchReplicaSpecs/{}/template", name_of(type));
+    const Json* const pod_template = object_at(job, pointer);
+    if (!pod_template) continue;
+    Verdict one = check_field_names(*pod_template, schema,
+                                    fmt::format("spec.pytorchReplicaSpecs[{}].template", name_of(type)));
+    std::ranges::move(one.violations, std::back_inserter(found.violations));
+    std::ranges::move(one.warnings, std::back_inserter(found.warnings));
+  }
+  return found;
+}
+
+/// A job that was there before this rule must stay changeable.
+void check_pod_fields(const Json& job, const Json* old_job, Verdict& verdict) {
+  Verdict found = pod_fields_of(job);
+  const Verdict before = old_job ? pod_fields_of(*old_job) : Verdict{};
+  for (Violation& one : found.violations)
+    if (std::ranges::count(before.violations, one) == 0) verdict.violations.push_back(std::move(one));
+  std::ranges::move(found.warnings, std::back_inserter(verdict.warnings));
 }
 
 /// What the API server's schema has made sure of, if this job came from there.
@@ -197,8 +259,9 @@ Verdict validate(const Json& job, const Json* old_job) {
   check_managed_by(job, old_job, verdict.violations);
   if (old_job) check_queue(job, *old_job, verdict.violations);
   check_elastic(job, verdict);
-  check_replicas(job, verdict.violations);
+  check_replicas(job, old_job, verdict.violations);
   check_own_rules(job, old_job, verdict.violations);
+  check_pod_fields(job, old_job, verdict);
   if (verdict.violations.empty()) check_types(job, verdict.violations);
   for (std::string& remark : remarks_on(job)) verdict.warnings.push_back(std::move(remark));
   return verdict;

@@ -5,7 +5,7 @@
 
 namespace trainyard {
 
-/// What the operators of one installation share, 32 random bytes: `token.key` of the Secret --webhook-secret-name.
+/// What the operators of one installation share, 32 random bytes: `token.key` of the Secret --token-secret-name.
 struct OperatorKey {
   std::string bytes;
   [[nodiscard]] static OperatorKey random();
@@ -17,7 +17,9 @@ struct OperatorKey {
 [[nodiscard]] std::string job_token(const OperatorKey& key, std::string_view ns, std::string_view name,
                                     std::string_view uid);
 
-/// In a time that tells nothing of where they differ.
-[[nodiscard]] bool is_same_token(std::string_view a, std::string_view b);
+/// What convinces a job's rank 0 that these authorities (PEM) are the operator's: HMAC-SHA256(token,
+/// "trainyard-authorities-1" + nonce + authorities) in hex. `nonce` is the asker's and has a fixed length.
+[[nodiscard]] std::string authorities_proof(std::string_view token, std::string_view nonce,
+                                            std::string_view authorities);
 
 }  // namespace trainyard

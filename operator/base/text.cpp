@@ -7,11 +7,9 @@
 #include <vector>
 
 namespace trainyard {
-namespace {
 
-/// Levenshtein's, one row at a time.
 size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
+  std::vector<size_t> row(b.size() + 1);  // one at a time
   std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 1; i <= a.size(); ++i) {
     size_t diagonal = std::exchange(row[0], i);
@@ -23,8 +21,6 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   }
   return row.back();
 }
-
-}  // namespace
 
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> known) {
   std::optional<std::string> best;
@@ -41,6 +37,15 @@ std::optional<int64_t> parse_int(std::string_view text) {
   int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
+std::string digest_of(std::string_view text) {
+  uint64_t hash = 14695981039346656037u;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string hex(16, '0');
+  for (size_t i = 0; i < hex.size(); ++i) hex[i] = kDigits[(hash >> (60 - 4 * i)) & 15];
+  return hex;
 }
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {

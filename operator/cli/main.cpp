@@ -1,15 +1,20 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <string>
 #include <vector>
 
 #include "api/job.h"
-#include "base/standard_streams.h"
+#include "base/shortage.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "common/standard_streams.h"
 #include "http/listener.h"
 #include "kube/kubeconfig.h"
 #include "local/refusal.h"
@@ -22,6 +27,24 @@ constexpr int kDefect = 1, kUserError = 2;
 int report(std::string_view problem, int code) {
   fmt::print(stderr, "trainyard-operator: {}: {}\n", code == kDefect ? "defect (please report it)" : "error", problem);
   return code;
+}
+
+/// What no type of ours tells: a shortage is the user's to mend, all else a defect.
+int report_exception(const std::exception& error) {
+  const auto shortage = shortage_in(error);
+  return report(shortage ? *shortage : error.what(), shortage ? kUserError : kDefect);
+}
+
+/// It tells of an exception that a thread did not catch.
+[[noreturn]] void on_terminate() {
+  try {
+    if (const auto error = std::current_exception()) std::rethrow_exception(error);
+  } catch (const std::exception& error) {
+    ::_exit(report_exception(error));
+  } catch (...) {
+    std::fputs("trainyard-operator: defect (please report it): an exception of an unknown type\n", stderr);
+  }
+  std::abort();
 }
 
 /// What CLI11 says, with the neighbour of a word that it does not know.
@@ -92,6 +115,9 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace trainyard;
   keep_standard_streams();
+  // A file that may not grow (ulimit -f) is a write that fails, and no death.
+  static_cast<void>(std::signal(SIGXFSZ, SIG_IGN));
+  std::set_terminate(cli::on_terminate);
   try {
     return cli::run(argc, argv);
   } catch (const local::Refusal& problem) {
@@ -103,6 +129,6 @@ int main(int argc, char** argv) {
   } catch (const http::ListenError& problem) {
     return cli::report(problem.what(), cli::kUserError);
   } catch (const std::exception& error) {
-    return cli::report(error.what(), cli::kDefect);
+    return cli::report_exception(error);
   }
 }

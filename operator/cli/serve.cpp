@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <sstream>
@@ -20,7 +21,7 @@
 namespace trainyard::cli {
 namespace {
 
-/// As they come from the command line; what is checked or converted becomes serve::Options.
+/// The flags as they come from the command line; what is checked or converted becomes serve::Options.
 struct Flags {
   serve::Options options;
   std::string init_template_file, gang_scheduler = "none", log_level = "info";
@@ -157,6 +158,9 @@ void add_server_flags(CLI::App& command, Flags& flags) {
   command.add_option("--webhook-secret-name", options.webhook_secret, "Where its certificates are kept.")
       ->check(object_name(NameForm::Subdomain))
       ->capture_default_str();
+  command.add_option("--token-secret-name", options.token_secret, "Where the key of jobs' tokens is kept.")
+      ->check(object_name(NameForm::Subdomain))
+      ->capture_default_str();
   command
       .add_option("--progress-url", options.decisions.progress_url,
                   "Where jobs post their progress, if not at the webhook's service.")
@@ -179,7 +183,9 @@ void add_old_flags(CLI::App& command, Flags& flags) {
 
 void run(const Flags& flags) {
   // One line a happening, to stderr; what the operator runs says itself.
-  spdlog::set_default_logger(spdlog::stderr_color_st("operator"));
+  const char* const no_color = std::getenv("NO_COLOR");
+  spdlog::set_default_logger(spdlog::stderr_color_st(
+      "operator", no_color && *no_color ? spdlog::color_mode::never : spdlog::color_mode::automatic));
   spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %^%l%$ %v", spdlog::pattern_time_type::utc);
   spdlog::set_level(spdlog::level::from_str(flags.log_level));
   serve::Operator(options_of(flags)).run();

@@ -130,7 +130,7 @@ void Cluster::for_each_job(const std::function<void(const WatchedJob&)>& look) c
   jobs_.for_each([&](const std::shared_ptr<const WatchedJob>& job) { look(*job); });
 }
 
-/// Of a node its readiness and faults decide; a heartbeat changes neither.
+/// A node counts by its readiness and its faults; a heartbeat changes neither.
 void Cluster::node_changed(const std::shared_ptr<const api::Node>& before,
                            const std::shared_ptr<const api::Node>& after) {
   const std::string& name = (after ? after : before)->name;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_set>
 
@@ -18,10 +19,11 @@ struct Memory {
   bool token_is_there = false, network_policy_is_there = false;
   std::map<std::string, std::string> refused;  ///< names whose creation the API refused last, and its reason
   decide::ForeignNames foreign_pods, foreign_services;
+  std::set<decide::Kind> foreign_kinds;  ///< PodGroup, Autoscaler: another's has the job's name
   std::chrono::steady_clock::time_point foreign_checked{};  ///< when these were last looked for
   std::map<std::string, std::string> kubelet_warnings;      ///< of pods that do not start, by uid
   std::chrono::steady_clock::time_point warnings_checked{};
-  std::optional<api::Progress> progress;  ///< as rank 0 told last
+  std::optional<api::ProgressPost> post;  ///< rank 0's last
   int failures = 0;                       ///< looks in a row that could not be carried out
   std::unordered_set<size_t> said;        ///< hashes of what is said once
 
@@ -31,8 +33,8 @@ struct Memory {
     return kind == decide::Kind::Service ? &foreign_services : nullptr;
   }
 
-  /// True the first time.
-  bool is_new(const std::string& text) {
+  /// Remembers that it is said. True the first time.
+  bool remember_said(const std::string& text) {
     constexpr size_t kMaxSaid = 8192;
     if (said.size() >= kMaxSaid) said.clear();  // better twice than without bound
     return said.insert(std::hash<std::string>()(text)).second;

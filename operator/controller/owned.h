@@ -19,7 +19,7 @@ class Owned {
     if (before && before->controller) remove(*before);
     if (after && after->controller) by_owner_[after->controller->uid][after->name] = after;
   }
-  /// In the order of their names.
+  /// The objects in the order of their names.
   [[nodiscard]] std::vector<const T*> of(const std::string& owner_uid) const {
     std::vector<const T*> objects;
     const auto found = by_owner_.find(owner_uid);

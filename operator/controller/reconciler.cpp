@@ -39,6 +39,7 @@ void Reconciler::start() {
 
 void Reconciler::lead() {
   is_leading_ = true;
+  listen_anew();
   cluster_.for_each_job([this](const WatchedJob& job) { add(key_of(job)); });
 }
 
@@ -64,7 +65,7 @@ void Reconciler::add(const std::string& key) {
   schedule_pump();
 }
 
-/// In a later turn, as what is known changes while the answer or event at hand is taken in.
+/// It happens in a later turn, as what is known changes while the answer or event at hand is taken in.
 void Reconciler::schedule_pump() {
   if (will_pump_) return;
   will_pump_ = true;
@@ -111,15 +112,17 @@ void Reconciler::reconcile(const std::string& key) {
   }
   const std::shared_ptr<Memory> memory = memory_of(key, job->uid);
   if (!job->defect.empty()) {
-    if (memory->is_new(job->defect)) spdlog::error("{}: {}", key, job->defect);
+    if (memory->remember_said(job->defect)) spdlog::error("{}: {}", key, job->defect);
     return queue_.done(key, began);
   }
   decide::Observed seen = cluster_.observe(*job);
   seen.foreign_pods = memory->foreign_pods;
   seen.foreign_services = memory->foreign_services;
+  seen.foreign_kinds = memory->foreign_kinds;
   seen.refused = memory->refused;
   seen.kubelet_warnings = memory->kubelet_warnings;
-  seen.progress = memory->progress;
+  seen.post = memory->post;
+  seen.listens_since = listens_since_;
   seen.token_is_there = memory->token_is_there;
   seen.network_policy_is_there = memory->network_policy_is_there;
   const TimePoint now = std::chrono::system_clock::now();
@@ -132,10 +135,17 @@ void Reconciler::reconcile(const std::string& key) {
     queue_.add_at(key, began + foreign_interval(*memory));
   const auto decided_in = Steady::now() - began;
   const auto execution = std::make_shared<Execution>(
-      Hands{client_, cluster_, events_, counters_, key_, settings_.decisions.gang_scheduler, hooks_.on_trouble}, job,
-      memory, std::move(plan),
+      Hands{client_, cluster_, events_, counters_, key_, settings_.decisions.gang_scheduler, hooks_.on_trouble,
+            later()},
+      job, memory, std::move(plan),
       [this, key, memory, decided_in](Outcome outcome) { finish(key, memory, outcome, decided_in); });
   execution->start();
+}
+
+/// It posts to the loop for as long as the reconciler lives. The client ends later, and drops the calls that it still
+/// has then.
+Stage::Later Reconciler::later() const {
+  return alive_.guard([this](Stage::Task task) { client_.loop().post(alive_.guard(std::move(task))); });
 }
 
 void Reconciler::finish(const std::string& key, const std::shared_ptr<Memory>& memory, Outcome outcome,
@@ -154,10 +164,10 @@ void Reconciler::finish(const std::string& key, const std::shared_ptr<Memory>& m
   schedule_pump();
 }
 
-void Reconciler::tell_progress(const std::string& key, const api::Progress& progress) {
+void Reconciler::take_post(const std::string& key, const api::ProgressPost& post) {
   const auto job = cluster_.job(key);
   if (!job) return;
-  memory_of(key, job->uid)->progress = progress;
+  memory_of(key, job->uid)->post = post;
   add(key);
 }
 

@@ -8,6 +8,7 @@
 
 #include "controller/execution.h"
 #include "controller/work_queue.h"
+#include "kube/alive.h"
 
 namespace trainyard::controller {
 
@@ -34,12 +35,14 @@ class Reconciler {
 
   /// Begins to watch. Decisions wait for lead().
   void start();
-  /// From now on, or until yield(), this process decides.
+  /// This process decides from now on, or until yield().
   void lead();
   void yield();
 
-  /// What rank 0 of a job's present generation says of its training.
-  void tell_progress(const std::string& key, const api::Progress& progress);
+  /// What rank 0 of a job's present generation posts of its training.
+  void take_post(const std::string& key, const api::ProgressPost& post);
+  /// Posts that came before now say nothing of whether posts can come: the key or the authority has changed.
+  void listen_anew() { listens_since_ = std::chrono::system_clock::now(); }
 
   [[nodiscard]] Cluster& cluster() { return cluster_; }
   [[nodiscard]] const Cluster& cluster() const { return cluster_; }
@@ -54,6 +57,7 @@ class Reconciler {
   void reconcile(const std::string& key);
   void finish(const std::string& key, const std::shared_ptr<Memory>& memory, Outcome outcome,
               std::chrono::steady_clock::duration decided_in);
+  [[nodiscard]] Stage::Later later() const;
   std::shared_ptr<Memory> memory_of(const std::string& key, const std::string& uid);
 
   kube::Client& client_;
@@ -66,7 +70,9 @@ class Reconciler {
   WorkQueue queue_;
   std::unordered_map<std::string, std::shared_ptr<Memory>> memories_;
   bool is_leading_ = false, will_pump_ = false;
+  TimePoint listens_since_;  ///< where jobs can post to
   kube::EventLoop::TimerId timer_ = kube::EventLoop::TimerId::None;
+  kube::Alive alive_;  ///< last: what is under way ends first
 };
 
 }  // namespace trainyard::controller

@@ -16,9 +16,9 @@ class WorkQueue {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  /// As soon as may be. While the key is being worked on: once more afterwards.
+  /// The key is worked on as soon as may be. One that is being worked on comes once more afterwards.
   void add(const std::string& key, TimePoint now) { add_at(key, now); }
-  /// At `time`, or sooner where the key waits for an earlier one already.
+  /// The key is worked on at `time`, or sooner where it waits for an earlier one already.
   void add_at(const std::string& key, TimePoint time);
   /// The key that is due longest and not being worked on; it counts as worked on until done().
   [[nodiscard]] std::optional<std::string> take(TimePoint now);

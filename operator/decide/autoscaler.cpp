@@ -43,27 +43,31 @@ bool asks_for_more(const Json& is, const Json& wanted) {
 
 }  // namespace
 
-void keep_autoscaler(Draft& draft) {
-  const api::Job& job = draft.job();
+Plan autoscaler_plan(const Observed& seen) {
+  const api::Job& job = seen.job;
   const bool is_wanted = job.spec.elastic && job.spec.elastic->metrics.is_array() && !job.spec.elastic->metrics.empty();
-  if (!is_wanted) return remove_autoscaler(draft);
+  if (!is_wanted) return autoscaler_removal(seen);
+  Plan plan;
   Json spec = wanted_spec(job);
-  const api::Autoscaler* const there = draft.seen.autoscaler;
+  const api::Autoscaler* const there = seen.autoscaler;
   if (!there) {
-    draft.plan.creates.push_back({Kind::Autoscaler,  // beside the pods: they do not need it
-                                  job.name,
-                                  {{"apiVersion", "autoscaling/v2"},
-                                   {"kind", "HorizontalPodAutoscaler"},
-                                   {"metadata", owned_metadata(job, job.name)},
-                                   {"spec", std::move(spec)}}});
+    plan.creates.push_back({Kind::Autoscaler,  // beside the pods: they do not need it
+                            job.name,
+                            {{"apiVersion", "autoscaling/v2"},
+                             {"kind", "HorizontalPodAutoscaler"},
+                             {"metadata", owned_metadata(job, job.name)},
+                             {"spec", std::move(spec)}}});
   } else if (asks_for_more(there->spec, spec)) {
-    draft.plan.patches.push_back({Kind::Autoscaler, there->name, there->resource_version, {{"spec", std::move(spec)}}});
+    plan.patches.push_back({Kind::Autoscaler, there->name, there->resource_version, {{"spec", std::move(spec)}}});
   }
+  return plan;
 }
 
-void remove_autoscaler(Draft& draft) {
-  const api::Autoscaler* const there = draft.seen.autoscaler;
-  if (there && !there->deleted) draft.plan.deletes.push_back({Kind::Autoscaler, there->name, there->uid});
+Plan autoscaler_removal(const Observed& seen) {
+  Plan plan;
+  const api::Autoscaler* const there = seen.autoscaler;
+  if (there && !there->deleted) plan.deletes.push_back({Kind::Autoscaler, there->name, there->uid});
+  return plan;
 }
 
 }  // namespace trainyard::decide

@@ -1,12 +1,13 @@
 #pragma once
 
-#include "decide/draft.h"
+#include "decide/plan.h"
 
 namespace trainyard::decide {
 
-/// The HorizontalPodAutoscaler of an elastic job with metrics: made, brought up to date, or removed where the metrics
+/// The HorizontalPodAutoscaler of an elastic job with metrics is made, brought up to date, or removed where the metrics
 /// are gone.
-void keep_autoscaler(Draft& draft);
-void remove_autoscaler(Draft& draft);
+[[nodiscard]] Plan autoscaler_plan(const Observed& seen);
+/// It is removed.
+[[nodiscard]] Plan autoscaler_removal(const Observed& seen);
 
 }  // namespace trainyard::decide

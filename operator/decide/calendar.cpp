@@ -1,6 +1,6 @@
 #include "decide/calendar.h"
 
-#include "decide/restart.h"
+#include "decide/back_off.h"
 
 namespace trainyard::decide {
 namespace {
@@ -27,6 +27,7 @@ void mend_times(Draft& draft) {
     mend(status.progress->advanced);
   }
   api::Restarts& restarts = status.restarts;
+  if (restarts.running_since) mend(*restarts.running_since);
   if (restarts.not_before && *restarts.not_before > latest + longest_wait(restarts.streak)) restarts.not_before.reset();
 }
 

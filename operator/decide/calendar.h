@@ -11,7 +11,7 @@ namespace trainyard::decide {
 /// that goes wrong: what counts from them (deadline, time to live, back-off, stall) counts from now.
 void mend_times(Draft& draft);
 
-/// At most a century: a time limit that means "never" must not leave the clock's range.
+/// The limit, and a century at most: a time limit that means "never" must not leave the clock's range.
 [[nodiscard]] constexpr std::chrono::seconds bounded(std::chrono::seconds limit) {
   return std::min<std::chrono::seconds>(limit, std::chrono::years(100));
 }

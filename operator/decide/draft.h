@@ -1,11 +1,23 @@
 #pragma once
 
+#include <iterator>
+#include <optional>
+#include <utility>
+
 #include "decide/gang.h"
 #include "decide/objects.h"
 
 namespace trainyard::decide {
 
-/// A plan while it is made: each rule adds what it wants, and the status that results.
+/// A rule found this now, and time alone may change it at `look_again`.
+template <typename T>
+struct Timely {
+  std::optional<T> found{};
+  std::optional<TimePoint> look_again{};
+};
+
+/// A plan while it is made, and the status that results. A rule either returns its own part of the plan, from what it
+/// finds here, and decide.cpp adds that; or it is a verb that changes the status.
 struct Draft {
   const Observed& seen;
   const Settings& settings;
@@ -34,8 +46,19 @@ struct Draft {
   void say_once(bool is_warning, const std::string& reason, const std::string& message, const std::string& key) {
     plan.events.push_back({is_warning, reason, message, key});
   }
-  void look_again_at(TimePoint time) {
-    if (!plan.look_again || time < *plan.look_again) plan.look_again = time;
+  void look_again_at(const std::optional<TimePoint>& time) { plan.look_again_at(time); }
+  /// What a rule wants beside what is wanted already. Its status is none: the draft's is.
+  void add(Plan wanted) {
+    const auto append = [](auto& all, auto& more) {
+      all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+    };
+    append(plan.events, wanted.events);
+    append(plan.prepare, wanted.prepare);
+    append(plan.creates, wanted.creates);
+    append(plan.patches, wanted.patches);
+    append(plan.deletes, wanted.deletes);
+    append(plan.ask_about, wanted.ask_about);
+    look_again_at(wanted.look_again);
   }
   /// Nothing where it is going already. A server marks a pod and then removes it: one whose client was gone in between
   /// may leave it marked, and another delete ends that (Kubernetes' pod garbage collector does it in time, too).

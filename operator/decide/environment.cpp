@@ -57,12 +57,15 @@ void add_rendezvous(Environment& environment, const api::Job& job) {
   if (elastic.standalone) environment.add("PET_STANDALONE", "");
 }
 
-void add_our_own(Environment& environment, const api::Job& job, int64_t generation, const Settings& settings) {
-  environment.add("TRAINYARD_GENERATION", generation);
+void add_our_own(Environment& environment, const api::Job& job, api::ReplicaType type, int64_t generation,
+                 const Settings& settings) {
+  environment.add(api::kGenerationVariable, generation);
+  environment.add(api::kTemplateVariable, template_digest_of(job.spec.replicas.at(type)));
   environment.add_secret("TRAINYARD_JOB_TOKEN", token_secret_name(job), "token");
   if (settings.progress_url.empty()) return;
   environment.add("TRAINYARD_PROGRESS_URL", fmt::format("{}/{}/{}", settings.progress_url, job.ns, job.name));
-  environment.add_secret("TRAINYARD_PROGRESS_CA", token_secret_name(job), "ca.crt");
+  // In the pod itself, as it is public: a Secret of the job would keep the authorities of the job's beginning.
+  if (!settings.progress_ca.empty()) environment.add("TRAINYARD_PROGRESS_CA", settings.progress_ca);
 }
 
 }  // namespace
@@ -88,7 +91,7 @@ Json environment_of(const api::Job& job, api::ReplicaType type, int index, int64
   } else {
     environment.add("PET_NNODES", total_replicas(job));
   }
-  add_our_own(environment, job, generation, settings);
+  add_our_own(environment, job, type, generation, settings);
   return environment.take();
 }
 

@@ -14,8 +14,8 @@ namespace {
 // Exit codes of interfaces.md that tell of something else than the rank itself.
 constexpr int kPeerLost = 138, kTerminated = 143;
 
-/// From the end of a container to its pod's status: kubelets look once a second, and report in turn; on a busy node a
-/// report has taken more than 3 s. The report of the lost rank's own end, as a rule the next, ends the wait.
+/// The time from the end of a container to its pod's status: kubelets look once a second, and report in turn; on a busy
+/// node a report has taken more than 3 s. The report of the lost rank's own end, as a rule the next, ends the wait.
 constexpr auto kReportsTake = std::chrono::seconds(10);
 
 /// Reasons that a kubelet or the control plane gives a pod that it ends itself.
@@ -67,12 +67,7 @@ Loss lost(const Replica& replica, bool is_disruption, api::RestartCause why) {
 /// A pod that its node takes with it, before anybody has said so of the pod.
 std::optional<Loss> loss_by_node(const Replica& replica, const Draft& draft) {
   const api::Pod& pod = *replica.pod;
-  if (is_on_lost_node(pod, draft)) {
-    const bool is_gone = !draft.find_node(pod.node);
-    return lost(
-        replica, true,
-        cause(pod, "NodeLost", fmt::format("node {} {}", pod.node, is_gone ? "is gone" : "is not ready"), draft.now));
-  }
+  if (is_on_lost_node(pod, draft)) return lost(replica, true, cause_by_lost_node(pod, draft));
   const api::Node* const node = draft.find_node(pod.node);
   const api::PodCondition* const fault = node ? fault_of(*node, draft.settings) : nullptr;
   if (!fault) return std::nullopt;
@@ -99,11 +94,21 @@ std::optional<Loss> loss_of(size_t place, const Draft& draft) {
   const bool had_formed = std::cmp_less(place, draft.status.restarts.formed);
   if (replica.pod && is_current(*replica.pod, draft.status)) return loss_of_pod(replica, had_formed, draft);
   if (replica.pod || !had_formed) return std::nullopt;  // of an earlier life, or not made yet
+  if (draft.status.restarts.finished.contains(static_cast<int>(place))) return std::nullopt;
   return Loss{&replica, true, {replica.name, "", std::nullopt, "PodDeleted", "the pod is gone", draft.now}};
 }
 
-bool is_consequence(const Loss& loss) {
-  return loss.cause.exit_code == kPeerLost || loss.cause.exit_code == kTerminated;
+bool is_of_another(const std::optional<int>& exit_code) {
+  return exit_code == kPeerLost || exit_code == kTerminated;
+}
+
+/// Ends are compared by their nodes' calendars; what is not known comes last. Equal: the first by rank stays.
+bool ended_before(const Loss& one, const Loss& other) {
+  const auto end_of = [](const Loss& loss) {
+    const api::ContainerStatus* const ended = loss.replica->pod ? ended_container(*loss.replica->pod) : nullptr;
+    return ended && ended->ended ? *ended->ended : TimePoint::max();
+  };
+  return end_of(one) < end_of(other);
 }
 
 /// Ranks end with "a peer was lost" long before the grace of the peer's node is over.
@@ -125,12 +130,21 @@ std::optional<Loss> loss_in_gang(const Draft& draft) {
     if (!loss) continue;
     if (loss->is_disruption) return loss;
     std::optional<Loss>& kept = is_consequence(*loss) ? consequence : first;
-    if (!kept) kept = std::move(loss);
+    if (!kept || ended_before(*loss, *kept)) kept = std::move(loss);
   }
   if (first) return first;
   if (!consequence) return std::nullopt;
   std::optional<Loss> behind = node_behind(draft);
   return behind ? behind : consequence;
+}
+
+bool is_consequence(const Loss& loss) {
+  return is_of_another(loss.cause.exit_code);
+}
+
+bool is_consequence(const api::Pod& pod) {
+  const api::ContainerStatus* const ended = ended_container(pod);
+  return ended && is_of_another(ended->exit_code);
 }
 
 std::optional<TimePoint> cause_may_come_until(const Loss& loss, const Draft& draft) {
@@ -173,6 +187,11 @@ std::optional<TimePoint> node_lost_at(const api::Pod& pod, const Draft& draft) {
 bool is_on_lost_node(const api::Pod& pod, const Draft& draft) {
   const auto lost_at = node_lost_at(pod, draft);
   return lost_at && *lost_at <= draft.now;
+}
+
+api::RestartCause cause_by_lost_node(const api::Pod& pod, const Draft& draft) {
+  const bool is_gone = !draft.find_node(pod.node);
+  return cause(pod, "NodeLost", fmt::format("node {} {}", pod.node, is_gone ? "is gone" : "is not ready"), draft.now);
 }
 
 std::vector<std::string> nodes_to_avoid(const Draft& draft) {

@@ -14,9 +14,13 @@ struct Loss {
   api::RestartCause cause;
 };
 
-/// The loss that the gang is restarted for: of several, a disruption, else the first by rank that is no mere
-/// consequence of another's (138: a peer was lost, 143: asked to end). None: nothing is lost.
+/// The loss that the gang is restarted for: of several, a disruption, else the one that ended first, of those that are
+/// no mere consequence of another's. None: nothing is lost.
 [[nodiscard]] std::optional<Loss> loss_in_gang(const Draft& draft);
+
+/// A mere consequence of another rank's loss: 138 (a peer was lost), 143 (asked to end).
+[[nodiscard]] bool is_consequence(const Loss& loss);
+[[nodiscard]] bool is_consequence(const api::Pod& pod);
 
 /// Only consequences are to be seen, and the rank that caused them may be one whose end its kubelet has not told of
 /// yet: until when to wait for that. None: what is to be known is known.
@@ -32,6 +36,9 @@ struct Loss {
 [[nodiscard]] bool is_on_lost_node(const api::Pod& pod, const Draft& draft);
 /// When a node that is not ready now counts as lost; none where the pod's node is well.
 [[nodiscard]] std::optional<TimePoint> node_lost_at(const api::Pod& pod, const Draft& draft);
+
+/// The cause of a pod for which is_on_lost_node() holds.
+[[nodiscard]] api::RestartCause cause_by_lost_node(const api::Pod& pod, const Draft& draft);
 
 /// Names of the nodes that new pods of the job must not come to: what failed them, and what reports a fault.
 [[nodiscard]] std::vector<std::string> nodes_to_avoid(const Draft& draft);

@@ -6,6 +6,7 @@
 #include "decide/calendar.h"
 #include "decide/conditions.h"
 #include "decide/pod_group.h"
+#include "decide/progress.h"
 
 namespace trainyard::decide {
 namespace {
@@ -61,9 +62,10 @@ void clean_up(Draft& draft) {
     draft.status.completion_time = failed ? failed->transitioned : draft.now;
   }
   set_trouble(draft.status, "", "", draft.now);
+  finish_progress(draft);
   clean_pods(draft);
-  remove_pod_group(draft);
-  remove_autoscaler(draft);
+  draft.add(pod_group_removal(draft.seen));
+  draft.add(autoscaler_removal(draft.seen));
   expire(draft);
 }
 

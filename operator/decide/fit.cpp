@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 
@@ -105,10 +106,19 @@ std::string why_together_never(const Draft& draft) {
       count, kHostname, lack);
 }
 
+/// A node that a cloud or an autoscaler has made says so in its providerID. Where one has, a node that fits may be
+/// made, too. Some distributions write an id of their own on machines that nobody makes.
+bool may_be_made(const api::Node& node) {
+  constexpr std::array kMakeNone = {"kind", "k3s", "k0s", "rke2", "minikube"};
+  const std::string maker = node.provider_id.substr(0, node.provider_id.find(':'));
+  return !maker.empty() && std::ranges::find(kMakeNone, maker) == kMakeNone.end();
+}
+
 }  // namespace
 
 std::string why_it_never_fits(const Draft& draft) {
   if (!draft.settings.watches_nodes || draft.nodes().empty()) return "";
+  if (std::ranges::any_of(draft.nodes(), [](const auto& entry) { return may_be_made(*entry.second); })) return "";
   const api::ReplicaSpec* last = nullptr;
   for (const Replica& replica : draft.gang.replicas) {  // pods of one type are alike
     if (replica.spec == last || (replica.pod && !replica.pod->node.empty())) continue;

@@ -24,7 +24,7 @@ const T* take(std::unordered_map<std::string, const T*>& objects, const std::str
   return object;
 }
 
-/// In the order of their names, as equal inputs must give equal plans.
+/// They stand in the order of their names, as equal inputs must give equal plans.
 template <typename T>
 std::vector<const T*> rest_of(const std::unordered_map<std::string, const T*>& objects) {
   std::vector<const T*> rest;
@@ -51,6 +51,12 @@ Gang gang_of(const Observed& seen) {
   gang.surplus_pods = rest_of(pods);
   gang.surplus_services = rest_of(services);
   return gang;
+}
+
+TimePoint bound_since(const api::Pod& pod) {
+  const auto is_bound = [](const api::PodCondition& one) { return one.type == "PodScheduled" && one.status; };
+  const auto bound = std::ranges::find_if(pod.conditions, is_bound);
+  return bound == pod.conditions.end() ? pod.created : bound->transitioned;
 }
 
 const api::ContainerStatus* ended_container(const api::Pod& pod) {

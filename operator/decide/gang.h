@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <vector>
 
 #include "decide/plan.h"
@@ -25,7 +26,8 @@ struct Gang {
 
 [[nodiscard]] Gang gang_of(const Observed& seen);
 
-/// Of the gang's present generation; pods that another operator made carry none and are of the first.
+/// Whether the pod is of the gang's present generation. Pods that another operator made carry none: they are of the
+/// first one.
 [[nodiscard]] inline bool is_current(const api::Pod& pod, const api::JobStatus& status) {
   return pod.generation.value_or(1) == status.restarts.generation;
 }
@@ -42,6 +44,12 @@ struct Gang {
 [[nodiscard]] inline bool has_ended(const api::Pod& pod) {
   return has_failed(pod) || has_succeeded(pod);
 }
+
+/// What a pod waits for in its first seconds mostly comes by itself: a claim that is being bound, an object that is
+/// applied after the job. Nothing is said of it before.
+inline constexpr std::chrono::seconds kComesByItself{10};
+/// When the pod was bound to its node; where that is not told, when it was made.
+[[nodiscard]] TimePoint bound_since(const api::Pod& pod);
 
 /// The exit code of container `pytorch`, or where that has not ended, of the first other that ended badly.
 [[nodiscard]] const api::ContainerStatus* ended_container(const api::Pod& pod);

@@ -4,7 +4,7 @@
 
 namespace trainyard::decide {
 
-/// In a template of an init container, what stands for the master's name; cli/ puts it there in place of the
+/// What stands for the master's name in a template of an init container; cli/ puts it there in place of the
 /// reference's {{.MasterAddr}}.
 inline constexpr const char* kMasterPlaceholder = "trainyard-master-addr";
 

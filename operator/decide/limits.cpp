@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "api/annotations.h"
+#include "base/text.h"
 #include "decide/calendar.h"
-#include "decide/finish.h"
+#include "decide/names.h"
 
 namespace trainyard::decide {
 namespace {
@@ -44,24 +46,31 @@ bool is_budget_spent(const Draft& draft) {
   return limit && spent >= *limit;
 }
 
-void fail_by_back_off_limit(Draft& draft) {
-  fail(draft, fmt::format("Job {} has failed because it has reached the specified backoff limit", draft.job().name));
+std::string back_off_limit_message(const api::Job& job) {
+  return fmt::format("Job {} has failed because it has reached the specified backoff limit", job.name);
 }
 
-bool enforce_limits(Draft& draft) {
-  if (restarts_too_often(draft)) {
-    fail_by_back_off_limit(draft);
-    return true;
-  }
-  const auto deadline = draft.policy().active_deadline_seconds;
-  if (!deadline || !draft.status.start_time) return false;
-  const TimePoint end = *draft.status.start_time + bounded(std::chrono::seconds(*deadline));
-  if (draft.now < end) {
-    draft.look_again_at(end);
-    return false;
-  }
-  fail(draft, fmt::format("Job {} has failed because it was active longer than specified deadline", draft.job().name));
-  return true;
+std::optional<TimePoint> active_deadline(const api::Job& job, const api::JobStatus& status) {
+  const auto seconds = job.spec.run_policy.active_deadline_seconds;
+  if (!seconds || !status.start_time) return std::nullopt;
+  return *status.start_time + bounded(std::chrono::seconds(*seconds));
+}
+
+bool ended_by_active_deadline(const api::Job& job, const api::JobStatus& status) {
+  const auto deadline = active_deadline(job, status);
+  return deadline && status.completion_time && *status.completion_time >= *deadline;
+}
+
+std::optional<std::string> exceeded_limit(const Draft& draft) {
+  if (restarts_too_often(draft)) return back_off_limit_message(draft.job());
+  const auto end = active_deadline(draft.job(), draft.status);
+  if (!end || draft.now < *end) return std::nullopt;
+  return fmt::format("Job {} has failed because it was active longer than specified deadline", draft.job().name);
+}
+
+std::optional<std::chrono::seconds> progress_deadline_of(const api::Job& job) {
+  const auto seconds = parse_int(annotation_of(job, api::kProgressDeadlineAnnotation));
+  return seconds && *seconds > 0 ? std::optional(bounded(std::chrono::seconds(*seconds))) : std::nullopt;
 }
 
 }  // namespace trainyard::decide

@@ -54,6 +54,10 @@ const Json* training_container(const Json& pod_template) {
   return found == containers->end() ? nullptr : &*found;
 }
 
+std::string template_digest_of(const api::ReplicaSpec& spec) {
+  return digest_of(dump(spec.pod_template));
+}
+
 bool has_master(const api::Job& job) {
   return job.spec.replicas.contains(api::ReplicaType::Master);
 }

@@ -19,7 +19,7 @@ using Labels = std::map<std::string, std::string>;
 
 [[nodiscard]] std::string replica_name(const api::Job& job, api::ReplicaType type, int index);
 [[nodiscard]] Labels replica_labels(const api::Job& job, api::ReplicaType type, int index);
-/// Of all pods of a type, as the scale subresource shows it.
+/// The selector of all pods of a type, as the scale subresource shows it.
 [[nodiscard]] std::string selector_of(const api::Job& job, api::ReplicaType type);
 /// Bound to the job's uid, so that no other object can have it.
 [[nodiscard]] std::string token_secret_name(const api::Job& job);
@@ -30,6 +30,9 @@ using Labels = std::map<std::string, std::string>;
 
 /// The container `pytorch`, which ports and defaults refer to; null where there is none. Borrowed from the template.
 [[nodiscard]] const Json* training_container(const Json& pod_template);
+
+/// The digest of the pod template that a replica has now.
+[[nodiscard]] std::string template_digest_of(const api::ReplicaSpec& spec);
 
 [[nodiscard]] bool has_master(const api::Job& job);
 /// Pods of all types together.

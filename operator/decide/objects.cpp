@@ -44,11 +44,21 @@ Json metadata_of(const api::Job& job, const Replica& replica, const Settings& se
   return metadata;
 }
 
-/// Under gang scope the operator restarts, not the kubelet: a container restarted in place would leave the others
+/// The operator restarts under gang scope, not the kubelet: a container restarted in place would leave the others
 /// waiting for the rank that is gone.
 std::string pod_restart_policy(const api::Job& job, const api::ReplicaSpec& spec, const Settings& settings) {
   if (restart_scope_of(job, settings) == RestartScope::Gang || spec.restart_policy == "ExitCode") return "Never";
   return spec.restart_policy;
+}
+
+/// A program that writes no termination message, as one that ends with a traceback, is quoted from the end of its log.
+void quote_logs(Json& spec) {
+  for (const char* key : {"initContainers", "containers"}) {
+    if (!spec.contains(key) || !spec[key].is_array()) continue;
+    for (Json& container : spec[key])
+      if (container.is_object() && !container.contains("terminationMessagePolicy"))
+        container["terminationMessagePolicy"] = "FallbackToLogsOnError";
+  }
 }
 
 void avoid_nodes(Json& spec, const std::vector<std::string>& avoid) {
@@ -92,6 +102,7 @@ Json pod_object(const api::Job& job, const Replica& replica, const Settings& set
     Json& all = array_in(spec, "initContainers");
     all.insert(all.end(), waiting.begin(), waiting.end());
   }
+  quote_logs(spec);
   spec["restartPolicy"] = pod_restart_policy(job, *replica.spec, settings);
   if (settings.gang_scheduler != GangScheduler::None && scheduler_name(replica.spec->pod_template).empty())
     spec["schedulerName"] = settings.gang_scheduler_name;
@@ -120,14 +131,12 @@ Json service_object(const api::Job& job, const Replica& replica) {
        {{"clusterIP", "None"}, {"publishNotReadyAddresses", true}, {"selector", labels}, {"ports", std::move(ports)}}}};
 }
 
-Json token_secret_object(const api::Job& job, const Settings& settings) {
-  Json secret = {{"apiVersion", "v1"},
-                 {"kind", "Secret"},
-                 {"type", "Opaque"},
-                 {"metadata", owned_metadata(job, token_secret_name(job))},
-                 {"stringData", Json::object()}};
-  if (!settings.progress_ca.empty()) secret["stringData"]["ca.crt"] = settings.progress_ca;
-  return secret;
+Json token_secret_object(const api::Job& job) {
+  return {{"apiVersion", "v1"},
+          {"kind", "Secret"},
+          {"type", "Opaque"},
+          {"metadata", owned_metadata(job, token_secret_name(job))},
+          {"stringData", Json::object()}};
 }
 
 Json network_policy_object(const api::Job& job) {

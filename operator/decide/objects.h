@@ -19,7 +19,7 @@ struct Placement {
                               const Placement& placement);
 [[nodiscard]] Json service_object(const api::Job& job, const Replica& replica);
 /// Its `token` is filled in by whoever has the operator's key.
-[[nodiscard]] Json token_secret_object(const api::Job& job, const Settings& settings);
+[[nodiscard]] Json token_secret_object(const api::Job& job);
 /// Lets the job's own pods reach each other on all ports, and nobody else reach them.
 [[nodiscard]] Json network_policy_object(const api::Job& job);
 

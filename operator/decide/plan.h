@@ -37,6 +37,8 @@ struct Settings {
   std::vector<std::string> node_faults{"GPUProblem", "KernelDeadlock", "ReadonlyFilesystem"};
 };
 
+enum class Kind { Job, Pod, Service, Secret, NetworkPolicy, PodGroup, Autoscaler };
+
 /// Names that something else has, and when that was asked to end; none: it stays.
 using ForeignNames = std::map<std::string, std::optional<TimePoint>>;
 
@@ -53,14 +55,14 @@ struct Observed {
   const Nodes* nodes = nullptr;  ///< all of the cluster; null where Settings::watches_nodes is false
   ForeignNames foreign_pods;     ///< names this job needs that another's pod has
   ForeignNames foreign_services;
+  std::set<Kind> foreign_kinds;  ///< PodGroup, Autoscaler: what is named as the job and something else's
   std::map<std::string, std::string> refused;           ///< names whose creation the API refused last, and its reason
   std::map<std::string, std::string> kubelet_warnings;  ///< by a pod's uid: what its node said last of it
-  std::optional<api::Progress> progress;                ///< newer than the status has it
+  std::optional<api::ProgressPost> post;                ///< rank 0's last, of whatever generation
+  TimePoint listens_since;                              ///< since when this operator can be posted to
   bool token_is_there = false;                          ///< this operator has made sure of the job's Secret
   bool network_policy_is_there = false;                 ///< likewise
 };
-
-enum class Kind { Job, Pod, Service, Secret, NetworkPolicy, PodGroup, Autoscaler };
 
 struct Create {
   Kind kind;
@@ -101,6 +103,10 @@ struct Plan {
   std::vector<std::string> ask_about;  ///< uids of pods that do not start: what their nodes say of them is wanted
   std::optional<TimePoint> look_again;
 
+  /// The job is looked at again at `time`, or sooner where that is wanted already; none: time changes nothing.
+  void look_again_at(const std::optional<TimePoint>& time) {
+    if (time && (!look_again || *time < *look_again)) look_again = time;
+  }
   [[nodiscard]] bool writes_nothing() const {
     return !status && prepare.empty() && creates.empty() && patches.empty() && deletes.empty();
   }

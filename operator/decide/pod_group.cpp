@@ -49,29 +49,38 @@ Json pod_group_object(const Draft& draft, Json spec) {
 
 }  // namespace
 
-bool keep_pod_group(Draft& draft) {
-  if (draft.settings.gang_scheduler == GangScheduler::None) return true;
+bool is_let_in(const Observed& seen, const Settings& settings) {
+  if (settings.gang_scheduler != GangScheduler::Volcano) return true;
+  const api::PodGroup* const group = seen.pod_group;
+  return group && !group->phase.empty() && group->phase != "Pending";
+}
+
+Plan pod_group_plan(const Draft& draft) {
+  Plan plan;
+  if (draft.settings.gang_scheduler == GangScheduler::None) return plan;
   const api::PodGroup* const group = draft.seen.pod_group;
   Json spec = wanted_spec(draft);
   if (!group) {
-    draft.plan.prepare.push_back({Kind::PodGroup, draft.job().name, pod_group_object(draft, std::move(spec))});
-    return draft.settings.gang_scheduler != GangScheduler::Volcano;
+    plan.prepare.push_back({Kind::PodGroup, draft.job().name, pod_group_object(draft, std::move(spec))});
+    return plan;
   }
   if (group->spec.contains("queue")) spec["queue"] = group->spec["queue"];  // never changed once it is set
   Json merge = merge_patch_between(group->spec, spec);
   for (auto entry = merge.begin(); entry != merge.end();)  // what others set there stays
     entry = entry->is_null() ? merge.erase(entry) : std::next(entry);
   if (!merge.empty())
-    draft.plan.patches.push_back({Kind::PodGroup, group->name, group->resource_version, {{"spec", std::move(merge)}}});
-  const bool is_waiting = group->phase.empty() || group->phase == "Pending";
-  return draft.settings.gang_scheduler != GangScheduler::Volcano || !is_waiting;
+    plan.patches.push_back({Kind::PodGroup, group->name, group->resource_version, {{"spec", std::move(merge)}}});
+  return plan;
 }
 
-void remove_pod_group(Draft& draft) {
-  const api::PodGroup* const group = draft.seen.pod_group;
-  if (!group || group->deleted) return;
-  draft.say_once(false, "JobTerminated", "Job has been terminated. Deleting PodGroup", "terminated " + group->uid);
-  draft.plan.deletes.push_back({Kind::PodGroup, group->name, group->uid});
+Plan pod_group_removal(const Observed& seen) {
+  Plan plan;
+  const api::PodGroup* const group = seen.pod_group;
+  if (!group || group->deleted) return plan;
+  plan.events.push_back(
+      {false, "JobTerminated", "Job has been terminated. Deleting PodGroup", "terminated " + group->uid});
+  plan.deletes.push_back({Kind::PodGroup, group->name, group->uid});
+  return plan;
 }
 
 }  // namespace trainyard::decide

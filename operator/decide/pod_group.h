@@ -4,9 +4,11 @@
 
 namespace trainyard::decide {
 
-/// Creates the job's PodGroup or brings it up to date. False while pods have to wait for it.
-bool keep_pod_group(Draft& draft);
-/// Deletes it and says so.
-void remove_pod_group(Draft& draft);
+/// Whether pods may be made: Volcano's scheduler lets a PodGroup in when it can place the whole gang.
+[[nodiscard]] bool is_let_in(const Observed& seen, const Settings& settings);
+/// The job's PodGroup is made or brought up to date.
+[[nodiscard]] Plan pod_group_plan(const Draft& draft);
+/// It is deleted, and that is said.
+[[nodiscard]] Plan pod_group_removal(const Observed& seen);
 
 }  // namespace trainyard::decide

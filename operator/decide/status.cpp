@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "decide/conditions.h"
-#include "decide/finish.h"
 #include "decide/names.h"
 
 namespace trainyard::decide {
@@ -38,14 +37,56 @@ std::string subject(const Draft& draft) {
   return has_master(job) ? fmt::format("PyTorchJob {}", job.name) : fmt::format("PyTorchJob {}/{}", job.ns, job.name);
 }
 
+bool is_there(const Replica& replica, const Draft& draft) {
+  return replica.pod && is_current(*replica.pod, draft.status);
+}
+
+/// A rank that is done needs no pod any more.
+void note_running_since(Draft& draft) {
+  api::Restarts& restarts = draft.status.restarts;
+  for (size_t place = 0; place < draft.gang.replicas.size(); ++place) {
+    const Replica& replica = draft.gang.replicas[place];
+    const bool is_done = !replica.pod && restarts.finished.contains(static_cast<int>(place));
+    const bool goes_on = is_there(replica, draft) &&
+                         (has_succeeded(*replica.pod) || (is_running(*replica.pod) && !replica.pod->deleted));
+    if (!is_done && !goes_on) return restarts.running_since.reset();
+  }
+  if (!restarts.running_since) restarts.running_since = draft.now;
+}
+
 void note_formed(Draft& draft) {
-  const auto is_there = [&](const Replica& replica) { return replica.pod && is_current(*replica.pod, draft.status); };
-  const auto has_begun = [](const Replica& replica) { return is_running(*replica.pod) || has_ended(*replica.pod); };
   const auto& replicas = draft.gang.replicas;
   const int places = static_cast<int>(replicas.size());
+  int there = 0;
+  bool has_begun = false;
+  for (int place = 0; place < places; ++place) {
+    const Replica& replica = replicas[static_cast<size_t>(place)];
+    const bool is_pod = is_there(replica, draft);
+    there += is_pod || draft.status.restarts.finished.contains(place);
+    has_begun = has_begun || (is_pod && (is_running(*replica.pod) || has_ended(*replica.pod)));
+  }
   int& formed = draft.status.restarts.formed;
   formed = std::min(formed, places);
-  if (std::ranges::all_of(replicas, is_there) && std::ranges::any_of(replicas, has_begun)) formed = places;
+  if (there == places && has_begun) formed = places;
+  note_running_since(draft);
+}
+
+/// A rank that is done stays done when its pod is removed.
+void count_finished(Draft& draft) {
+  std::set<int>& finished = draft.status.restarts.finished;
+  const int places = static_cast<int>(draft.gang.replicas.size());
+  finished.erase(finished.lower_bound(places), finished.end());
+  for (int place = 0; place < places; ++place) {
+    const Replica& replica = draft.gang.replicas[static_cast<size_t>(place)];
+    if (is_there(replica, draft) && has_succeeded(*replica.pod)) finished.insert(place);
+    if (!replica.pod && finished.contains(place)) ++draft.status.replicas[replica.type].succeeded;
+  }
+}
+
+/// The phase tells it of a pod that has no condition Ready.
+bool is_ready(const api::Pod& pod) {
+  const auto is_not_ready = [](const api::PodCondition& one) { return one.type == "Ready" && !one.status; };
+  return is_running(pod) && !pod.deleted && std::ranges::none_of(pod.conditions, is_not_ready);
 }
 
 }  // namespace
@@ -55,19 +96,28 @@ void count_replicas(Draft& draft) {
   for (const auto& [type, spec] : draft.job().spec.replicas)
     draft.status.replicas[type].selector = selector_of(draft.job(), type);
   for (const Replica& replica : draft.gang.replicas)
-    if (replica.pod && is_current(*replica.pod, draft.status)) count(draft.status.replicas[replica.type], *replica.pod);
-  if (draft.scope == RestartScope::Gang) note_formed(draft);
+    if (is_there(replica, draft)) count(draft.status.replicas[replica.type], *replica.pod);
+  if (draft.scope != RestartScope::Gang) return draft.status.restarts.finished.clear();
+  count_finished(draft);
+  note_formed(draft);
 }
 
-bool conclude(Draft& draft) {
+void note_ready(Draft& draft) {
+  const bool runs = !is_finished(draft.status) && !draft.policy().suspend;
+  const auto& replicas = draft.gang.replicas;
+  const auto ready = std::ranges::count_if(
+      replicas, [&](const Replica& replica) { return runs && is_there(replica, draft) && is_ready(*replica.pod); });
+  draft.status.ready = fmt::format("{}/{}", ready, replicas.size());
+}
+
+std::optional<std::string> success_of(const Draft& draft) {
   const api::ReplicaType type = leading_type(draft);
   const int succeeded = counts_of(draft, type).succeeded;
   const auto spec = draft.job().spec.replicas.find(type);
-  if (succeeded == 0 || spec == draft.job().spec.replicas.end()) return false;
+  if (succeeded == 0 || spec == draft.job().spec.replicas.end()) return std::nullopt;
   const bool is_any_enough = type == api::ReplicaType::Worker && draft.job().spec.elastic;
-  if (succeeded < spec->second.replicas && !is_any_enough) return false;
-  succeed(draft, fmt::format("{} {}successfully completed.", subject(draft), has_master(draft.job()) ? "is " : ""));
-  return true;
+  if (succeeded < spec->second.replicas && !is_any_enough) return std::nullopt;
+  return fmt::format("{} {}successfully completed.", subject(draft), has_master(draft.job()) ? "is " : "");
 }
 
 void note_running(Draft& draft) {

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "http/listener.h"
+
 namespace trainyard::http {
 namespace {
 
@@ -116,9 +118,12 @@ void Daemon::start(int listening, const std::optional<Identity>& identity) {
   options.push_back({MHD_OPTION_END, 0, nullptr});
   daemon_ = MHD_start_daemon(flags, 0, nullptr, nullptr, &Calls::on_part, this, MHD_OPTION_ARRAY, options.data(),
                              MHD_OPTION_END);
+  if (!daemon_ && identity)
+    throw std::runtime_error("the HTTPS server does not start; its certificate or key may be unusable");
   if (!daemon_)
-    throw std::runtime_error(identity ? "the HTTPS server does not start; its certificate or key may be unusable"
-                                      : "the HTTP server does not start; threads or open files may have run out");
+    throw ListenError(
+        "the HTTP server does not start, for want of open files or threads; raise the limit on them (ulimit -n, -u, the "
+        "pod's limit of pids)");
   static_cast<void>(own.release());
 }
 

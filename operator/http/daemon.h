@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "base/unique_fd.h"
+#include "common/unique_fd.h"
 #include "http/deadlines.h"
 #include "http/message.h"
 
@@ -28,7 +28,8 @@ struct Limits {
   unsigned connections = 1024;         ///< never more than the open files of this process leave room for
   unsigned threads = 1;                ///< that call the handler
   std::chrono::milliseconds request_time = std::chrono::seconds(20);  ///< to send a request whole and take its answer
-  /// Between two requests. Longer than the API server keeps idle connections (90 s): it is the one to close them.
+  /// The time between two requests. It is longer than the API server keeps idle connections (90 s), which so is the one
+  /// to close them.
   std::chrono::milliseconds idle_time = std::chrono::seconds(120);
 };
 

@@ -15,7 +15,7 @@ class Deadlines {
 
   /// Adds `fd`, or moves its deadline.
   void set(int fd, Clock::time_point deadline);
-  /// Before `fd` is closed: from here on its number may be another's.
+  /// It is called before `fd` is closed: afterwards its number may be another's.
   void remove(int fd);
   /// Shuts the connections down whose deadline has passed, and forgets them; the library then sees their end and closes
   /// them. Returns how many.

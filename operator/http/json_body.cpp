@@ -9,7 +9,8 @@ namespace {
 
 constexpr int kDeepest = 128;
 
-/// Before parsing, since a deep tree cannot even be destroyed cheaply. Brackets inside of texts do not count.
+/// It is asked before parsing, since a deep tree cannot even be destroyed cheaply. Brackets inside of texts do not
+/// count.
 bool is_too_deep(const std::string& body) {
   int depth = 0, deepest = 0;
   bool in_text = false;
@@ -32,7 +33,7 @@ bool is_too_deep(const std::string& body) {
   return deepest > kDeepest;
 }
 
-/// Without the library's own prefix: "[json.exception.parse_error.101] parse error at line 1, …".
+/// The reason without the library's own prefix: "[json.exception.parse_error.101] parse error at line 1, …".
 std::string reason_of(const Json::exception& error) {
   const std::string_view text = error.what();
   const auto end = text.find("] ");

@@ -35,7 +35,7 @@ std::optional<SocketAddress> socket_address_of(const Address& address) {
   return result;
 }
 
-/// Without a socket errno says why.
+/// Where there is no socket, errno says why.
 UniqueFd try_listen(const SocketAddress& address, bool both_versions) {
   UniqueFd fd(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return fd;

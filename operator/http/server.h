@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "common/unique_fd.h"
 #include "http/daemon.h"
 #include "http/deadlines.h"
 #include "http/message.h"

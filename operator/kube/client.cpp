@@ -127,7 +127,8 @@ std::vector<std::string> Client::headers_of(const Credential& credential) const 
 
 void Client::send(const CallPointer& call, const Credential& credential) {
   const Request& request = call->request;
-  if (is_write(request.method) && request.needs_lease && may_write_ && !may_write_()) {
+  const bool is_guarded = is_write(request.method) && request.needs_lease && may_write_;
+  if (is_guarded && !may_write_()) {
     leave_flight(call, Concurrency::Answer::Lost);
     ApiError error{.kind = ErrorKind::NotSent, .message = "not sent: this operator is not the leader"};
     return loop_.post(alive_.guard([this, call, error] { finish(call, error); }));
@@ -138,6 +139,7 @@ void Client::send(const CallPointer& call, const Credential& credential) {
                     .headers = headers_of(credential),
                     .timeout = request.timeout,
                     .body_limit = settings_.body_limit};
+  if (is_guarded) transfer.may_send = may_write_;
   if (is_write(request.method)) transfer.headers.push_back("Content-Type: " + request.content_type);
   call->credential = credential.serial;
   ++counts_.requests;

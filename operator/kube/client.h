@@ -98,7 +98,8 @@ class Client {
   /// no error where the server ended it in order. Handles may outlive the client.
   [[nodiscard]] Watch watch(std::string path, Watch::OnEvent on_event, Watch::OnEnd on_end);
 
-  /// Asked right before each write that needs the lease leaves, retries included. Unset: always.
+  /// Asked before each write that needs the lease is begun, retries included, and again as its body leaves: a process
+  /// that was stopped in between may have lost the lease. Unset: every write may leave.
   void set_write_guard(std::function<bool()> may_write) { may_write_ = std::move(may_write); }
 
   /// Told of each attempt, retries included.
@@ -110,7 +111,7 @@ class Client {
   [[nodiscard]] size_t in_flight() const { return concurrency_.in_flight(); }
   [[nodiscard]] size_t limit() const { return concurrency_.limit(); }
   [[nodiscard]] const ClientCounts& counts() const { return counts_; }
-  /// For jitter.
+  /// The generator of the jitter.
   [[nodiscard]] std::mt19937_64& random() { return random_; }
 
  private:

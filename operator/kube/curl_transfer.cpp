@@ -182,6 +182,7 @@ size_t CurlTransfer::receive(std::string_view bytes) {
 }
 
 size_t CurlTransfer::hand_out(char* buffer, size_t size) {
+  if (transfer_.may_send && !transfer_.may_send()) return CURL_READFUNC_ABORT;
   const size_t count = std::min(size, transfer_.body.size() - uploaded_);
   std::memcpy(buffer, transfer_.body.data() + uploaded_, count);
   uploaded_ += count;
@@ -216,6 +217,8 @@ Outcome CurlTransfer::outcome(CURLcode code) {
     outcome.retry_after = std::chrono::seconds(std::min<curl_off_t>(wait, 3600));
   if (outcome.trouble == Trouble::TooLarge)
     outcome.message = fmt::format("the answer is larger than {} bytes", transfer_.body_limit);
+  else if (code == CURLE_ABORTED_BY_CALLBACK)
+    outcome.message = "not sent: it was no longer allowed when the connection was ready for it";
   else if (code != CURLE_OK)
     outcome.message = error_.front() != '\0' ? error_.c_str() : curl_easy_strerror(code);
   return outcome;

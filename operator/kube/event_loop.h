@@ -40,7 +40,7 @@ class EventLoop {
 
   /// Calls `ready` with the bits that hold whenever one of `interest` does; replaces what was there for `fd`.
   void watch(int fd, unsigned interest, std::function<void(unsigned ready)> ready);
-  /// Before `fd` is closed.
+  /// It is called before `fd` is closed.
   void unwatch(int fd);
 
   [[nodiscard]] static Clock::time_point now() { return Clock::now(); }

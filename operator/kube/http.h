@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,7 +17,7 @@ enum class Method { Get, Post, Put, Patch, Delete };
   return method != Method::Get;
 }
 
-/// Of "https://HOST:PORT/…"; an IPv6 address with its brackets.
+/// The host of "https://HOST:PORT/…"; an IPv6 address keeps its brackets.
 [[nodiscard]] std::string_view host_of(std::string_view server);
 /// This machine itself.
 [[nodiscard]] bool is_loopback(std::string_view host);
@@ -39,6 +40,8 @@ struct Transfer {
   std::chrono::milliseconds timeout{0};  ///< 0: it may last, as a watch does
   std::chrono::milliseconds stall{0};    ///< not 0: ended when nothing has come for so long
   size_t body_limit = 0;
+  /// Asked as the body of a write is about to leave, which is after start(): false ends it unsent. Unset: it may leave.
+  std::function<bool()> may_send;
 };
 
 enum class Trouble {

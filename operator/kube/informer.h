@@ -28,7 +28,7 @@ class Informer {
   void refresh() { reflector_.restart(); }
   /// Every failure of its requests, so that somebody says it (once).
   void set_on_trouble(Reflector::OnTrouble on_trouble) { reflector_.set_on_trouble(std::move(on_trouble)); }
-  /// After each complete list, the first included.
+  /// It is called after each complete list, the first included.
   void set_on_listed(std::function<void()> on_listed) { reflector_.set_on_listed(std::move(on_listed)); }
 
   /// The first list has been taken.
@@ -45,7 +45,7 @@ class Informer {
 
   /// The object of the reply to our own create, patch or graceful delete.
   void learn(const Json& object) { store_.learn(object); }
-  /// After a delete whose reply says that the object is gone: is_gone() of kube/reply.h.
+  /// It is called after a delete whose reply says that the object is gone: is_gone() of kube/reply.h.
   void forget(std::string_view ns, std::string_view name, const std::string& uid) {
     store_.forget(ns, name, uid, EventLoop::now());
   }

@@ -27,7 +27,7 @@ class WatchTarget {
   virtual ~WatchTarget() = default;
   /// An item of a page that is being read. Nothing comes of it before take_page().
   virtual void stage(const Json& object) = 0;
-  /// Before the first page is taken.
+  /// It is called before the first page is taken.
   virtual ListAge begin_list(uint64_t version, IfStale if_stale) = 0;
   virtual void take_page() = 0;
   virtual void drop_page() = 0;

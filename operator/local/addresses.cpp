@@ -8,7 +8,7 @@
 #include <cctype>
 #include <map>
 
-#include "base/unique_fd.h"
+#include "common/unique_fd.h"
 #include "local/refusal.h"
 
 namespace trainyard::local {

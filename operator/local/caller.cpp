@@ -19,7 +19,7 @@ bool places_a_rank(const std::string& name) {
   static const std::set<std::string> exact{
       "RANK",        "LOCAL_RANK",          "WORLD_SIZE",           "LOCAL_WORLD_SIZE",       "GROUP_RANK",
       "HOSTNAME",    "TRAINYARD_JOB_TOKEN", "TRAINYARD_GENERATION", "TRAINYARD_PROGRESS_URL", "TRAINYARD_PROGRESS_CA",
-      kContainerMark};
+      "TRAINYARD_TEMPLATE", kContainerMark};
   static const std::array<std::string, 5> prefixes{"MASTER_", "PET_", "OMPI_", "PMIX_", "TORCHELASTIC_"};
   return exact.contains(name) ||
          std::ranges::any_of(prefixes, [&](const auto& each) { return name.starts_with(each); });

@@ -20,6 +20,13 @@ std::vector<std::string> problems_of(const Document& job) {
   return problems;
 }
 
+std::vector<std::string> warnings_of(const Document& job) {
+  std::vector<std::string> lines;
+  for (const std::string& warning : api::validate(job.content, nullptr).warnings)
+    lines.push_back(fmt::format("{}: warning: {}", job.place_of(""), warning));
+  return lines;
+}
+
 void refuse_invalid(const std::vector<Document>& jobs) {
   std::vector<std::string> all;
   for (const Document& job : jobs)

@@ -39,7 +39,7 @@ bool write_all(int fd, std::string_view text) {
   return true;
 }
 
-/// At most `columns` characters of UTF-8; 0: all.
+/// It keeps at most `columns` characters of UTF-8; 0: all.
 std::string_view clipped(std::string_view text, size_t columns) {
   size_t characters = 0;
   for (size_t i = 0; columns > 0 && i < text.size(); ++i) {
@@ -51,7 +51,7 @@ std::string_view clipped(std::string_view text, size_t columns) {
 
 }  // namespace
 
-/// Without what erased the line before it.
+/// The text without what erased the line before it.
 std::string_view Lines::text() const {
   std::string_view text = line_;
   if (is_state_ && text.starts_with(kToLineEnd)) text.remove_prefix(kToLineEnd.size());

@@ -41,7 +41,7 @@ class Console {
   void line(std::string_view name, size_t colour, std::string_view text);
   /// What stands below the lines from now on; "": nothing does. Only where columns() says so.
   void state(std::string_view name, size_t colour, std::string_view text);
-  /// Of the terminal, beside the names; 0 where stdout is none that can be drawn over.
+  /// The columns of the terminal beside the names; 0 where stdout is none that can be drawn over.
   [[nodiscard]] size_t columns() const;
   void notice(std::string_view text);
   void warning(std::string_view text);

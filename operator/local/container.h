@@ -8,7 +8,7 @@
 
 #include "api/pod.h"
 #include "base/time.h"
-#include "base/unique_fd.h"
+#include "common/unique_fd.h"
 #include "local/console.h"
 #include "local/process.h"
 

@@ -13,7 +13,7 @@ class Gpus {
   explicit Gpus(const std::vector<std::string>& all) {
     for (const std::string& gpu : all) pods_on_[gpu] = 0;
   }
-  /// At most all of them.
+  /// It gives `count` of them, and at most all.
   std::vector<std::string> take(size_t count);
   void give_back(const std::vector<std::string>& taken);
   [[nodiscard]] size_t count() const { return pods_on_.size(); }

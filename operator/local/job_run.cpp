@@ -11,6 +11,7 @@
 
 #include "api/quantity.h"
 #include "base/job_token.h"
+#include "decide/limits.h"
 #include "decide/names.h"
 #include "local/caller.h"
 #include "local/ids.h"
@@ -37,7 +38,7 @@ void JobRun::step(TimePoint now) {
   for (auto& [name, pod] : pods_) pod.on_time(now);
   forget_gone_pods();
   if (is_stopping_) return;
-  if (auto told = place_.inbox.take(job_)) progress_ = std::move(told);
+  if (auto post = place_.inbox.take(job_)) post_ = std::move(post);
   for (int round = 0;; ++round) {
     const decide::Plan plan = decide::decide(observe(), settings_, now);
     look_again_ = plan.look_again;
@@ -57,7 +58,7 @@ decide::Observed JobRun::observe() const {
   for (const auto& [name, service] : services_) seen.services.push_back(&service);
   seen.pod_group = pod_group_ ? &*pod_group_ : nullptr;
   seen.autoscaler = autoscaler_ ? &*autoscaler_ : nullptr;
-  seen.progress = progress_;
+  seen.post = post_;
   seen.token_is_there = token_is_there_;
   seen.network_policy_is_there = network_policy_is_there_;
   return seen;
@@ -279,9 +280,7 @@ std::optional<TimePoint> JobRun::next_time() const {
 
 int JobRun::exit_code() const {
   if (decide::is_true(job_.status, decide::condition::kSucceeded)) return 0;
-  const api::Condition* const failed = decide::find_condition(job_.status, decide::condition::kFailed);
-  const bool is_late = failed && failed->message.find("active longer than") != std::string::npos;
-  return failure_ && !is_late ? failure_->code : 1;
+  return failure_ && !decide::ended_by_active_deadline(job_, job_.status) ? failure_->code : 1;
 }
 
 }  // namespace trainyard::local

@@ -75,7 +75,7 @@ class JobRun {
   std::map<std::string, PodRun> pods_;
   std::map<std::string, std::vector<std::string>> gpus_of_;
   std::map<std::string, api::Service> services_;
-  std::optional<api::Progress> progress_;  ///< as last posted
+  std::optional<api::ProgressPost> post_;  ///< rank 0's last
   std::optional<api::PodGroup> pod_group_;
   std::optional<api::Autoscaler> autoscaler_;
   bool token_is_there_ = false, network_policy_is_there_ = false;

@@ -43,8 +43,7 @@ Validation validate_files(const std::vector<std::string>& files) {
   Validation result{.problems = {}, .notes = input.ignored, .jobs = input.jobs.size()};
   for (const Document& job : input.jobs) {
     for (std::string& problem : problems_of(job)) result.problems.push_back(std::move(problem));
-    for (const std::string& warning : api::validate(job.content, nullptr).warnings)
-      result.notes.push_back(fmt::format("{}: warning: {}", job.place_of(""), warning));
+    for (std::string& warning : warnings_of(job)) result.notes.push_back(std::move(warning));
   }
   return result;
 }

@@ -40,7 +40,7 @@ class PodRun {
   void kill();
 
   [[nodiscard]] std::optional<TimePoint> next_time() const;
-  /// As the API would show it.
+  /// The pod as the API would show it.
   [[nodiscard]] const api::Pod& seen() const { return pod_; }
   [[nodiscard]] bool is_alive() const;  ///< a process of it is there, or will be
   [[nodiscard]] bool is_gone() const { return pod_.deleted && !is_alive(); }

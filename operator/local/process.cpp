@@ -36,11 +36,11 @@ void reset_signals() {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::signal(SIGPIPE, SIG_DFL);
+  for (const int signal : {SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_DFL);
 }
 
-/// In the child, which has one thread. Its parent had another, the endpoint's: glibc makes malloc safe here all the
-/// same, and no other lock that is taken here is one that the endpoint's thread takes.
+/// The child runs it, which has one thread. Its parent had another, the endpoint's: glibc makes malloc safe here all
+/// the same, and no other lock that is taken here is one that the endpoint's thread takes.
 [[noreturn]] void become(const Program& program, pid_t parent, int output) {
   ::setpgid(0, 0);
   if (!program.root.empty()) enter_root(program.root, program.staging);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "common/unique_fd.h"
 #include "local/root.h"
 
 namespace trainyard::local {

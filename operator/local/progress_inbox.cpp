@@ -22,8 +22,8 @@ UniqueFd make_wake() {
 ProgressInbox::ProgressInbox()
     : wake_(make_wake()),
       endpoint_(key_,
-                [this](const std::string& ns, const std::string& name, const api::Progress& told) {
-                  put({ns, name}, told);
+                [this](const std::string& ns, const std::string& name, const api::ProgressPost& post) {
+                  put({ns, name}, post);
                 }),
       server_(http::listen_on("127.0.0.1:0", "the progress endpoint"), telemetry::progress_handler(endpoint_),
               http::Limits{.threads = 1}),
@@ -40,13 +40,13 @@ void ProgressInbox::track(const api::Job& job) {
   endpoint_.track(job.ns, job.name, {job.uid, job.status.restarts.generation}, job.status.progress);
 }
 
-void ProgressInbox::put(const JobName& job, const api::Progress& progress) {
+void ProgressInbox::put(const JobName& job, const api::ProgressPost& post) {
   const std::lock_guard lock(mutex_);
-  newest_[job] = progress;
+  newest_[job] = post;
   ::eventfd_write(wake_.get(), 1);
 }
 
-std::optional<api::Progress> ProgressInbox::take(const api::Job& job) {
+std::optional<api::ProgressPost> ProgressInbox::take(const api::Job& job) {
   const std::lock_guard lock(mutex_);
   const auto found = newest_.extract({job.ns, job.name});
   return found ? std::optional(found.mapped()) : std::nullopt;

@@ -8,7 +8,7 @@
 
 #include "api/job.h"
 #include "base/job_token.h"
-#include "base/unique_fd.h"
+#include "common/unique_fd.h"
 #include "http/server.h"
 #include "telemetry/progress_endpoint.h"
 
@@ -30,16 +30,16 @@ class ProgressInbox {
   /// The job's gang of this generation may post.
   void track(const api::Job& job);
   /// What was posted since it was last asked for, the newest alone.
-  [[nodiscard]] std::optional<api::Progress> take(const api::Job& job);
+  [[nodiscard]] std::optional<api::ProgressPost> take(const api::Job& job);
 
  private:
   using JobName = std::pair<std::string, std::string>;
-  void put(const JobName& job, const api::Progress& progress);
+  void put(const JobName& job, const api::ProgressPost& post);
 
   const OperatorKey key_ = OperatorKey::random();
   const UniqueFd wake_;
   std::mutex mutex_;
-  std::map<JobName, api::Progress> newest_;  ///< under mutex_
+  std::map<JobName, api::ProgressPost> newest_;  ///< under mutex_
   telemetry::ProgressEndpoint endpoint_;
   http::Server server_;  ///< last: its thread uses all above
   const std::string url_;

@@ -28,8 +28,8 @@ struct RootStep {
 [[nodiscard]] std::vector<RootStep> plan_root(const std::vector<Mount>& mounts,
                                               const std::filesystem::path& host = "/");
 
-/// For a child between fork and exec of a process with one thread. `staging`: an empty folder, of which nothing stays.
-/// Throws Refusal, saying what the kernel does not allow and what would.
+/// A child calls it between fork and exec of a process with one thread. `staging`: an empty folder, of which nothing
+/// stays. Throws Refusal, saying what the kernel does not allow and what would.
 void enter_root(const std::vector<RootStep>& steps, const std::string& staging);
 
 }  // namespace trainyard::local

@@ -76,7 +76,7 @@ api::Job ready_job(const Document& document, std::set<int>& ports, Console& cons
   return job;
 }
 
-/// As long as the longest name in front of a line.
+/// The width of the longest name in front of a line.
 size_t label_width(const Input& input) {
   size_t width = 0;
   for (const Document& job : input.jobs) width = std::max(width, text_at(job.content, "/metadata/name").size() + 9);
@@ -97,6 +97,8 @@ int run(const RunOptions& options) {
   refuse_invalid(input.jobs);
   Console console(label_width(input));
   for (const std::string& line : input.ignored) console.notice(line);
+  for (const Document& job : input.jobs)
+    for (const std::string& line : warnings_of(job)) console.notice(line);
   Signals signals;
   ProgressInbox inbox;
   Gpus gpus(gpus_here());

@@ -21,7 +21,7 @@ class Session {
 
   /// Until all jobs are done. The signal that ended it, none where it was none.
   std::optional<int> run();
-  /// In order: SIGTERM, grace, SIGKILL.
+  /// It stops all in order: SIGTERM, grace, SIGKILL.
   void stop_all();
 
  private:

@@ -8,7 +8,7 @@
 #include <optional>
 #include <system_error>
 
-#include "base/unique_fd.h"
+#include "common/unique_fd.h"
 
 namespace trainyard::local {
 

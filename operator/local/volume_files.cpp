@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <system_error>
 
-#include "base/unique_fd.h"
+#include "common/unique_fd.h"
 #include "local/refusal.h"
 
 namespace trainyard::local {

@@ -101,8 +101,8 @@ Operator::Operator(Options options)
       events_(client_, decide::kOperatorName, ""),
       counters_(std::make_unique<JobCounters>(metrics_)),
       key_(OperatorKey::random()),
-      progress_(key_, [this](const std::string& ns, const std::string& name, const api::Progress& told) {
-        loop_.post([this, key = fmt::format("{}/{}", ns, name), told] { reconciler_->tell_progress(key, told); });
+      progress_(key_, [this](const std::string& ns, const std::string& name, const api::ProgressPost& post) {
+        loop_.post([this, key = fmt::format("{}/{}", ns, name), post] { reconciler_->take_post(key, post); });
       }) {
   watch_signals();  // before any thread begins: one that does not block them would be ended by them, and all with it
   http::raise_open_file_limit();
@@ -143,7 +143,7 @@ Operator::Operator(Options options)
 Operator::~Operator() = default;
 
 void Operator::run() {
-  const webhook::CertificatePlace place{own_ns_, options_.webhook_secret,
+  const webhook::CertificatePlace place{own_ns_, options_.webhook_secret, options_.token_secret,
                                         options_.ns.empty() ? options_.webhook_configuration : ""};
   certificate_store_ = std::make_unique<webhook::KubeCertificateStore>(client_, place);
   certificates_ = std::make_unique<webhook::CertificateKeeper>(
@@ -220,8 +220,10 @@ http::Response Operator::answer(const http::Request& request) {
 
 void Operator::use(const webhook::Material& material) {
   has_key_ = true;
+  if (key_.bytes != material.token_key || reconciler_->decisions().progress_ca != material.authorities)
+    reconciler_->listen_anew();
   key_ = OperatorKey{material.token_key};
-  progress_.set_key(key_);
+  progress_.set_trust(key_, material.authorities);
   reconciler_->decisions().progress_ca = material.authorities;
   if (const auto facts = webhook::facts_of(material.serving.certificate))
     metrics_.certificate_expires(facts->not_after);

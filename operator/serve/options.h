@@ -19,6 +19,7 @@ struct Options {
   int webhook_port = 9443;  ///< 0: no webhook and no progress endpoint
   std::string webhook_service = "training-operator";
   std::string webhook_secret = "training-operator-webhook-cert";
+  std::string token_secret = "training-operator-token-key";
   std::string webhook_configuration = "validator.training-operator.kubeflow.org";
 
   bool leader_elect = false;

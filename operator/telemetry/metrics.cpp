@@ -6,6 +6,7 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <limits>
 #include <mutex>
 #include <set>
 #include <sstream>
@@ -150,8 +151,9 @@ void Metrics::progress(const std::string& ns, const std::string& name, const api
   const Labels labels = labels_of(job);
   content_->step.Add(labels).Set(static_cast<double>(progress.step));
   content_->total_steps.Add(labels).Set(static_cast<double>(progress.total_steps));
-  content_->loss.Add(labels).Set(progress.loss);
-  content_->tokens_per_second.Add(labels).Set(progress.tokens_per_second);
+  constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();  // as Prometheus writes it
+  content_->loss.Add(labels).Set(progress.loss.value_or(kUnknown));
+  content_->tokens_per_second.Add(labels).Set(progress.tokens_per_second.value_or(kUnknown));
   content_->checkpoint_step.Add(labels).Set(static_cast<double>(progress.checkpoint_step));
 }
 

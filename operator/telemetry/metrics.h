@@ -36,7 +36,7 @@ class Metrics {
   void queue_depth(size_t jobs);
   void api_request(const ApiRequest& request);
   void leads(bool leads);
-  /// By the type of their last condition. States that were there before and are not in `states` become 0.
+  /// The jobs by the type of their last condition. States that were there before and are not in `states` become 0.
   void jobs(const std::map<std::string, size_t>& states);
   void pods(size_t pods);
   void reviewed(bool allowed, std::chrono::duration<double> duration);

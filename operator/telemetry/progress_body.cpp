@@ -35,11 +35,21 @@ std::optional<int64_t> integer_at(const Json& body, const char* key, int64_t lea
   return integer;
 }
 
-double number_at(const Json& body, const char* key) {
+std::optional<double> number_at(const Json& body, const char* key) {
   const auto found = body.find(key);
-  if (found == body.end()) return 0;
+  if (found == body.end()) return std::nullopt;
   if (!found->is_number()) refuse(key, *found, "a number");
   return found->get<double>();  // finite: JSON has no other, and the parser refuses those out of range
+}
+
+std::string text_at(const Json& body, const char* key) {
+  const auto found = body.find(key);
+  if (found == body.end()) return "";
+  if (!found->is_string()) refuse(key, *found, "a text");
+  const auto text = found->get<std::string>();
+  size_t end = std::min(text.size(), kMostErrorBytes);
+  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end);
 }
 
 std::vector<int> ranks_at(const Json& body, const char* key) {
@@ -59,21 +69,28 @@ std::vector<int> ranks_at(const Json& body, const char* key) {
 
 }  // namespace
 
-Post parse_post(const std::string& body, TimePoint now) {
+api::ProgressPost parse_post(const std::string& body, TimePoint now) {
   const Json json = http::parse_body(body);
   if (!json.is_object()) throw http::BadBody("the body is " + described(json) + "; an object is expected");
   const auto step = integer_at(json, "step", 0);
   if (!step) throw http::BadBody("step is missing");
-  Post post;
+  api::ProgressPost post;
   post.progress = {.step = *step,
                    .total_steps = integer_at(json, "totalSteps", 0).value_or(0),
                    .loss = number_at(json, "loss"),
-                   .tokens_per_second = std::max(number_at(json, "tokensPerSecond"), 0.0),
+                   .tokens_per_second = number_at(json, "tokensPerSecond"),
                    .checkpoint_step = integer_at(json, "checkpointStep", -1).value_or(-1),
                    .silent_ranks = ranks_at(json, "silentRanks"),
+                   .checkpoint_error = text_at(json, "checkpointError"),
+                   .metrics_error = text_at(json, "metricsError"),
+                   .config_changed = text_at(json, "configChanged"),
                    .updated = now,
                    .advanced = now};
+  if (auto& speed = post.progress.tokens_per_second; speed && *speed < 0) speed.reset();
   post.generation = integer_at(json, "generation", 0);
+  constexpr int64_t kMostRanks = 1 << 20;  // more cannot be: it is left unsaid then
+  const int64_t ranks = integer_at(json, "worldSize", 0).value_or(0);
+  post.world_size = ranks <= kMostRanks ? static_cast<int>(ranks) : 0;
   return post;
 }
 

@@ -25,7 +25,7 @@ struct Facts {
   [[nodiscard]] TimePoint rotate_at() const { return not_before + (not_after - not_before) / 3 * 2; }
 };
 
-/// Of the first certificate in `pem`; none where there is none.
+/// The facts of the first certificate in `pem`; none where there is none.
 [[nodiscard]] std::optional<Facts> facts_of(std::string_view pem);
 /// The certificates of a bundle, one by one, each as PEM in one form; what is none is left out.
 [[nodiscard]] std::vector<std::string> certificates_in(std::string_view bundle);

@@ -37,11 +37,48 @@ CertificateKeeper::CertificateKeeper(CertificateStore& store, Settings settings,
 void CertificateKeeper::check() {
   if (std::exchange(is_checking_, true)) return;
   attempts_ = 0;
+  read_key();
+}
+
+void CertificateKeeper::read_key() {
+  store_.get_secret(Held::TokenKey, alive_.guard([this](const Answer& secret) { have_key(secret); }));
+}
+
+void CertificateKeeper::have_key(const Answer& secret) {
+  const std::string& name = settings_.place.token_secret;
+  if (!secret && secret.error().kind != ErrorKind::NotFound && secret.error().kind != ErrorKind::Forbidden)
+    return fail("the Secret " + name, secret.error());
+  key_ = secret ? material_of(secret.value()).token_key : "";
+  key_secret_ = secret ? secret.value() : new_secret();
+  if (!key_.empty()) key_secret_ = nullptr;
+  if (!secret && secret.error().kind == ErrorKind::Forbidden) {
+    key_secret_ = nullptr;
+    say_once(
+        fmt::format("may not get the Secret {}/{} ({}): the key of jobs' tokens is kept with the certificates alone, "
+                    "and running jobs are cut off where those are deleted; grant get and update on it",
+                    settings_.place.ns, name, secret.error().message));
+  }
   read_secret();
 }
 
+/// Writes the key that is in use into its own Secret, where that has none.
+void CertificateKeeper::keep_key() {
+  if (key_secret_.is_null()) return read_webhooks();
+  const Json next = with_material(std::exchange(key_secret_, nullptr), {.token_key = used_->token_key});
+  store_.put_secret(Held::TokenKey, next, alive_.guard([this](const Answer& written) {
+    if (!written && is_lost_race(written.error()) && may_try_again()) return read_key();
+    if (!written && written.error().kind != ErrorKind::Forbidden)
+      return fail("the Secret " + settings_.place.token_secret, written.error());
+    if (!written)
+      say_once(fmt::format("may not create or update the Secret {}/{} ({}): the key of jobs' tokens is kept with the "
+                           "certificates alone",
+                           settings_.place.ns, settings_.place.token_secret, written.error().message));
+    read_webhooks();
+  }));
+}
+
 void CertificateKeeper::read_secret() {
-  store_.get_secret(alive_.guard([this](const Answer& secret) { have_secret(secret); }));
+  store_.get_secret(Held::Certificates, alive_.guard([this](const Answer& secret) { have_secret(secret); }));
 }
 
 void CertificateKeeper::have_secret(const Answer& secret) {
@@ -52,19 +89,25 @@ void CertificateKeeper::have_secret(const Answer& secret) {
 }
 
 void CertificateKeeper::consider(const Json& secret) {
-  const Material material = material_of(secret);
-  const CertificatePlan plan = plan_certificates(material, names_, hooks_.now());
+  Material material = material_of(secret);
+  const bool has_other_key = !key_.empty() && material.token_key != key_;
+  if (has_other_key) material.token_key = key_;
+  CertificatePlan plan = plan_certificates(material, names_, hooks_.now());
+  if (has_other_key && plan.remake == Remake::Nothing) {
+    plan.remake = Remake::TokenKey;
+    plan.why = fmt::format("its token.key is not that of the Secret {}", settings_.place.token_secret);
+  }
   if (plan.remake != Remake::Nothing) return write(secret, material, plan);
   if (plan.is_foreign)
     say_once(fmt::format("the Secret {} has no ca.key: its certificate is used as it is, and renewed by who made it",
                          settings_.place.secret));
   use(material);
-  read_webhooks();
+  keep_key();
 }
 
 void CertificateKeeper::write(const Json& secret, const Material& material, const CertificatePlan& plan) {
   const Json next = with_material(secret, remade(plan, material, names_, hooks_.now()));
-  store_.put_secret(next, alive_.guard([this, why = plan.why](const Answer& written) {
+  store_.put_secret(Held::Certificates, next, alive_.guard([this, why = plan.why](const Answer& written) {
     if (written) {
       spdlog::info("renewed the webhook's certificates in the Secret {}: {}", settings_.place.secret, why);
       return consider(written.value());
@@ -84,6 +127,7 @@ void CertificateKeeper::serve_without_secret(const kube::ApiError& error, const 
                   "server does not "
                   "trust; grant get, create and update on secrets there, or take the webhook configuration away",
                   verb, settings_.place.ns, settings_.place.secret, error.message));
+  if (!key_.empty()) own_.token_key = key_;
   const CertificatePlan plan = plan_certificates(own_, names_, hooks_.now());
   if (plan.remake != Remake::Nothing) own_ = remade(plan, own_, names_, hooks_.now());
   use(own_);

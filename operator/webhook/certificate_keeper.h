@@ -40,6 +40,9 @@ class CertificateKeeper {
 
  private:
   using Answer = kube::Result<Json>;
+  void read_key();
+  void have_key(const Answer& secret);
+  void keep_key();
   void read_secret();
   void have_secret(const Answer& secret);
   void consider(const Json& secret);
@@ -61,6 +64,8 @@ class CertificateKeeper {
   bool is_checking_ = false;
   int attempts_ = 0;  ///< of this round, to win a race
   int failures_ = 0;  ///< rounds in a row
+  std::string key_;  ///< of jobs' tokens, as its own Secret has it; "" where that is to be made, or out of reach
+  Json key_secret_;  ///< to be written with the key in use; null where nothing is
   std::optional<Material> used_;
   Material own_;  ///< in memory, where the Secret is out of reach
   std::set<std::string> said_;

@@ -14,16 +14,17 @@ kube::Request without_lease(kube::Request request) {
 
 }  // namespace
 
-void KubeCertificateStore::get_secret(Callback done) {
-  client_.call(kube::get(kube::object_path(kube::kSecrets, place_.ns, place_.secret)), std::move(done));
+void KubeCertificateStore::get_secret(Held held, Callback done) {
+  client_.call(kube::get(kube::object_path(kube::kSecrets, place_.ns, place_.name_of(held))), std::move(done));
 }
 
-void KubeCertificateStore::put_secret(Json secret, Callback done) {
-  secret["metadata"]["name"] = place_.secret;
+void KubeCertificateStore::put_secret(Held held, Json secret, Callback done) {
+  const std::string& name = place_.name_of(held);
+  secret["metadata"]["name"] = name;
   secret["metadata"]["namespace"] = place_.ns;
   const bool is_there = find(secret, "/metadata/resourceVersion") != nullptr;
   client_.call(
-      without_lease(is_there ? kube::replace(kube::object_path(kube::kSecrets, place_.ns, place_.secret), secret)
+      without_lease(is_there ? kube::replace(kube::object_path(kube::kSecrets, place_.ns, name), secret)
                              : kube::create(kube::collection_path(kube::kSecrets, place_.ns), secret)),
       std::move(done));
 }

@@ -9,7 +9,8 @@
 
 namespace trainyard::webhook {
 
-/// What the Secret --webhook-secret-name holds, under the keys that the reference's has; token.key is ours.
+/// What the Secret --webhook-secret-name holds, under the keys that the reference's has; token.key is ours, and is in
+/// the Secret --token-secret-name as well.
 struct Material {
   std::string authorities;    ///< ca.crt: a bundle, first the authority that signs
   std::string authority_key;  ///< ca.key: of that one
@@ -24,7 +25,7 @@ struct Material {
 /// The names a serving certificate is for.
 [[nodiscard]] std::vector<std::string> names_of_service(const std::string& service, const std::string& ns);
 
-/// Of a Secret as the API has it; what is missing or no base64 stays empty.
+/// The material of a Secret as the API has it; what is missing or no base64 stays empty.
 [[nodiscard]] Material material_of(const Json& secret);
 /// `secret` (an object, or one that is still to be made) with this material in its data; all else in it stays.
 [[nodiscard]] Json with_material(Json secret, const Material& material);

@@ -41,7 +41,7 @@ Float8Matrix by_rows(const Parameter& weight, const Float8Cast& cast) {
   return ops::to_float8(weight.value(), cast, Float8Wanted::ByRows).by_rows;
 }
 
-/// By its columns, [in, out].
+/// The weight by its columns, [in, out].
 Float8Matrix by_columns(const Parameter& weight, const Float8Cast& cast) {
   if (weight.inverse_scale().defined()) return ops::transposed({weight.value(), weight.inverse_scale()});
   return ops::to_float8(weight.value(), cast, Float8Wanted::ByColumns).by_columns;

@@ -15,7 +15,7 @@ struct Float8Kept {
   ops::Float8Matrix columns;
   Tensor x;
 };
-/// After float8_linear().
+/// It is called after float8_linear().
 Float8Kept kept_for_float8(const Variable& x, const Parameter& weight);
 
 /// Its way back: dx = dy · weight, and weight.gradient() += dyᵀ · x unless it is frozen.

@@ -5,12 +5,14 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "autograd/float8.h"
 #include "autograd/recompute.h"
 #include "ops/add.h"
 #include "ops/bias.h"
 #include "ops/cast.h"
+#include "ops/columns.h"
 #include "ops/embedding.h"
 #include "ops/layer_norm.h"
 #include "ops/matmul.h"
@@ -52,17 +54,44 @@ Tensor in_dtype(const Tensor& tensor, DType dtype) {
   return other;
 }
 
-/// input · weightᵀ + bias; `bias` null: none.
-Tensor product_of(const Variable& input, const Parameter& weight, const Parameter* bias) {
+/// input · weightᵀ + bias; `bias` null: none. `takes_rows`: of an input whose rows arrive, as they do.
+Tensor product_of(const Variable& input, const Parameter& weight, const Parameter* bias, bool takes_rows) {
   if (weight.float8()) {
     Tensor product = float8_linear(input, weight);
     if (bias) ops::add_bias(product, bias->value());
     return product;
   }
-  const Tensor& x = input.value();
+  const Tensor& x = input.arriving();
   Tensor product = Tensor::empty({x.size(0), weight.shape()[0]}, x.dtype(), x.device());
-  ops::matmul(x, weight.value(), product, {.b = ops::Transpose::Yes, .bias = bias ? bias->value() : Tensor()});
+  const auto multiply_rows = [&](Rows rows) {
+    Tensor to = product.rows(rows.begin, rows.count);
+    ops::matmul(x.rows(rows.begin, rows.count), weight.value(), to,
+                {.b = ops::Transpose::Yes, .bias = bias ? bias->value() : Tensor()});
+  };
+  if (takes_rows) {
+    while (const auto rows = input.arrival()->next()) multiply_rows(*rows);
+  } else {
+    static_cast<void>(input.value());
+    multiply_rows({0, x.size(0)});
+  }
   return product;
+}
+
+void add_weight_gradient(const Tensor& gradient, const Tensor& value, Parameter& weight) {
+  if (weight.is_frozen()) return;
+  const Parameter::GradientSum dw = weight.gradient_sum();
+  ops::matmul(gradient, value, dw.sum, {.a = ops::Transpose::Yes, .accumulate = dw.accumulate});
+}
+
+/// way_back() of a product that took rows as they arrived.
+std::function<void(const Tensor&)> way_back_by_rows(const Variable& x, Parameter& weight) {
+  return [value = x.value(), &weight, arrival = x.arrival()](const Tensor& gradient) {
+    arrival->give_back(
+        [&](Tensor& to, Rows rows, bool accumulate) {
+          ops::matmul(gradient.rows(rows.begin, rows.count), weight.value(), to, {.accumulate = accumulate});
+        },
+        [&] { add_weight_gradient(gradient, value, weight); });
+  };
 }
 
 /// The way back of the product `x` went into, from the product's gradient: it adds to the weight's gradient and to x's.
@@ -72,10 +101,7 @@ std::function<void(const Tensor&)> way_back(const Variable& x, Parameter& weight
       dx->add(float8_linear_backward(gradient, kept, weight));
     };
   return [value = x.value(), &weight, dx = x.gradient()](const Tensor& gradient) {
-    if (!weight.is_frozen()) {
-      const Parameter::GradientSum dw = weight.gradient_sum();
-      ops::matmul(gradient, value, dw.sum, {.a = ops::Transpose::Yes, .accumulate = dw.accumulate});
-    }
+    add_weight_gradient(gradient, value, weight);
     dx->add(value, [&](Tensor& to, bool accumulate) {
       ops::matmul(gradient, weight.value(), to, {.accumulate = accumulate});
     });
@@ -85,13 +111,15 @@ std::function<void(const Tensor&)> way_back(const Variable& x, Parameter& weight
 /// `bias` null: none.
 Variable linear(const Variable& input, Parameter& weight, Parameter* bias) {
   const Variable x = cast(input, weight.compute_dtype());
-  const auto outputs = kept([&] { return std::vector{product_of(x, weight, bias)}; });
+  const bool takes_rows = !weight.float8() && x.arrival() && x.arrival()->claim();
+  const auto outputs = kept([&] { return std::vector{product_of(x, weight, bias, takes_rows)}; });
   const Variable y(outputs[0], x.tape());
   if (x.tape()) {
-    x.tape()->record(y, [back = way_back(x, weight), bias](const Tensor& gradient) {
-      if (bias && !bias->is_frozen()) ops::bias_backward(gradient, bias->gradient());
-      back(gradient);
-    });
+    x.tape()->record(
+        y, [back = takes_rows ? way_back_by_rows(x, weight) : way_back(x, weight), bias](const Tensor& gradient) {
+          if (bias && !bias->is_frozen()) ops::bias_backward(gradient, bias->gradient());
+          back(gradient);
+        });
   }
   return y;
 }
@@ -99,7 +127,7 @@ Variable linear(const Variable& input, Parameter& weight, Parameter* bias) {
 }  // namespace
 
 Variable cast(const Variable& x, DType dtype) {
-  const DType own = x.value().dtype();
+  const DType own = x.arriving().dtype();
   if (own == dtype) return x;
   const Variable y(in_dtype(x.value(), dtype), x.tape());
   if (x.tape())
@@ -116,6 +144,48 @@ Variable add(const Variable& first, const Variable& second) {
     a.tape()->record(y, [da = a.gradient(), db = b.gradient()](const Tensor& gradient) {
       da->add(gradient);
       db->add(gradient);
+    });
+  }
+  return y;
+}
+
+Variable first_rows(const Variable& x, int64_t count) {
+  if (x.arriving().size(0) == count) return x;
+  const Tensor& value = x.value();
+  const Variable y(value.rows(0, count), x.tape());
+  if (x.tape()) {
+    x.tape()->record(y, [shape = value.shape(), count, dx = x.gradient()](const Tensor& gradient) {
+      Tensor whole = Tensor::empty(shape, gradient.dtype(), gradient.device());
+      Tensor first = whole.rows(0, count), rest = whole.rows(count, shape[0] - count);
+      copy(gradient, first);
+      ops::set_zero(rest);
+      dx->add(std::move(whole));
+    });
+  }
+  return y;
+}
+
+Variable select_heads(const Variable& x, int64_t dim, const std::vector<int64_t>& heads) {
+  const Tensor& value = x.value();
+  Tensor selected = Tensor::empty({value.size(0), std::ssize(heads) * dim}, value.dtype(), value.device());
+  for (size_t i = 0; i < heads.size(); ++i)
+    ops::copy_columns(value, heads[i] * dim, dim, selected, static_cast<int64_t>(i) * dim);
+  const Variable y(std::move(selected), x.tape());
+  if (x.tape()) {
+    x.tape()->record(y, [shape = value.shape(), dim, heads, dx = x.gradient()](const Tensor& gradient) {
+      const auto of_head = [&] { return Tensor::empty({shape[0], dim}, gradient.dtype(), gradient.device()); };
+      Tensor whole = Tensor::zeros(shape, gradient.dtype(), gradient.device());
+      for (int64_t head = 0; head < shape[1] / dim; ++head) {
+        Tensor sum = of_head(), addend = of_head();
+        bool is_first = true;
+        for (size_t i = 0; i < heads.size(); ++i) {
+          if (heads[i] != head) continue;
+          ops::copy_columns(gradient, static_cast<int64_t>(i) * dim, dim, is_first ? sum : addend, 0);
+          if (!std::exchange(is_first, false)) ops::add_to(sum, addend);
+        }
+        if (!is_first) ops::copy_columns(sum, 0, dim, whole, head * dim);
+      }
+      dx->add(std::move(whole));
     });
   }
   return y;
@@ -269,11 +339,13 @@ Variable layer_norm(const Variable& input, Parameter& weight, Parameter& bias, f
 
 Variable embedding(const Tensor& ids, Parameter& table, Tape* tape) {
   Tensor rows = Tensor::empty({ids.count(), table.shape()[1]}, table.value().dtype(), table.value().device());
-  ops::embedding(ids, table.value(), rows);
+  const ops::TablePart part{table.part().begin, table.whole_shape()[0]};
+  ops::embedding(ids, table.value(), rows, part);
   const Variable y(std::move(rows), tape);
   if (tape && !table.is_frozen())
-    tape->record(y,
-                 [ids, &table](const Tensor& gradient) { ops::embedding_backward(gradient, ids, table.gradient()); });
+    tape->record(y, [ids, &table, part](const Tensor& gradient) {
+      ops::embedding_backward(gradient, ids, table.gradient(), part);
+    });
   return y;
 }
 

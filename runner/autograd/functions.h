@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "autograd/parameter.h"
 #include "autograd/tape.h"
 #include "ops/activation.h"
@@ -19,6 +21,12 @@ namespace trainyard::autograd {
 Variable cast(const Variable& x, DType dtype);
 
 Variable add(const Variable& a, const Variable& b);
+
+/// The first `count` rows of x; x itself where it has no more.
+Variable first_rows(const Variable& x, int64_t count);
+
+/// Heads of x [tokens, heads · dim], by number and as often as they stand in `heads`: [tokens, |heads| · dim].
+Variable select_heads(const Variable& x, int64_t dim, const std::vector<int64_t>& heads);
 
 /// a · b, element by element.
 Variable multiply(const Variable& a, const Variable& b);
@@ -54,7 +62,8 @@ SumAndNorm add_rms_norm(const Variable& x, const Variable& residual, Parameter& 
 /// Layer norm of each row of x [tokens, hidden] (ops/layer_norm.h).
 Variable layer_norm(const Variable& x, Parameter& weight, Parameter& bias, float eps);
 
-/// Rows of table [vocab, hidden] → [tokens, hidden]. `tape`: as nothing before an embedding has one.
+/// Rows of table [vocab, hidden] → [tokens, hidden], 0 for ids that a part of a table has not. `tape`: as nothing
+/// before an embedding has one.
 Variable embedding(const Tensor& ids, Parameter& table, Tape* tape);
 
 /// silu(gate) · up, all [tokens, ff].

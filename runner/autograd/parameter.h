@@ -22,23 +22,38 @@ enum class Float8Recipe : uint8_t {
   RowwiseWithGwHp,  ///< the same, but weight gradients in high precision and one scale for the weight of dx = dy · W
 };
 
+/// Which part of a weight a parameter is, where ranks split weights between them (tensor parallelism).
+struct Part {
+  int dimension = 0;                 ///< that is split: 0 or 1
+  int64_t begin = 0;                 ///< the index there of the first element that is here
+  int64_t shared = 0;                ///< so many of the first rows here count on a lower rank, which has them too
+  bool is_partial_gradient = false;  ///< what backward adds is this rank's share of a sum over the ranks
+  bool operator==(const Part&) const = default;
+};
+
 /// A named weight. The model owns it and computes with value(); who places it (shard/, or place_whole) decides where
 /// its elements live and when they are there. The name is its key in checkpoints, its shard and its log line.
 class Parameter {
  public:
-  Parameter(std::string name, Shape shape, Init init) : name_(std::move(name)), shape_(std::move(shape)), init_(init) {}
+  Parameter(std::string name, Shape shape, Init init)
+      : name_(std::move(name)), whole_shape_(shape), shape_(std::move(shape)), init_(init) {}
   Parameter(const Parameter&) = delete;
   Parameter& operator=(const Parameter&) = delete;
 
   [[nodiscard]] const std::string& name() const { return name_; }
+  /// The shape of the part that this rank holds. A forward computes with this part alone.
   [[nodiscard]] const Shape& shape() const { return shape_; }
+  /// The shape of the whole weight. Checkpoints store this shape.
+  [[nodiscard]] const Shape& whole_shape() const { return whole_shape_; }
+  [[nodiscard]] const Part& part() const { return part_; }
+  [[nodiscard]] bool is_split() const { return shape_ != whole_shape_; }
   [[nodiscard]] int64_t count() const { return count_of(shape_); }
   [[nodiscard]] const Init& init() const { return init_; }
 
-  /// The whole weight, [shape]. Valid where its storage is materialized: inside its group's forward and backward.
-  /// In 8 bits where it is gathered so.
+  /// The weight, [shape]. Valid where its storage is materialized: inside its group's forward and backward.
+  /// The value is in 8 bits where it is gathered so.
   [[nodiscard]] const Tensor& value() const { return value_; }
-  /// Of a value() in 8 bits: float32 [1], what it is to be multiplied by. Undefined else.
+  /// What a value() in 8 bits is to be multiplied by, float32 [1]. Undefined else.
   [[nodiscard]] const Tensor& inverse_scale() const { return inverse_scale_; }
   /// What is computed with it in: value()'s; of one in 8 bits that from which it was cast.
   [[nodiscard]] DType compute_dtype() const { return compute_dtype_; }
@@ -51,6 +66,14 @@ class Parameter {
     bool accumulate;
   };
   [[nodiscard]] GradientSum gradient_sum();
+
+  /// The parameter becomes `count` elements of the part's dimension, beginning at part.begin.
+  /// The caller does this before the parameter is placed.
+  void take_part(const Part& part, int64_t count) {
+    part_ = part;
+    shape_ = whole_shape_;
+    shape_.at(static_cast<size_t>(part.dimension)) = count;
+  }
 
   /// Leaves the parameter as it is: no gradient is computed for it. Before it is placed.
   void freeze() { frozen_ = true; }
@@ -78,7 +101,8 @@ class Parameter {
 
  private:
   std::string name_;
-  Shape shape_;
+  Shape whole_shape_, shape_;
+  Part part_;
   Init init_;
   bool frozen_ = false;
   std::optional<Float8Recipe> float8_;

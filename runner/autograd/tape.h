@@ -2,10 +2,12 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "autograd/float8_input.h"
+#include "tensor/chunk.h"
 #include "tensor/tensor.h"
 
 namespace trainyard::autograd {
@@ -28,21 +30,54 @@ class Gradient {
   Tensor gathered_;
 };
 
+/// Rows of a value that are still on their way from other ranks (tensor_parallel/async.h). The first product that takes
+/// the value computes with those that are there, beside the exchange of the next.
+class Arrival {
+ public:
+  virtual ~Arrival() = default;
+  /// True once: for the first product that takes the value, if no other operation has waited for it.
+  [[nodiscard]] virtual bool claim() = 0;
+  /// Waits for the next rows and gives them; none: all are there.
+  virtual std::optional<Rows> next() = 0;
+  /// On the way back: what a product adds to the value's gradient comes by `add_rows`, some rows at a time, and is sent
+  /// at once; `afterwards` is computed beside that. For the product
+  /// that has claimed the value, and so is the last on the way back.
+  virtual void give_back(std::function<void(Tensor& to, Rows rows, bool accumulate)> add_rows,
+                         std::function<void()> afterwards) = 0;
+};
+
 /// A value on its way through the model. Copies share all that it has. Without a tape nothing is recorded.
 class Variable {
  public:
   Variable() = default;
   explicit Variable(Tensor value, Tape* tape = nullptr)
       : Variable(std::move(value), tape, tape ? std::make_shared<Gradient>() : nullptr) {}
-  /// On `tape`, with the gradient of the same value on another: what is recorded again adds to it where it first would.
+  /// A variable on `tape`, with the gradient of the same value on another: what is recorded again adds to it where it
+  /// first would.
   Variable(Tensor value, Tape* tape, std::shared_ptr<Gradient> gradient)
       : value_(std::move(value)),
         tape_(tape),
         gradient_(std::move(gradient)),
         float8_input_(tape ? std::make_shared<Float8Input>() : nullptr) {}
 
-  [[nodiscard]] const Tensor& value() const { return value_; }
+  /// Waits for what is not there yet.
+  [[nodiscard]] const Tensor& value() const {
+    if (arrival_)
+      while (arrival_->next()) {
+      }
+    return value_;
+  }
   [[nodiscard]] Tape* tape() const { return tape_; }
+  /// The value as its rows arrive: the same memory, of which only what `arrival` has given may be read. Null: it is
+  /// there.
+  [[nodiscard]] const Tensor& arriving() const { return value_; }
+  [[nodiscard]] const std::shared_ptr<Arrival>& arrival() const { return arrival_; }
+  /// The same variable, of which `value`, its memory or the first rows of it, is still to come.
+  [[nodiscard]] Variable arriving_by(std::shared_ptr<Arrival> arrival) const {
+    Variable same = *this;
+    same.arrival_ = std::move(arrival);
+    return same;
+  }
   [[nodiscard]] const std::shared_ptr<Gradient>& gradient() const { return gradient_; }  ///< null without a tape
   [[nodiscard]] Float8Input* float8_input() const { return float8_input_.get(); }        ///< null without a tape
 
@@ -51,6 +86,7 @@ class Variable {
   Tape* tape_ = nullptr;
   std::shared_ptr<Gradient> gradient_;
   std::shared_ptr<Float8Input> float8_input_;
+  std::shared_ptr<Arrival> arrival_;
 };
 
 /// What a forward pass did, in order; backward() undoes it from the end. A list and no graph: the order of a

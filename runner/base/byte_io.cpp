@@ -11,12 +11,13 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/open_file.h"
 
 namespace trainyard {
 namespace fs = std::filesystem;
 
 FileSink::FileSink(fs::path path)
-    : path_(std::move(path)), fd_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
+    : path_(std::move(path)), fd_(open_to_write(path_, O_WRONLY | O_CREAT | O_TRUNC)) {
   if (!fd_.valid()) fail("open");
 }
 
@@ -41,11 +42,10 @@ void FileSink::fail(const char* what) const {
   throw fs::filesystem_error(fmt::format("{} after {} bytes", what, written_), path_, reason);
 }
 
-FileSource::FileSource(fs::path path) : path_(std::move(path)), fd_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
+FileSource::FileSource(fs::path path) : path_(std::move(path)), fd_(open_to_read(path_)) {
   struct stat info {};
-  if (!fd_.valid() || ::fstat(fd_.get(), &info) != 0)
+  if (::fstat(fd_.get(), &info) != 0)
     throw InputError(fmt::format("{}: {}", path_.string(), std::strerror(errno)));
-  if (!S_ISREG(info.st_mode)) throw InputError(fmt::format("{}: not a regular file", path_.string()));
   size_ = static_cast<uint64_t>(info.st_size);
 }
 

@@ -34,6 +34,12 @@ class VerdictError : public InputError {
   bool is_printed_here_;
 };
 
+/// Another rank ended of a defect, whose text this is: who lost it ends with the same code, and not as one whose peer a
+/// restart would bring back.
+class DefectElsewhere : public VerdictError {
+  using VerdictError::VerdictError;
+};
+
 /// A rank, the master or the network was lost, or did not come in time. The message names it.
 class PeerError : public std::runtime_error {
   using std::runtime_error::runtime_error;

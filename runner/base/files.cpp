@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/open_file.h"
 
 namespace trainyard {
 namespace fs = std::filesystem;
@@ -25,11 +26,17 @@ namespace {
   throw fs::filesystem_error(what, path, std::error_code(errno, std::generic_category()));
 }
 
-UniqueFd open_to_read(const fs::path& path, struct stat& info) {
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid() || ::fstat(fd.get(), &info) != 0) throw_input(path, errno);
-  if (!S_ISREG(info.st_mode)) throw InputError(fmt::format("{}: not a regular file", path.string()));
-  return fd;
+size_t size_of(const UniqueFd& fd, const fs::path& path) {
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) throw_input(path, errno);
+  return static_cast<size_t>(info.st_size);
+}
+
+std::string kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  return S_ISCHR(mode) || S_ISBLK(mode) ? "a device" : "something else";
 }
 
 void write_all(int fd, std::string_view content, const fs::path& path) {
@@ -43,26 +50,26 @@ void write_all(int fd, std::string_view content, const fs::path& path) {
 
 }  // namespace
 
-UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
-  if (this != &other) {
-    reset();
-    fd_ = other.release();
-  }
-  return *this;
+UniqueFd open_to_read(const fs::path& path) {
+  // Without O_NONBLOCK the opening of a pipe waits for who writes into it.
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat info {};
+  if (!fd.valid() || ::fstat(fd.get(), &info) != 0) throw_input(path, errno);
+  if (!S_ISREG(info.st_mode))
+    throw InputError(fmt::format("{}: not a regular file but {}", path.string(), kind_of(info.st_mode)));
+  return fd;
 }
 
-int UniqueFd::release() {
-  return std::exchange(fd_, -1);
-}
-
-void UniqueFd::reset() {
-  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+UniqueFd open_to_write(const fs::path& path, int flags) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode)))
+    throw InputError(fmt::format("{}: not a regular file but {}", path.string(), kind_of(info.st_mode)));
+  return UniqueFd(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0644));
 }
 
 MappedFile::MappedFile(const fs::path& path) : path_(path) {
-  struct stat info {};
-  const UniqueFd fd = open_to_read(path, info);
-  size_ = static_cast<size_t>(info.st_size);
+  const UniqueFd fd = open_to_read(path);
+  size_ = size_of(fd, path);
   if (size_ == 0) return;  // mmap refuses an empty range
   void* const address = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd.get(), 0);
   if (address == MAP_FAILED) throw_input(path, errno);
@@ -77,17 +84,17 @@ MappedFile::~MappedFile() {
 }
 
 std::string read_file(const fs::path& path, size_t limit_bytes) {
-  struct stat info {};
-  const UniqueFd fd = open_to_read(path, info);
+  const UniqueFd fd = open_to_read(path);
+  const size_t size = size_of(fd, path);
   const auto check_size = [&](uint64_t bytes) {
     if (bytes > limit_bytes)
       throw InputError(
           fmt::format("{}: {} bytes, more than the {} this kind of file may have", path.string(), bytes, limit_bytes));
   };
-  check_size(static_cast<uint64_t>(info.st_size));
+  check_size(size);
   // The size is where to begin: files of /proc say that they have none, and any may be cut or grow while we read it.
   constexpr size_t kMore = 4096;
-  std::string content(static_cast<size_t>(info.st_size) + 1, '\0');
+  std::string content(size + 1, '\0');
   size_t done = 0;
   for (;;) {
     if (done == content.size()) content.resize(done + kMore);

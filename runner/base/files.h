@@ -6,27 +6,9 @@
 #include <string>
 #include <string_view>
 
+#include "common/unique_fd.h"
+
 namespace trainyard {
-
-/// Owns a file descriptor. Closes it in the destructor, ignoring the result: who needs the result calls close().
-class UniqueFd {
- public:
-  UniqueFd() = default;
-  explicit UniqueFd(int fd) : fd_(fd) {}
-  UniqueFd(UniqueFd&& other) noexcept : fd_(other.release()) {}
-  UniqueFd& operator=(UniqueFd&& other) noexcept;
-  UniqueFd(const UniqueFd&) = delete;
-  UniqueFd& operator=(const UniqueFd&) = delete;
-  ~UniqueFd() { reset(); }
-
-  [[nodiscard]] int get() const { return fd_; }
-  [[nodiscard]] bool valid() const { return fd_ >= 0; }
-  int release();
-  void reset();
-
- private:
-  int fd_ = -1;
-};
 
 /// A whole file mapped read-only. Pages come in when touched, so a rank that reads a slice pays for the slice.
 /// Invariant: bytes() stays valid as long as this object. Moving keeps the address.

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -10,9 +9,9 @@ namespace trainyard {
 /// "--name" of each flag that `command` has.
 std::vector<std::string> flags_of(const CLI::App& command);
 
-/// Throws InputError for the first of `arguments` that is a flag of neither `app` nor the subcommand that they name,
-/// with the nearest that is. To be asked before CLI11, which complains of what is missing first, and of the words
-/// backwards.
-void refuse_unknown_flag(const CLI::App& app, std::span<const std::string> arguments);
+/// `arguments` with each flag as `app`, or the subcommand that they name, spells it: --max_new_tokens is
+/// --max-new-tokens. Throws InputError for the first that neither has, with the nearest that is, and for -nnodes=1. To
+/// be asked before CLI11, which complains of what is missing first, and of the words backwards.
+std::vector<std::string> spelt_flags(const CLI::App& app, std::vector<std::string> arguments);
 
 }  // namespace trainyard

@@ -115,4 +115,13 @@ std::optional<int64_t> parse_int(std::string_view text) {
   return value;
 }
 
+std::string shortened(std::vector<std::string> names) {
+  constexpr std::ptrdiff_t kShown = 8;
+  if (std::ssize(names) > kShown) {
+    names.erase(names.begin() + kShown / 2, names.end() - kShown / 2);
+    names.insert(names.begin() + kShown / 2, "…");
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 }  // namespace trainyard

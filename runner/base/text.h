@@ -35,4 +35,7 @@ std::optional<uint64_t> parse_bytes(std::string_view text);
 /// A non-negative or negative whole number, nothing else around it; none where `text` is anything else or out of range.
 std::optional<int64_t> parse_int(std::string_view text);
 
+/// Names with commas between: all of them where they fit a line, else the first and the last.
+std::string shortened(std::vector<std::string> names);
+
 }  // namespace trainyard

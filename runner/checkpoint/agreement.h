@@ -38,15 +38,15 @@ class Agreement {
   /// others throw PeerError naming it, and `decide` is not asked.
   nlohmann::json round_of_all(const std::string& about, const nlohmann::json& say, const Decide& decide);
 
-  /// From any thread: whoever waits here, now or later, gets PeerError within a second. For when a rank is known to be
-  /// lost.
+  /// Any thread may call it: whoever waits here, now or later, gets PeerError within a second. It is for when a rank is
+  /// known to be lost.
   void give_up() { given_up_.request_stop(); }
   [[nodiscard]] bool is_given_up() const { return given_up_.stop_requested(); }
 
   /// What `ranks` said in the latest round; valid until the next. They must have spoken.
   [[nodiscard]] std::vector<nlohmann::json> said_by(std::span<const int> ranks);
 
-  /// For decide: the first error that someone reported under "error", or the ranks that did not come.
+  /// An answer for decide: the first error that someone reported under "error", or the ranks that did not come.
   [[nodiscard]] static std::optional<std::string> first_error(const Said& said);
 
  private:

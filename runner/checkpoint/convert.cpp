@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "checkpoint/open_weights.h"
 #include "checkpoint/rank_files.h"
 #include "checkpoint/shard_file.h"
 #include "checkpoint/torch_writer.h"
@@ -27,7 +28,7 @@ bool is_weight(const Weights& weights, const std::string& name) {
   return !weights.shape(name).empty() && (stored.starts_with("F") || stored.starts_with("BF"));
 }
 
-/// As it is stored; a double becomes a float, which is what is computed with.
+/// The dtype that is stored; a double becomes a float, which is what is computed with.
 DType kept_dtype(const Weights& weights, const std::string& name) {
   const auto stored = dtype_of_safetensors(weights.stored_dtype(name));
   return stored && is_computed(*stored) ? *stored : DType::Float32;
@@ -159,7 +160,7 @@ Exported reshard(const Checkpoint& checkpoint, int world, const fs::path& output
   std::vector<StoredFile> files;
   size_t tensors = 0;
   folder.fill([&] {
-    const fs::path step = folder.path() / step_folder_name(checkpoint.step());
+    const fs::path step = folder.path() / Naming().folder_of(checkpoint.step());
     const auto disk = real_disk();
     disk->create_folders(step);
     for (const Kind kind : {Kind::Model, Kind::Optimizer}) {
@@ -169,7 +170,7 @@ Exported reshard(const Checkpoint& checkpoint, int world, const fs::path& output
     }
     write_file(*disk, step / kManifestName, format_manifest(resharded(checkpoint, world, step, files)));
     disk->sync_folder(step);
-    write_file(*disk, folder.path() / kLatestName, step_folder_name(checkpoint.step()) + "\n");
+    write_file(*disk, folder.path() / Naming().pointer(), step.filename().string() + "\n");
   });
   return summary_of(files, tensors);
 }

@@ -96,7 +96,7 @@ bool DcpWeights::overlaps(const Part& a, const Part& b) {
   return true;
 }
 
-/// Of parts in the order of their offsets, `later` and all behind it may share rows with `part`. One number has none.
+/// Whether `later`, and what is behind it in the order of offsets, may share rows with `part`. One number has none.
 bool DcpWeights::may_meet(const Part& part, const Part& later) {
   return part.offsets.empty() || later.offsets[0] < part.offsets[0] + part.sizes[0];
 }

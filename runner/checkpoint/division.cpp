@@ -1,6 +1,7 @@
 #include "checkpoint/division.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace trainyard::checkpoint {
@@ -24,6 +25,15 @@ class Deal {
   size_t mine_;
 };
 
+/// Without the rows that another rank writes.
+Shard written_part(Shard shard) {
+  const Rows written = std::exchange(shard.written, Shard::kAllRows);
+  if (written == Shard::kAllRows || !shard.local.defined()) return shard;
+  shard.row_offset += written.begin;
+  shard.local = shard.local.rows(written.begin, written.count);
+  return shard;
+}
+
 }  // namespace
 
 Snapshot own_part(const Snapshot& snapshot, int rank, std::span<const int> members) {
@@ -31,6 +41,8 @@ Snapshot own_part(const Snapshot& snapshot, int rank, std::span<const int> membe
   for (const int each : snapshot.holders)
     if (std::ranges::find(members, each) != members.end()) replicas.push_back(each);
   Snapshot own = snapshot;
+  for (auto* const shards : {&own.model, &own.optimizer})
+    for (Shard& shard : *shards) shard = written_part(std::move(shard));
   if (replicas.empty()) return own;
   Deal deal(replicas.size(), static_cast<size_t>(std::ranges::find(replicas, rank) - replicas.begin()));
   deal.take_from(own.model);

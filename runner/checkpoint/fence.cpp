@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/open_file.h"
 
 namespace trainyard::checkpoint {
 namespace {
@@ -20,13 +21,11 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr const char* kClaimName = ".generation";
 constexpr const char* kLockName = ".lock";
 constexpr std::chrono::seconds kLockPatience{10};  // a holder renames a few names; longer means that it was frozen
 constexpr std::chrono::milliseconds kLockRetry{20};
 
-std::optional<Owner> read_claim(const fs::path& folder) {
-  const fs::path path = folder / kClaimName;
+std::optional<Owner> read_claim(const fs::path& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return std::nullopt;
   const json text = json::parse(read_file(path, 4096), nullptr, false);
@@ -34,16 +33,16 @@ std::optional<Owner> read_claim(const fs::path& folder) {
   return Owner{text.value("job", ""), text.value("generation", int64_t{0}), text.value("life", "")};
 }
 
-bool holds_a_claim_alone(const fs::path& folder) {
-  return std::ranges::all_of(fs::directory_iterator(folder), [](const fs::directory_entry& entry) {
-    return entry.path().filename() == kClaimName || entry.path().filename() == kLockName;
+bool is_alone(const fs::path& claim) {
+  return std::ranges::all_of(fs::directory_iterator(claim.parent_path()), [&](const fs::directory_entry& entry) {
+    return entry.path() == claim || entry.path().filename() == kLockName;
   });
 }
 
 }  // namespace
 
 Fence::Lock::Lock(const fs::path& folder) {
-  UniqueFd fd(::open((folder / kLockName).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  UniqueFd fd = open_to_write(folder / kLockName, O_RDWR | O_CREAT);
   if (!fd.valid()) return;
   const auto deadline = std::chrono::steady_clock::now() + kLockPatience;
   while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -61,7 +60,7 @@ Fence::Lock::Lock(const fs::path& folder) {
 
 void Fence::claim(const Owner& owner) {
   const Lock lock(folder_);
-  const auto before = read_claim(folder_);
+  const auto before = read_claim(claim_);
   // Without a token and a generation nobody counts lives: a person starts a run, and means this one.
   const bool is_counted = !owner.job.empty() || owner.generation > 0;
   if (before && is_counted && before->job == owner.job && before->generation > owner.generation)
@@ -70,15 +69,15 @@ void Fence::claim(const Owner& owner) {
                     "an earlier life?",
                     folder_.string(), before->generation, owner.generation));
   const json text{{"job", owner.job}, {"generation", owner.generation}, {"life", owner.life}};
-  write_file_atomically(folder_ / kClaimName, text.dump());
+  write_file_atomically(claim_, text.dump());
 }
 
 void Fence::check(const Owner& owner) const {
-  const auto now = read_claim(folder_);
+  const auto now = read_claim(claim_);
   if (now && now->life == owner.life) return;
   if (!now)
     throw InputError(
-        fmt::format("{}: its {} file has gone; does another program clean this folder?", folder_.string(), kClaimName));
+        fmt::format("{}: its {} file has gone; does another program clean this folder?", folder_.string(), claim_.filename().string()));
   throw InputError(fmt::format(
       "{}: {} has claimed the folder since this run began; its checkpoints count, not ours", folder_.string(),
       now->job == owner.job ? fmt::format("generation {} of this job", now->generation) : "another job"));
@@ -86,9 +85,9 @@ void Fence::check(const Owner& owner) const {
 
 void Fence::withdraw(const Owner& owner) {
   const Lock lock(folder_);
-  const auto now = read_claim(folder_);
-  if (!now || now->life != owner.life || !holds_a_claim_alone(folder_)) return;
-  for (const fs::path& each : {folder_ / kClaimName, folder_ / kLockName, folder_}) fs::remove(each);
+  const auto now = read_claim(claim_);
+  if (!now || now->life != owner.life || !is_alone(claim_)) return;
+  for (const fs::path& each : {claim_, folder_ / kLockName, folder_}) fs::remove(each);
 }
 
 }  // namespace trainyard::checkpoint

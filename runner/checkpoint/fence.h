@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/files.h"
+#include "checkpoint/naming.h"
 
 namespace trainyard::checkpoint {
 
@@ -15,7 +16,8 @@ struct Owner {
   std::string life;        ///< random: this start of it
 };
 
-/// Keeps ranks of an earlier life out of a folder. The newest start of a job writes its name into `.generation`; a
+/// Keeps ranks of an earlier life out of a folder. The newest start of a job writes its name into `.generation`, or what
+/// Naming::claim() says, so that runs whose checkpoints have other names may share the folder; a
 /// commit looks whether its own name still stands there and renames; both hold the lock `.lock` meanwhile. So a rank
 /// that was cut off, came back and still believes in its gang is refused at its next commit.
 ///
@@ -24,7 +26,8 @@ struct Owner {
 /// of the same job, one the new gang could have resumed from, and the new gang's commit of that step replaces it.
 class Fence {
  public:
-  explicit Fence(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  explicit Fence(std::filesystem::path folder, const Naming& naming = {})
+      : folder_(std::move(folder)), claim_(folder_ / naming.claim()) {}
 
   /// Held while its object lives, where the file system has locks and no frozen process holds it (see above).
   class Lock {
@@ -45,7 +48,7 @@ class Fence {
   void withdraw(const Owner& owner);
 
  private:
-  std::filesystem::path folder_;
+  std::filesystem::path folder_, claim_;
 };
 
 }  // namespace trainyard::checkpoint

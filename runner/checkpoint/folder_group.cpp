@@ -12,6 +12,7 @@
 #include "base/byte_io.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/links.h"
 #include "base/text.h"
 
 namespace trainyard::checkpoint {
@@ -89,6 +90,11 @@ void check_writable(const fs::path& folder) {
   } catch (const fs::filesystem_error& error) {
     std::error_code ignored;
     fs::remove(probe, ignored);
+    if (const fs::path link = dangling_link(folder); !link.empty())
+      throw InputError(
+          fmt::format("checkpoint.dir: {} is a symbolic link to {}, which is not there; make that folder, or remove the "
+                      "link",
+                      link.string(), fs::read_symlink(link, ignored).string()));
     throw InputError(
         fmt::format("checkpoint.dir: {} cannot be written: {}; choose another folder, or checkpoint.enabled false",
                     folder.string(), error.code().message()));

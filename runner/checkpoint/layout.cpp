@@ -12,23 +12,37 @@
 namespace trainyard::checkpoint {
 namespace fs = std::filesystem;
 
-std::optional<int64_t> step_of(std::string_view folder_name) {
-  if (!folder_name.starts_with("step-") && !folder_name.starts_with("step_")) return std::nullopt;
-  const auto step = parse_int(folder_name.substr(5));
-  return step && *step >= 0 ? step : std::nullopt;
+namespace {
+
+/// The folder whose name stands in a pointer, whether it is there or not.
+std::optional<fs::path> named_by(const fs::path& pointer) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(pointer, ignored)) return std::nullopt;
+  const std::string content = read_file(pointer, 4096);
+  const std::string name(trim(content));
+  if (name.empty() || name.find('/') != std::string::npos) return std::nullopt;
+  return pointer.parent_path() / name;
 }
 
-std::string step_folder_name(int64_t step) {
-  return fmt::format("step-{}", step);
+std::optional<fs::path> pointed_to_by(const fs::path& pointer) {
+  std::error_code ignored;
+  auto named = named_by(pointer);
+  return named && fs::is_directory(*named, ignored) ? named : std::nullopt;
 }
 
-std::vector<StepFolder> step_folders(const fs::path& folder) {
+bool is_pointer_name(const std::string& name) {
+  return name == Naming().pointer() || name.ends_with("-" + Naming().pointer());
+}
+
+}  // namespace
+
+std::vector<StepFolder> step_folders(const fs::path& folder, const Naming& naming) {
   std::vector<StepFolder> found;
   std::error_code absent;  // no folder: no checkpoints
   for (const auto& entry : fs::directory_iterator(folder, absent)) {
-    const auto step = step_of(entry.path().filename().string());
     std::error_code vanished;
-    if (step && entry.is_directory(vanished)) found.push_back({*step, entry.path()});
+    if (!naming.has(entry.path().filename().string()) || !entry.is_directory(vanished)) continue;
+    if (const auto step = naming.step_of(entry.path())) found.push_back({*step, entry.path()});
   }
   // '-' comes before '_', so the first of two spellings is ours.
   std::ranges::sort(found, [](const StepFolder& a, const StepFolder& b) {
@@ -39,9 +53,9 @@ std::vector<StepFolder> step_folders(const fs::path& folder) {
   return found;
 }
 
-std::vector<StepFolder> candidates(const fs::path& folder) {
-  std::vector<StepFolder> ordered = step_folders(folder);
-  const auto newest = latest(folder);
+std::vector<StepFolder> candidates(const fs::path& folder, const Naming& naming) {
+  std::vector<StepFolder> ordered = step_folders(folder, naming);
+  const auto newest = latest(folder, naming);
   if (!newest) return ordered;
   std::ranges::stable_partition(ordered, [&](const StepFolder& each) { return each.step <= newest->step; });
   const auto named = std::ranges::find(ordered, newest->step, &StepFolder::step);
@@ -49,20 +63,25 @@ std::vector<StepFolder> candidates(const fs::path& folder) {
   return ordered;
 }
 
-std::optional<StepFolder> latest(const fs::path& folder) {
-  const fs::path pointer = folder / kLatestName;
+std::optional<StepFolder> latest(const fs::path& folder, const Naming& naming) {
+  const auto named = pointed_to_by(folder / naming.pointer());
+  const auto step = named ? naming.step_of(*named) : std::nullopt;
+  if (!step) return std::nullopt;
+  return StepFolder{*step, *named};
+}
+
+std::string lost_latest(const fs::path& folder, const Naming& naming) {
   std::error_code ignored;
-  if (!fs::is_regular_file(pointer, ignored)) return std::nullopt;
-  const std::string content = read_file(pointer, 4096);
-  const std::string name(trim(content));
-  const auto step = step_of(name);  // also refuses anything with a '/' in it
-  if (!step || !fs::is_directory(folder / name, ignored)) return std::nullopt;
-  return StepFolder{*step, folder / name};
+  const auto named = named_by(folder / naming.pointer());
+  if (!named || !naming.step_of(*named) || fs::is_directory(as_spelled(*named), ignored)) return "";
+  return named->filename().string();
 }
 
 fs::path as_spelled(const fs::path& path) {
   const fs::path bare = path.filename().empty() ? path.parent_path() : path;  // "step_50/"
-  const auto step = step_of(bare.filename().string());
+  if (is_pointer_name(bare.filename().string()))
+    if (const auto named = pointed_to_by(bare)) return *named;
+  const auto step = Naming().step_of(bare);
   if (!step || fs::exists(path)) return path;
   for (const char* const separator : {"-", "_"})
     if (const fs::path other = bare.parent_path() / fmt::format("step{}{}", separator, *step); fs::is_directory(other))
@@ -74,7 +93,7 @@ fs::path locate(const fs::path& given) {
   const fs::path path = as_spelled(given);
   if (!fs::is_directory(path)) throw InputError(fmt::format("{}: no such folder of a checkpoint", path.string()));
   if (fs::exists(path / kManifestName)) return path;
-  const std::vector<StepFolder> found = candidates(path);
+  const std::vector<StepFolder> found = candidates(path, naming_in(path));
   if (found.empty())
     throw InputError(
         fmt::format("{}: holds no checkpoint, neither {} nor step-N folders", path.string(), kManifestName));

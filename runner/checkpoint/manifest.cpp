@@ -10,7 +10,6 @@
 #include "base/files.h"
 #include "base/json_depth.h"
 #include "checkpoint/checksum.h"
-#include "checkpoint/layout.h"
 
 namespace trainyard::checkpoint {
 namespace {
@@ -18,12 +17,17 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kFormat = "trainyard-checkpoint";
-constexpr int kVersion = 1;
+// Version 2 has parts of rows, as tensor parallelism makes them; what has none is written as version 1.
+constexpr int kVersion = 2, kVersionOfRows = 1;
 constexpr size_t kMaxManifestBytes = size_t{256} << 20;  // a thousand ranks times a thousand tensors fit several times
 
 json to_json(const StoredTensor& tensor) {
   json shards = json::array();
-  for (const StoredRows& rows : tensor.shards) shards.push_back({rows.file, rows.row_offset, rows.rows});
+  for (const StoredRows& rows : tensor.shards) {
+    json shard{rows.file, rows.row_offset, rows.rows};
+    if (rows.columns != StoredRows::kAllColumns) shard.insert(shard.end(), {rows.column_offset, rows.columns});
+    shards.push_back(std::move(shard));
+  }
   return {{"name", tensor.name},
           {"kind", tensor.kind == Kind::Model ? "model" : "optimizer"},
           {"dtype", name_of(tensor.dtype)},
@@ -43,7 +47,17 @@ StoredTensor tensor_from(const json& text) {
                       .dtype = dtype_named(text.at("dtype")),
                       .shape = text.at("shape"),
                       .shards = {}};
-  for (const json& rows : text.at("shards")) tensor.shards.push_back({rows.at(0), rows.at(1), rows.at(2)});
+  for (const json& shard : text.at("shards")) {
+    StoredRows rows{.file = shard.at(0), .row_offset = shard.at(1), .rows = shard.at(2)};
+    if (shard.size() > 3) {
+      rows.column_offset = shard.at(3), rows.columns = shard.at(4);
+      const int64_t width = tensor.shape.size() < 2 ? 0 : tensor.shape[1];
+      if (rows.column_offset < 0 || rows.columns < 0 || rows.columns > width - rows.column_offset)
+        throw InputError(fmt::format("tensor '{}' has columns {} to {} of {}", tensor.name, rows.column_offset,
+                                     rows.column_offset + rows.columns - 1, width));
+    }
+    tensor.shards.push_back(rows);
+  }
   return tensor;
 }
 
@@ -56,9 +70,9 @@ StoredFile file_from(const json& text) {
 }
 
 Manifest manifest_from(const json& text) {
-  if (text.at("format") != kFormat || text.at("version") != kVersion)
-    throw InputError(fmt::format("format {} version {}, this program reads {} version {}", text.at("format").dump(),
-                                 text.at("version").dump(), kFormat, kVersion));
+  if (text.at("format") != kFormat || (text.at("version") != kVersion && text.at("version") != kVersionOfRows))
+    throw InputError(fmt::format("format {} version {}, this program reads {} versions 1 to {}",
+                                 text.at("format").dump(), text.at("version").dump(), kFormat, kVersion));
   Manifest manifest{.step = text.at("step"),
                     .generation = text.at("generation"),
                     .job = text.value("job", ""),
@@ -78,6 +92,14 @@ Manifest manifest_from(const json& text) {
   return manifest;
 }
 
+int version_of(const Manifest& manifest) {
+  const auto is_part = [](const StoredRows& rows) { return rows.columns != StoredRows::kAllColumns; };
+  return std::ranges::any_of(manifest.tensors,
+                             [&](const StoredTensor& tensor) { return std::ranges::any_of(tensor.shards, is_part); })
+             ? kVersion
+             : kVersionOfRows;
+}
+
 }  // namespace
 
 uint64_t Manifest::bytes() const {
@@ -90,7 +112,7 @@ std::string format_manifest(const Manifest& manifest) {
   for (const StoredFile& file : manifest.files)
     files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"checksum", file.checksum}});
   for (const StoredTensor& tensor : manifest.tensors) tensors.push_back(to_json(tensor));
-  json text{{"format", kFormat},         {"version", kVersion},
+  json text{{"format", kFormat},         {"version", version_of(manifest)},
             {"step", manifest.step},     {"generation", manifest.generation},
             {"job", manifest.job},       {"world_size", manifest.world},
             {"ranks", manifest.members}, {"saved_at", manifest.saved_at},
@@ -106,7 +128,7 @@ Manifest parse_manifest(const std::string& text, const std::string& where) {
     json parsed = json::parse(text);
     if (parsed.at("format") == kFormat && parsed.at("version").is_number_integer() && parsed["version"] > kVersion)
       throw NewerVersionError(fmt::format(
-          "{}: version {} of the format, and this program reads version {}; use the program that wrote it, or "
+          "{}: version {} of the format, and this program reads versions up to {}; use the program that wrote it, or "
           "a newer one",
           where, parsed["version"].dump(), kVersion));
     const std::string expected = parsed.at("checksum");

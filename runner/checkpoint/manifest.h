@@ -4,12 +4,15 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
 #include "tensor/tensor.h"
 
 namespace trainyard::checkpoint {
+
+constexpr std::string_view kManifestName = "checkpoint.json";
 
 enum class Kind { Model, Optimizer };
 
@@ -21,11 +24,16 @@ struct StoredFile {
   bool operator==(const StoredFile&) const = default;
 };
 
-/// Rows [row_offset, row_offset + rows) of a tensor, under its name in files[file].
+/// Rows [row_offset, row_offset + rows) of a tensor, under its name in files[file]; of these all columns (dim 1), or
+/// those from column_offset on.
 struct StoredRows {
   size_t file = 0;
   int64_t row_offset = 0;
   int64_t rows = 0;
+  int64_t column_offset = 0;
+  int64_t columns = kAllColumns;
+
+  static constexpr int64_t kAllColumns = -1;
 };
 
 struct StoredTensor {
@@ -33,7 +41,7 @@ struct StoredTensor {
   Kind kind = Kind::Model;
   DType dtype = DType::Float32;
   Shape shape;                     ///< of the whole
-  std::vector<StoredRows> shards;  ///< by row_offset
+  std::vector<StoredRows> shards;  ///< by row_offset, then column_offset
 };
 
 /// checkpoint.json: what a checkpoint consists of. Written by the leader of a folder once all its ranks have written,

@@ -139,7 +139,7 @@ class Pickle::Machine {
     tensor.strides = sizes_of(sizes_in(arguments, 3));
     push(Kind::Tensor).tensor = std::move(tensor);
   }
-  /// For messages: the class that the opcode makes an object of.
+  /// The class that the opcode makes an object of, for messages.
   std::string class_for(char opcode) {
     if (opcode == 'i') {
       const std::string module = line();

@@ -17,10 +17,34 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// A vector has one.
+Rows all_columns_of(const Shape& shape) {
+  return {0, shape.size() > 1 ? shape[1] : 1};
+}
+
+Rows common(Rows a, Rows b) {
+  const int64_t begin = std::max(a.begin, b.begin), end = std::min(a.begin + a.count, b.begin + b.count);
+  return {begin, std::max<int64_t>(end - begin, 0)};
+}
+
+/// Columns (dim 1) of `from` into those of `to` from `to_begin` on, on the host; what lies in a column stays together.
+void copy_columns(const Tensor& from, int64_t begin, int64_t count, Tensor& to, int64_t to_begin) {
+  const int64_t rows = from.size(0), from_columns = all_columns_of(from.shape()).count,
+                to_columns = all_columns_of(to.shape()).count;
+  if (from_columns == count && to_columns == count) return copy(from, to);
+  const size_t column = from.bytes() / static_cast<size_t>(rows * from_columns);
+  for (int64_t row = 0; row < rows; ++row)
+    std::memcpy(to.raw() + static_cast<size_t>(row * to_columns + to_begin) * column,
+                from.raw() + static_cast<size_t>(row * from_columns + begin) * column,
+                static_cast<size_t>(count) * column);
+}
+
 }  // namespace
 
-Checkpoint::Checkpoint(fs::path folder)
-    : folder_(std::move(folder)), manifest_(read_manifest(folder_)), open_(manifest_.files.size()) {
+Checkpoint::Checkpoint(fs::path folder) : Checkpoint(folder, read_manifest(folder)) {}
+
+Checkpoint::Checkpoint(fs::path folder, Manifest manifest)
+    : folder_(std::move(folder)), manifest_(std::move(manifest)), open_(manifest_.files.size()) {
   for (size_t i = 0; i < manifest_.tensors.size(); ++i) index_.emplace(manifest_.tensors[i].name, i);
 }
 
@@ -37,29 +61,38 @@ const StoredTensor& Checkpoint::tensor(const std::string& name) const {
 }
 
 Tensor Checkpoint::read_rows(const std::string& name, int64_t begin, int64_t count) const {
+  return read_block(name, {begin, count}, all_columns_of(tensor(name).shape));
+}
+
+Tensor Checkpoint::read_block(const std::string& name, Rows rows, Rows columns) const {
   const StoredTensor& stored = tensor(name);
-  if (begin < 0 || count < 0 || count > stored.shape.at(0) - begin)
-    throw InputError(fmt::format("{}: tensor '{}': {} rows from {} on of shape {}", folder_.string(), name, count,
-                                 begin, to_string(stored.shape)));
+  if (rows.begin < 0 || rows.count < 0 || rows.count > stored.shape.at(0) - rows.begin)
+    throw InputError(fmt::format("{}: tensor '{}': {} rows from {} on of shape {}", folder_.string(), name, rows.count,
+                                 rows.begin, to_string(stored.shape)));
   Shape shape = stored.shape;
-  shape[0] = count;
-  Tensor rows = Tensor::empty(shape, stored.dtype);
-  int64_t next = begin;  // rows before it have been read
+  shape[0] = rows.count;
+  if (shape.size() > 1) shape[1] = columns.count;
+  Tensor block = Tensor::empty(shape, stored.dtype);
+  int64_t missing = block.count();
+  const int64_t of_column = count_of(shape) == 0 ? 0 : block.count() / (rows.count * columns.count);
   for (const StoredRows& part : stored.shards) {
-    const int64_t end = std::min(part.row_offset + part.rows, begin + count);
-    if (part.row_offset > next || end <= next) continue;
-    const Tensor read = file(part.file).read_rows(name, next - part.row_offset, end - next);
-    Tensor target = rows.rows(next - begin, end - next);
-    copy(read, target);
-    next = end;
+    const Rows there =
+        part.columns == StoredRows::kAllColumns ? all_columns_of(stored.shape) : Rows{part.column_offset, part.columns};
+    const Rows wanted = common(rows, {part.row_offset, part.rows}), across = common(columns, there);
+    if (wanted.count == 0 || across.count == 0) continue;
+    const Tensor read = file(part.file).read_rows(name, wanted.begin - part.row_offset, wanted.count);
+    Tensor target = block.rows(wanted.begin - rows.begin, wanted.count);
+    copy_columns(read, across.begin - there.begin, across.count, target, across.begin - columns.begin);
+    missing -= wanted.count * across.count * of_column;
   }
-  if (next < begin + count && rows.count() > 0)
+  if (missing > 0)
     throw InputError(
-        fmt::format("{}: tensor '{}': row {} is not here{}", folder_.string(), name, next,
+        fmt::format("{}: tensor '{}': a part of rows {} to {} is not here{}", folder_.string(), name, rows.begin,
+                    rows.begin + rows.count - 1,
                     manifest_.is_shared()
                         ? ""
                         : "; this folder is one host's part of the checkpoint, resume with the same ranks on it"));
-  return rows;
+  return block;
 }
 
 void Checkpoint::read_into(Shard& shard) const {
@@ -67,18 +100,45 @@ void Checkpoint::read_into(Shard& shard) const {
   if (stored.shape != shard.global_shape)
     throw InputError(fmt::format("{}: tensor '{}' has shape {}, the model's has {}", folder_.string(), shard.name,
                                  to_string(stored.shape), to_string(shard.global_shape)));
-  if (!shard.local.defined() || shard.local.count() == 0) return;
-  if (stored.dtype != shard.local.dtype())
+  const bool is_empty = !shard.local.defined() || shard.local.count() == 0;
+  if (is_empty && !share_) return;
+  if (!is_empty && stored.dtype != shard.local.dtype())
     throw InputError(fmt::format("{}: tensor '{}' is {}, {} is needed", folder_.string(), shard.name,
                                  name_of(stored.dtype), name_of(shard.local.dtype())));
-  const RowSource source{shard.name, stored.dtype, stored.shape,
-                         [&](int64_t begin, int64_t count) { return read_rows(shard.name, begin, count); }};
-  int64_t next = 0;
-  for_each_piece(source, shard.row_offset, shard.row_offset + shard.local.size(0), [&](const Tensor& piece) {
-    Tensor place = shard.local.rows(next, piece.size(0));
-    copy(piece, place);
+  const int64_t first = shard.row_offset, end = is_empty ? first : first + shard.local.size(0);
+  const Rows all = all_columns_of(stored.shape);
+  const Rows columns = is_empty || stored.shape.size() < 2 ? all : Rows{shard.column_offset, shard.local.size(1)};
+  const RowSource source{
+      shard.name, stored.dtype, stored.shape, [&](int64_t begin, int64_t count) {
+        return share_ ? shared_rows(stored, begin, count) : read_block(shard.name, {begin, count}, columns);
+      }};
+  int64_t next = share_ ? 0 : first;
+  for_each_piece(source, next, share_ ? stored.shape[0] : end, [&](const Tensor& piece) {
+    const int64_t from = std::max(next, first), to = std::min(next + piece.size(0), end);
+    if (from < to) {
+      Tensor rows = piece.rows(from - next, to - from), place = shard.local.rows(from - first, to - from);
+      if (rows.shape() != place.shape()) {  // what was read for all ranks has all columns
+        Tensor own = Tensor::empty(place.shape(), rows.dtype());
+        copy_columns(rows, columns.begin, columns.count, own, 0);
+        rows = own;
+      }
+      copy(rows, place);
+    }
     next += piece.size(0);
   });
+}
+
+Tensor Checkpoint::shared_rows(const StoredTensor& stored, int64_t begin, int64_t count) const {
+  Shape shape = stored.shape;
+  shape[0] = count;
+  Tensor rows = is_reader_ ? read_rows(stored.name, begin, count) : Tensor::empty(shape, stored.dtype);
+  share_(rows);
+  return rows;
+}
+
+void Checkpoint::read_for_all(bool is_reader, std::function<void(Tensor& rows)> share) {
+  is_reader_ = is_reader;
+  share_ = std::move(share);
 }
 
 const SafetensorsFile& Checkpoint::file(size_t index) const {

@@ -64,18 +64,28 @@ bool is_of(const std::string& job, const fs::path& folder) {
 using Admits = std::function<bool(const fs::path& folder)>;
 
 /// Collective. The names of rank 0's candidates: on folders that are not shared the others look for the same steps.
-std::vector<std::string> agree_on_candidates(const fs::path& folder, const Admits& admits, Agreement& ranks) {
+std::vector<std::string> agree_on_candidates(const fs::path& folder, const Naming& naming, const Admits& admits,
+                                             Agreement& ranks) {
   json names = json::array();
   if (ranks.rank() == 0)
-    for (const StepFolder& each : candidates(folder))
+    for (const StepFolder& each : candidates(folder, naming))
       if (admits(each.path)) names.push_back(each.path.filename().string());
   const json answer = ranks.round_of_all("looking for checkpoints in " + folder.string(), {{"names", names}},
                                          [](const Agreement::Said& said) { return *said.at(0); });
   return answer.at("names");
 }
 
-std::optional<Checkpoint> newest_intact(const fs::path& folder, const Admits& admits, Agreement& ranks) {
-  const std::vector<std::string> names = agree_on_candidates(folder, admits, ranks);
+/// Where somebody removed the newest checkpoint, going back must not look like going on.
+void warn_of_lost(const fs::path& folder, const Naming& naming, const std::vector<std::string>& names) {
+  if (const std::string lost = lost_latest(folder, naming); !lost.empty())
+    spdlog::warn("{}: the newest checkpoint, {}, is not there any more; {}", folder.string(), lost,
+                 names.empty() ? "there is none before it" : fmt::format("going back to {}", names.front()));
+}
+
+std::optional<Checkpoint> newest_intact(const fs::path& folder, const Naming& naming, const Admits& admits,
+                                        Agreement& ranks) {
+  const std::vector<std::string> names = agree_on_candidates(folder, naming, admits, ranks);
+  if (ranks.rank() == 0) warn_of_lost(folder, naming, names);
   std::string last_damage;
   for (const std::string& name : names) {
     Tried tried = try_to_open(folder / name, ranks);
@@ -95,19 +105,20 @@ std::optional<Checkpoint> newest_intact(const fs::path& folder, const Admits& ad
 
 }  // namespace
 
-std::optional<Checkpoint> find_latest(const fs::path& folder, Agreement& ranks) {
+std::optional<Checkpoint> find_latest(const fs::path& folder, Agreement& ranks, const Naming& naming) {
   return newest_intact(
-      folder, [](const fs::path&) { return true; }, ranks);
+      folder, naming, [](const fs::path&) { return true; }, ranks);
 }
 
-std::optional<Checkpoint> find_latest_of(const std::string& job, const fs::path& folder, Agreement& ranks) {
+std::optional<Checkpoint> find_latest_of(const std::string& job, const fs::path& folder, Agreement& ranks,
+                                         const Naming& naming) {
   return newest_intact(
-      folder, [&job](const fs::path& each) { return is_of(job, each); }, ranks);
+      folder, naming, [&job](const fs::path& each) { return is_of(job, each); }, ranks);
 }
 
 Checkpoint open_checkpoint(const fs::path& given, Agreement& ranks) {
   const fs::path path = as_spelled(given);
-  if (locate(path) != path) return find_latest(path, ranks).value();
+  if (locate(path) != path) return find_latest(path, ranks, naming_in(path)).value();
   Tried tried = try_to_open(path, ranks);
   if (!tried.checkpoint)
     throw VerdictError(fmt::format("{}: damaged: {}", path.string(), tried.damage), ranks.rank() == 0);

@@ -43,7 +43,7 @@ json sum_of_bytes(const Agreement::Said& said) {
   return {{"bytes", bytes}};
 }
 
-/// In the words of a round: what it is for, and what a rank has written.
+/// The words of a round: what it is for, and what a rank has written.
 std::string about(const Snapshot& snapshot) {
   return fmt::format("checkpoint of step {}", snapshot.step);
 }
@@ -71,7 +71,7 @@ Saver::Saver(SaverOptions options, rendezvous::Store& store, std::shared_ptr<Dis
       disk_(std::move(disk)),
       ranks_(store, "checkpoint/save", options_.rank, options_.world, options_.timeout),
       group_(find_group(options_.folder, ranks_, options_.sharing_patience)),
-      fence_(options_.folder),
+      fence_(options_.folder, options_.naming),
       owner_{options_.job, options_.generation, random_name() + random_name()} {
   claim_folder();
 }
@@ -97,11 +97,13 @@ void Saver::claim_folder() {
   life_ = claimed.at("life");
 }
 
-/// Of crashed saves, and of ranks that the claim has just fenced off: theirs could not be committed any more.
+/// What crashed saves left, and ranks that the claim has just fenced off: theirs could not be committed any more.
 void Saver::remove_leftovers() {
   std::vector<fs::path> leftovers;
   for (const auto& entry : fs::directory_iterator(options_.folder))
-    if (is_temporary(entry.path().filename().string())) leftovers.push_back(entry.path());
+    if (const std::string name = entry.path().filename().string();
+        is_temporary(name) && options_.naming.may_remove(name))
+      leftovers.push_back(entry.path());
   for (const fs::path& each : leftovers) {
     if (fs::is_directory(each)) spdlog::info("Removing {}: an unfinished save left it", each.string());
     try_to_remove(*disk_, each);
@@ -112,9 +114,10 @@ Saver::Paths Saver::paths_of(int64_t step) {
   // Unique for each try: neither a rank that is late in a save given up, nor one that an earlier life of the run left
   // behind, ever writes into another save of the same step.
   const std::string unique = fmt::format("generation-{}.{}-{}", options_.generation, life_, ++saves_);
-  return {.temporary = options_.folder / fmt::format(".{}.{}.tmp", step_folder_name(step), unique),
-          .final = options_.folder / step_folder_name(step),
-          .pointer = options_.folder / fmt::format(".latest.{}.tmp", unique)};
+  const Naming& naming = options_.naming;
+  return {.temporary = options_.folder / fmt::format(".{}.{}.tmp", naming.folder_of(step), unique),
+          .final = options_.folder / naming.folder_of(step),
+          .pointer = options_.folder / fmt::format(".{}.{}.tmp", naming.pointer(), unique)};
 }
 
 SaveResult Saver::save(const Snapshot& snapshot) {
@@ -255,12 +258,12 @@ Manifest Saver::collect(const Snapshot& snapshot, const Paths& paths) {
 void Saver::put_in_place(const Manifest& manifest, const Paths& paths) {
   write_file(*disk_, paths.temporary / kManifestName, format_manifest(manifest));
   disk_->sync_folder(paths.temporary);
-  write_file(*disk_, paths.pointer, step_folder_name(manifest.step) + "\n");
+  write_file(*disk_, paths.pointer, paths.final.filename().string() + "\n");
   const Fence::Lock lock(options_.folder);
   fence_.check(owner_);
   disk_->swap_in(paths.temporary, paths.final);
   disk_->sync_folder(options_.folder);
-  disk_->rename(paths.pointer, options_.folder / kLatestName);
+  disk_->rename(paths.pointer, options_.folder / options_.naming.pointer());
   disk_->sync_folder(options_.folder);
 }
 
@@ -269,7 +272,7 @@ void Saver::put_in_place(const Manifest& manifest, const Paths& paths) {
 void Saver::retain(int64_t newest) {
   if (options_.keep <= 0) return;
   std::vector<StepFolder> ours;
-  for (const StepFolder& each : step_folders(options_.folder))
+  for (const StepFolder& each : step_folders(options_.folder, options_.naming))
     if (each.step <= newest && fs::exists(each.path / kManifestName)) ours.push_back(each);
   for (size_t i = static_cast<size_t>(options_.keep); i < ours.size(); ++i) try {
       // First out of sight, so that a crash in the middle leaves no half of a checkpoint under its name.

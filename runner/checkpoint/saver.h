@@ -14,6 +14,7 @@
 #include "checkpoint/full_writer.h"
 #include "checkpoint/hugging_face_files.h"
 #include "checkpoint/manifest.h"
+#include "checkpoint/naming.h"
 #include "checkpoint/snapshot.h"
 #include "rendezvous/store.h"
 
@@ -21,6 +22,7 @@ namespace trainyard::checkpoint {
 
 struct SaverOptions {
   std::filesystem::path folder;                                 ///< checkpoint.dir
+  Naming naming = {};                                           ///< checkpoint.name
   int64_t keep = 2;                                             ///< the newest so many stay; 0 = all
   std::chrono::milliseconds timeout{std::chrono::minutes(30)};  ///< for the slowest rank of a save
   int rank = 0;

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "checkpoint/checksum.h"
 #include "checkpoint/layout.h"
+#include "tensor/chunk.h"
 #include "tensor/safetensors.h"
 
 namespace trainyard::checkpoint {
@@ -23,15 +24,21 @@ int64_t rows_of(const Shard& shard) {
   return shard.local.defined() ? shard.local.size(0) : 0;
 }
 
+bool columns_fit(const Shard& shard) {
+  const Shape &local = shard.local.shape(), &global = shard.global_shape;
+  if (std::equal(local.begin() + 1, local.end(), global.begin() + 1, global.end())) return shard.column_offset == 0;
+  return local.size() == 2 && global.size() == 2 && shard.column_offset >= 0 &&
+         shard.column_offset + local[1] <= global[1];
+}
+
 void check(const Shard& shard) {
   const bool fits = !shard.global_shape.empty() && shard.row_offset >= 0 &&
                     shard.row_offset + rows_of(shard) <= shard.global_shape[0] &&
-                    (!shard.local.defined() || std::equal(shard.local.shape().begin() + 1, shard.local.shape().end(),
-                                                          shard.global_shape.begin() + 1, shard.global_shape.end()));
+                    (!shard.local.defined() || columns_fit(shard));
   if (!fits)
-    throw std::invalid_argument(fmt::format("checkpoint: '{}': {} from row {} on does not fit the global shape {}",
-                                            shard.name, to_string(shard.local.shape()), shard.row_offset,
-                                            to_string(shard.global_shape)));
+    throw std::invalid_argument(fmt::format(
+        "checkpoint: '{}': {} from row {} and column {} on does not fit the global shape {}", shard.name,
+        to_string(shard.local.shape()), shard.row_offset, shard.column_offset, to_string(shard.global_shape)));
 }
 
 StoredFile write_file_of(Disk& disk, const std::filesystem::path& path, std::span<const Shard* const> shards,
@@ -53,29 +60,59 @@ StoredFile write_file_of(Disk& disk, const std::filesystem::path& path, std::spa
   return {path.filename().string(), seen.bytes, seen.checksum.text()};
 }
 
-/// The row at which each tensor of a file begins in its whole; empty for a file of whole tensors.
-std::unordered_map<std::string, int64_t> row_offsets_of(const SafetensorsFile& file) {
-  std::unordered_map<std::string, int64_t> offsets;
+/// The row and the column at which each tensor of a file begins in its whole; empty for a file of whole tensors.
+std::unordered_map<std::string, std::vector<int64_t>> offsets_of(const SafetensorsFile& file) {
+  std::unordered_map<std::string, std::vector<int64_t>> offsets;
   const auto found = file.metadata().find(kShardingInfo);
   if (found == file.metadata().end()) return offsets;
   const json sharding = json::parse(found->second);
-  for (const auto& [name, info] : sharding.items()) offsets[name] = info.at(kSavedOffsets).at(0);
+  for (const auto& [name, info] : sharding.items()) offsets[name] = info.at(kSavedOffsets).get<std::vector<int64_t>>();
   return offsets;
 }
 
 void add_rows(std::unordered_map<std::string, StoredTensor>& tensors, const SafetensorsFile& file, size_t index) {
-  const auto offsets = row_offsets_of(file);
+  const auto offsets = offsets_of(file);
   for (const SafetensorsEntry& entry : file.entries()) {
     const auto found = tensors.find(entry.name);
     if (found == tensors.end()) continue;  // of the other kind
     found->second.dtype = entry.dtype().value();
-    const auto offset = offsets.find(entry.name);
-    found->second.shards.push_back({index, offset == offsets.end() ? 0 : offset->second, entry.shape.at(0)});
+    StoredRows rows{.file = index, .rows = entry.shape.at(0)};
+    if (const auto offset = offsets.find(entry.name); offset != offsets.end()) {
+      rows.row_offset = offset->second.at(0);
+      if (entry.shape.size() == 2 && entry.shape[1] < found->second.shape.at(1))
+        rows.column_offset = offset->second.at(1), rows.columns = entry.shape[1];
+    }
+    found->second.shards.push_back(rows);
   }
 }
 
+/// Parts of rows: no two overlap, and where `everything` is there, they are as many elements as the tensor.
+void check_parts(const StoredTensor& tensor, bool everything) {
+  const auto columns_of = [&](const StoredRows& part) {
+    return part.columns == StoredRows::kAllColumns ? Rows{0, tensor.shape[1]} : Rows{part.column_offset, part.columns};
+  };
+  const auto overlap = [](int64_t begin, int64_t count, int64_t other, int64_t other_count) {
+    return begin < other + other_count && other < begin + count;
+  };
+  int64_t elements = 0;
+  for (auto part = tensor.shards.begin(); part != tensor.shards.end(); ++part) {
+    const Rows columns = columns_of(*part);
+    elements += part->rows * columns.count;
+    for (auto next = part + 1; next != tensor.shards.end() && next->row_offset < part->row_offset + part->rows; ++next)
+      if (const Rows other = columns_of(*next); overlap(columns.begin, columns.count, other.begin, other.count))
+        throw InputError(fmt::format("tensor '{}': row {} was written twice from column {} on", tensor.name,
+                                     next->row_offset, std::max(columns.begin, other.begin)));
+  }
+  if (everything && elements != count_of(tensor.shape))
+    throw InputError(fmt::format("tensor '{}': {} of its {} elements were not written", tensor.name,
+                                 count_of(tensor.shape) - elements, count_of(tensor.shape)));
+}
+
 void check_rows(StoredTensor& tensor, bool everything) {
-  std::ranges::sort(tensor.shards, {}, &StoredRows::row_offset);
+  std::ranges::sort(tensor.shards, {},
+                    [](const StoredRows& rows) { return std::pair(rows.row_offset, rows.column_offset); });
+  const auto is_part = [](const StoredRows& rows) { return rows.columns != StoredRows::kAllColumns; };
+  if (std::ranges::any_of(tensor.shards, is_part)) return check_parts(tensor, everything);
   int64_t covered = 0;
   for (const StoredRows& rows : tensor.shards) {
     if (rows.row_offset < covered)
@@ -98,6 +135,7 @@ std::map<std::string, std::string> sharding_metadata(std::span<const Shard> shar
   for (const Shard& shard : shards) {
     std::vector<int64_t> saved(shard.global_shape.size(), 0);
     saved[0] = shard.row_offset;
+    if (saved.size() > 1) saved[1] = shard.column_offset;
     offsets[shard.name] = {{kSavedOffsets, saved}};
   }
   return {{kShardingInfo, offsets.dump()}, {"DCP_VERSION", "1.0"}, {"format", "pt"}};

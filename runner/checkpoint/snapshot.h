@@ -6,17 +6,24 @@
 #include <string>
 #include <vector>
 
+#include "tensor/chunk.h"
 #include "tensor/tensor.h"
 
 namespace trainyard::checkpoint {
 
-/// What one rank holds of one tensor: rows [row_offset, row_offset + local.size(0)) of dim 0.
+/// A shard is the part of one tensor that one rank holds. It has the rows [row_offset, row_offset + local.size(0)) of
+/// dim 0. Of these rows it has all columns (dim 1) or some of them.
 /// Every rank names every tensor, in the same order, also where its part is empty (an undefined `local` is empty too).
 struct Shard {
   std::string name;
   Shape global_shape;  ///< one dimension or more
   int64_t row_offset = 0;
-  Tensor local;  ///< [rows, the rest of global_shape]
+  Tensor local;  ///< [rows, the rest of global_shape], or [rows, columns]
+  int64_t column_offset = 0;
+  Rows written =
+      kAllRows;  ///< of the local rows, those that no other rank writes (own_part() of checkpoint/division.h)
+
+  static constexpr Rows kAllRows{0, -1};
 };
 
 /// Everything that a resumed run needs. Names are unique over model and optimizer together.

@@ -11,7 +11,7 @@
 namespace trainyard::checkpoint {
 
 /// Named tensors of a model in somebody's files, whatever wrote them. Each rank opens its own and reads only the rows
-/// that it asks for; tensors that nobody asks for (a stored copy of a tied lm_head, say) are never read.
+/// that it asks for; tensors that nobody asks for (train/stored_weights.h) are never read.
 /// One thread.
 class Weights {
  public:
@@ -21,7 +21,7 @@ class Weights {
   [[nodiscard]] virtual std::vector<std::string> names() const = 0;
   /// Here and below: throws InputError where there is no such tensor.
   [[nodiscard]] virtual Shape shape(const std::string& name) const = 0;
-  /// As safetensors spells it: "F32", "BF16", "I64", …
+  /// The dtype as safetensors spells it: "F32", "BF16", "I64", …
   [[nodiscard]] virtual std::string stored_dtype(const std::string& name) const = 0;
   /// The file that holds it, or one of those, for messages.
   [[nodiscard]] virtual std::filesystem::path path_of(const std::string& name) const = 0;
@@ -35,21 +35,5 @@ class Weights {
   /// Whether the last rows of every tensor may be in a file that is missing, without a trace in those that are here.
   [[nodiscard]] virtual bool may_lack_rows() const { return false; }
 };
-
-/// Opens the weights at `path`, by what is there:
-///   a folder with model.safetensors or model.safetensors.index.json   as Hugging Face writes them (hugging_face.h)
-///   a folder with checkpoint.json, or of such folders                 a checkpoint of ours
-///   a folder with shard-*.safetensors                                 PyTorch's distributed checkpoint (dcp.h)
-///   a folder with pytorch_model.bin.index.json                        torch.save, read without running it
-///   (torch_file.h) a folder with a single .pt, .pth or .bin file, or such a file     the same a .safetensors file that
-///   one
-/// Throws InputError, saying what was looked for, where it is none of these, or damaged.
-std::unique_ptr<Weights> open_weights(const std::filesystem::path& path);
-
-/// Where the config.json of the weights at `path` lies, which need not be there themselves: other ranks may read them.
-std::filesystem::path config_path_of(const std::filesystem::path& path);
-
-/// config.json of the weights at `path`: beside them, or what a checkpoint of ours recorded; "" where there is none.
-std::string config_json_of(const std::filesystem::path& path);
 
 }  // namespace trainyard::checkpoint

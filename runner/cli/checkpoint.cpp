@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <map>
 
+#include "assemble/stored_weights.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
@@ -14,7 +15,6 @@
 #include "checkpoint/reader.h"
 #include "cli/command.h"
 #include "cli/parse.h"
-#include "train/sharded_model.h"
 
 namespace trainyard::cli {
 namespace {
@@ -85,11 +85,12 @@ bool is_intact(const fs::path& folder) try {
 
 /// A checkpoint, or all of a folder of them.
 int verify(const fs::path& path) {
-  std::vector<fs::path> folders{locate(path)};
-  if (folders[0] != path) {
-    folders.clear();
-    for (const StepFolder& each : step_folders(path)) folders.push_back(each.path);
-  }
+  const fs::path given = as_spelled(path);
+  std::vector<fs::path> folders;
+  if (!fs::exists(given / kManifestName))
+    for (const Naming& naming : namings_in(given))
+      for (const StepFolder& each : step_folders(given, naming)) folders.push_back(each.path);
+  if (folders.empty()) folders.push_back(locate(given));
   size_t damaged = 0;
   for (const fs::path& folder : folders) damaged += is_intact(folder) ? 0 : 1;
   if (damaged > 0)
@@ -147,7 +148,7 @@ int convert(const fs::path& source, const Conversion& conversion, const ExportOp
   auto weights = open_weights(source);
   if (const auto damage = weights->find_damage(0, 1)) throw InputError("damaged: " + *damage);
   const fs::path config = conversion.config.empty() ? config_path_of(source) : fs::path(conversion.config);
-  const ModelFiles beside{conversion.config.empty() ? config_json_of(source) : read_file(config),
+  ModelFiles beside{conversion.config.empty() ? config_json_of(source) : read_file(config),
                           tokenizer_beside(config_path_of(source).parent_path())};
   const bool needs_config = conversion.format == "hf" || !conversion.name_map.empty();
   if (needs_config && beside.config_json.empty())
@@ -159,6 +160,7 @@ int convert(const fs::path& source, const Conversion& conversion, const ExportOp
                      train::wanted_by(models::parse_config(beside.config_json, config)));
   if (weights->may_lack_rows() && !beside.config_json.empty())
     require_all_rows(*weights, train::wanted_by(models::parse_config(beside.config_json, config)));
+  beside.config_json = train::as_stored(beside.config_json, *weights);
   const Exported written = conversion.format == "hf"   ? write_hugging_face(*weights, beside, options)
                            : conversion.format == "pt" ? write_torch(*weights, beside, options)
                                                        : write_dcp(*weights, beside, conversion.ranks, options);
@@ -175,8 +177,10 @@ struct Chosen {
 
 void add_weight_options(CLI::App& command, Chosen& chosen, const char* default_dtype) {
   command.add_option("--output", chosen.output, "Folder to make")->required();
-  command.add_option("--dtype", chosen.dtype, fmt::format("Type of the weights; without it {}", default_dtype))
-      ->transform(CLI::IsMember(kExportTypes, CLI::ignore_case));
+  Arguments types;
+  for (const auto& type : kExportTypes) types.push_back(type.first);
+  add_word(command, "--dtype", chosen.dtype, types,
+           fmt::format("Type of the weights; without it {}", default_dtype));
   command
       .add_option("--max-shard-size", chosen.max_shard_size, "Largest file of a Hugging Face folder: 5GB, 500MB, 4GiB")
       ->capture_default_str();
@@ -185,12 +189,9 @@ void add_weight_options(CLI::App& command, Chosen& chosen, const char* default_d
 void add_conversion_options(CLI::App& command, Chosen& chosen) {
   command.add_option("SOURCE", chosen.folder, "A folder or file of weights: Hugging Face, .pt, PyTorch's DCP, or ours")
       ->required();
-  command
-      .add_option("--format", chosen.conversion.format,
-                  "hf: a Hugging Face folder; dcp: PyTorch's safetensors form; pt: torch.save's")
-      ->check(CLI::IsMember({"hf", "dcp", "pt"}))
-      ->capture_default_str();
-  command.add_option("--ranks", chosen.conversion.ranks, "Of dcp: ranks")->check(CLI::Range(1, 1 << 20));
+  add_word(command, "--format", chosen.conversion.format, {"hf", "dcp", "pt"},
+           "hf: a Hugging Face folder; dcp: PyTorch's safetensors form; pt: torch.save's");
+  add_count(command, "--ranks", chosen.conversion.ranks, {1, 1 << 20}, "Of dcp: ranks");
   command.add_option("--name-map", chosen.conversion.name_map,
                      "Names of the source as the model's (docs/checkpoints.md)");
   command.add_option("--config", chosen.conversion.config, "config.json, where none lies beside the source");
@@ -223,7 +224,7 @@ int run_checkpoint(const Arguments& arguments) {
   add_weight_options(*exporting, chosen, "float32, as it is stored");
   CLI::App* const resharding = add("reshard", "Write a checkpoint as another number of ranks would have");
   resharding->add_option("--output", chosen.output, "Folder to make, for --checkpoint.dir")->required();
-  resharding->add_option("--ranks", chosen.ranks, "Ranks")->required()->check(CLI::Range(1, 1 << 20));
+  add_count(*resharding, "--ranks", chosen.ranks, {1, 1 << 20}, "Ranks")->required();
   CLI::App* const converting = app.add_subcommand("convert", "Weights from one form to another");
   add_conversion_options(*converting, chosen);
   add_weight_options(*converting, chosen, "each tensor as it is stored");

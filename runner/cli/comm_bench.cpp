@@ -96,16 +96,13 @@ void add_options(CLI::App& app, Flags& flags) {
   app.add_option("-e,--maxbytes", flags.max_bytes, "largest size");
   app.add_option("-f,--stepfactor", flags.plan.factor, "each size is so many times the one before");
   app.add_option("-i,--stepbytes", flags.step_bytes, "or so many bytes more");
-  app.add_option("-n,--iters", flags.plan.iterations, "timed of each size")->check(CLI::Range(1, 1'000'000));
-  app.add_option("-w,--warmup_iters", flags.plan.warmup, "before them; the first is what is checked")
-      ->check(CLI::Range(1, 1'000'000));
-  app.add_option("-c,--check", flags.checks, "1: compare every element with what it must be; 0: do not")
-      ->check(CLI::Range(0, 1));
-  app.add_option("-d,--datatype", flags.type, "float or bfloat16")->check(CLI::IsMember({"float", "bfloat16"}));
-  app.add_option("--backend", flags.backend, "auto (nccl where there are GPUs), nccl, gloo or mpi")
-      ->check(CLI::IsMember({"auto", "nccl", "gloo", "mpi"}));
-  app.add_option("-R,--local_register", flags.registers, "1: over NCCL in registered buffers (comm.user_buffers)")
-      ->check(CLI::Range(0, 1));
+  add_count(app, "-n,--iters", flags.plan.iterations, {1, 1'000'000}, "timed of each size");
+  add_count(app, "-w,--warmup_iters", flags.plan.warmup, {1, 1'000'000}, "before them; the first is what is checked");
+  add_count(app, "-c,--check", flags.checks, {0, 1}, "1: compare every element with what it must be; 0: do not");
+  add_word(app, "-d,--datatype", flags.type, {"float", "bfloat16"}, "of the elements");
+  add_word(app, "--backend", flags.backend, {"auto", "nccl", "gloo", "mpi"}, "auto: nccl where there are GPUs");
+  add_count(app, "-R,--local_register", flags.registers, {0, 1},
+            "1: over NCCL in registered buffers (comm.user_buffers)");
   app.add_flag("--no-shared-memory", flags.without_shared_memory, "TCP between ranks of one host, too");
 }
 

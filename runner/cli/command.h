@@ -17,7 +17,7 @@ struct Command {
   const char* name;
   const char* summary;                     ///< one line of `trainyard --help`
   int (*run)(const Arguments& arguments);  ///< of what runs once: many of it would each do all the same
-  /// Of what runs on every rank: on those of `launched`; null: on those of the environment.
+  /// It runs a command that every rank takes part in: on the ranks of `launched`; null: on those of the environment.
   int (*run_on_ranks)(const Arguments& arguments, const Launched* launched) = nullptr;
   const char* takes_less = nullptr;  ///< of memory, where it ran out; null: that does not depend on the arguments
 };

@@ -3,24 +3,15 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include <map>
-
+#include "assemble/device.h"
+#include "assemble/threads.h"
 #include "base/error.h"
 #include "cli/parse.h"
 #include "cli/session.h"
 #include "ops/threads.h"
-#include "train/device.h"
-#include "train/evaluate.h"
-#include "train/setup.h"
+#include "run/evaluate.h"
 
 namespace trainyard::cli {
-namespace {
-
-const std::map<std::string, config::Precision> kPrecisions{
-    {"fp32", config::Precision::Float32}, {"bf16", config::Precision::BFloat16}, {"fp16", config::Precision::Float16}};
-
-}  // namespace
-
 int run_evaluate(const Arguments& arguments, const Launched* launched) {
   CLI::App app("Loss and perplexity of a model over the rows of a file.", "trainyard evaluate");
   train::Evaluation evaluation;
@@ -34,8 +25,10 @@ int run_evaluate(const Arguments& arguments, const Launched* launched) {
       ->required();
   app.add_option("--dump", dump, "safetensors file to write: logits [rows, tokens, vocab]");
   app.add_flag("--gradients", evaluation.gradients, "grad.<name> of every parameter in the dump, too")->needs("--dump");
-  app.add_option("--param-dtype", evaluation.param_dtype, "fp32, bf16 or fp16: what the model computes in")
-      ->transform(CLI::CheckedTransformer(kPrecisions, CLI::ignore_case));
+  app.add_option("--tensor", evaluation.tensor, "ranks that split each layer and have the same rows")
+      ->check(number_where([](double value) { return value >= 1; }, "a whole number from 1 on"))
+      ->capture_default_str();
+  add_param_dtype(app, evaluation.param_dtype);
   config::DeviceChoice device = config::DeviceChoice::Auto;
   add_device(app, device);
   if (const auto code = parse(app, arguments)) return *code;

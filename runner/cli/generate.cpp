@@ -3,17 +3,19 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include <algorithm>
 #include <cstdio>
 
+#include "assemble/device.h"
+#include "assemble/model_config.h"
+#include "assemble/run_spec.h"
+#include "assemble/threads.h"
 #include "base/error.h"
 #include "cli/parse.h"
 #include "comm/in_process.h"
 #include "ops/threads.h"
-#include "train/device.h"
-#include "train/generate.h"
-#include "train/pairs.h"
-#include "train/setup.h"
+#include "run/answers.h"
+#include "run/generate.h"
+#include "tokenizer/text_stream.h"
 #include "train/snapshot.h"
 
 namespace trainyard::cli {
@@ -42,36 +44,23 @@ Loaded load_checkpoint(const std::filesystem::path& folder, comm::Communicator& 
   return loaded;
 }
 
-/// Prints text as it comes; characters that a byte-level token leaves unfinished wait for the rest.
-class TextStream {
- public:
-  explicit TextStream(const tokenizer::Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
-  void add(int32_t id) {
-    ids_.push_back(id);
-    const std::string text = tokenizer_.decode(ids_);
-    const size_t whole = text.size() - unfinished_bytes(text);
-    if (whole <= printed_) return;
-    fmt::print("{}", text.substr(printed_, whole - printed_));
-    std::fflush(stdout);
-    printed_ = whole;
-  }
+void show(const std::string& text) {
+  fmt::print("{}", text);
+  std::fflush(stdout);
+}
 
- private:
-  /// Bytes of a UTF-8 character at the end whose continuation is missing.
-  static size_t unfinished_bytes(const std::string& text) {
-    for (size_t back = 1; back <= std::min<size_t>(3, text.size()); ++back) {
-      const auto byte = static_cast<unsigned char>(text[text.size() - back]);
-      if ((byte & 0xC0U) == 0x80U) continue;
-      const size_t length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1;
-      return length > back ? back : 0;
-    }
-    return 0;
-  }
-
-  const tokenizer::Tokenizer& tokenizer_;
-  std::vector<int32_t> ids_;
-  size_t printed_ = 0;
-};
+void add_sampling(CLI::App& app, train::Sampling& sampling) {
+  app.add_option("--max-new-tokens", sampling.max_new_tokens, "at most so many tokens")
+      ->check(number_where([](double value) { return value >= 1; }, "a whole number from 1 on"))
+      ->capture_default_str();
+  app.add_option("--temperature", sampling.temperature, "0: always the likeliest token")
+      ->check(number_where([](double value) { return value >= 0; }, "a number from 0 on"))
+      ->capture_default_str();
+  app.add_option("--top-p", sampling.top_p, "choose among the likeliest tokens of this probability")
+      ->check(number_where([](double value) { return value > 0 && value <= 1; }, "a number above 0 and up to 1"))
+      ->capture_default_str();
+  app.add_option("--seed", sampling.seed, "equal seeds give equal texts")->capture_default_str();
+}
 
 }  // namespace
 
@@ -86,16 +75,9 @@ int run_generate(const Arguments& arguments) {
       ->excludes(model_option);
   app.add_option("--prompt", prompt, "the text to continue")->required();
   app.add_option("--tokenizer", tokenizer_path, "file or folder, or `bytes`; default: the model's own");
-  app.add_option("--max-new-tokens", sampling.max_new_tokens, "at most so many tokens")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--temperature", sampling.temperature, "0: always the likeliest token")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  app.add_option("--top-p", sampling.top_p, "choose among the likeliest tokens of this probability")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
-  app.add_option("--seed", sampling.seed, "equal seeds give equal texts")->capture_default_str();
+  add_sampling(app, sampling);
+  config::Precision precision = config::Precision::Float32;
+  add_param_dtype(app, precision);
   config::DeviceChoice device = config::DeviceChoice::Auto;
   add_device(app, device);
   if (const auto code = parse(app, arguments)) return *code;
@@ -103,7 +85,8 @@ int run_generate(const Arguments& arguments) {
   if (model.empty() && checkpoint.empty()) throw InputError("generate: one of --model and --checkpoint is needed");
 
   const auto alone = comm::make_in_process(1, config::Comm{}.timeout);
-  const train::Sharding sharding{.policy = {.device = device_of_rank(train::device_kind_of(device), 0, 1)}};
+  const train::Sharding sharding{.policy = {.device = device_of_rank(train::device_kind_of(device), 0, 1),
+                                            .precision = {.param_dtype = train::dtype_of(precision)}}};
   const Loaded loaded = checkpoint.empty() ? load_model(model, *alone.front(), sharding)
                                            : load_checkpoint(checkpoint, *alone.front(), sharding);
   if (tokenizer_path.empty()) tokenizer_path = loaded.tokenizer;
@@ -115,10 +98,10 @@ int run_generate(const Arguments& arguments) {
 
   models::LanguageModel& language_model = models::language_model(*loaded.sharded.model);
   if (language_model.continues_prompt()) fmt::print("{}", prompt);
-  TextStream stream(*tokenizer);
+  tokenizer::TextStream stream(*tokenizer);
   static_cast<void>(train::generate(language_model, train::prompt_ids(language_model, *tokenizer, prompt), sampling,
-                                    [&](int32_t id) { stream.add(id); }));
-  fmt::print("\n");
+                                    *alone.front(), [&](int32_t id) { show(stream.add(id)); }));
+  show(stream.finish() + "\n");
   return 0;
 }
 

@@ -4,17 +4,19 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <string>
 
 #include "base/error.h"
-#include "base/standard_streams.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/guards.h"
+#include "common/standard_streams.h"
 #include "launch/termination_log.h"
+#include "plan/environment.h"
 #include "tensor/memory.h"
-#include "train/environment.h"
 
 namespace trainyard::cli {
 namespace {
@@ -81,14 +83,24 @@ int report(const std::exception& error, const Arguments& arguments) {
   return static_cast<int>(code);
 }
 
+/// NO_COLOR (no-color.org) asks for plain text; else a terminal gets colours.
+spdlog::color_mode color_mode() {
+  const char* const no_color = std::getenv("NO_COLOR");
+  return no_color && *no_color ? spdlog::color_mode::never : spdlog::color_mode::automatic;
+}
+
 }  // namespace
 }  // namespace trainyard::cli
 
 int main(int argc, char** argv) {
   trainyard::keep_standard_streams();
+  trainyard::cli::take_file_limit_as_error();
   // stdout is for results; spdlog's own default would mix log lines into them.
-  spdlog::set_default_logger(spdlog::stderr_color_mt("trainyard"));
+  spdlog::set_default_logger(spdlog::stderr_color_mt("trainyard", trainyard::cli::color_mode()));
+  trainyard::cli::cap_threads(argv);
   const trainyard::cli::Arguments arguments(argv + 1, argv + argc);
+  trainyard::cli::report_unexpected_ends(
+      [&arguments](const std::exception& error) { return trainyard::cli::report(error, arguments); });
   try {
     const int code = trainyard::cli::run(arguments);
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)

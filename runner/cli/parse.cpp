@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
+#include <charconv>
+#include <cmath>
+#include <utility>
 
 #include "base/error.h"
 #include "base/flags.h"
@@ -23,19 +25,64 @@ void refuse_unknown_subcommand(const CLI::App& app, const Arguments& arguments) 
                                near ? fmt::format(", did you mean '{}'?", *near) : "", fmt::join(known, ", ")));
 }
 
+CLI::Option* add_word(CLI::App& app, const std::string& name, const std::vector<std::string>& words,
+                      const std::string& help, const std::function<void(size_t index)>& set) {
+  const auto take = [name, words, set](const std::string& given) {
+    const auto found = std::ranges::find(words, CLI::detail::to_lower(given));
+    if (found == words.end())
+      throw CLI::ValidationError(name, fmt::format("'{}' is none of {}", given, fmt::join(words, ", ")));
+    set(static_cast<size_t>(found - words.begin()));
+  };
+  return app.add_option_function<std::string>(name, take, help)
+      ->type_name(fmt::format("{}", fmt::join(words, "|")));
+}
+
+CLI::Option* add_word(CLI::App& app, const std::string& name, std::string& value,
+                      const std::vector<std::string>& words, const std::string& help) {
+  CLI::Option* const option = add_word(app, name, words, help, [&value, words](size_t index) { value = words[index]; });
+  return value.empty() ? option : option->default_str(value);
+}
+
 void add_device(CLI::App& app, config::DeviceChoice& device) {
   using config::DeviceChoice;
-  static const std::map<std::string, DeviceChoice> choices{
-      {"auto", DeviceChoice::Auto}, {"cpu", DeviceChoice::Cpu}, {"cuda", DeviceChoice::Cuda}};
-  app.add_option("--device", device, "auto, cpu or cuda: where to compute; auto: cuda where there is a GPU")
-      ->transform(CLI::CheckedTransformer(choices, CLI::ignore_case));
+  add_choice<DeviceChoice>(app, "--device", device,
+                           {{"auto", DeviceChoice::Auto}, {"cpu", DeviceChoice::Cpu}, {"cuda", DeviceChoice::Cuda}},
+                           "where to compute; auto: cuda where there is a GPU");
+}
+
+void add_param_dtype(CLI::App& app, config::Precision& precision) {
+  using config::Precision;
+  add_choice<Precision>(app, "--param-dtype", precision,
+                        {{"fp32", Precision::Float32}, {"bf16", Precision::BFloat16}, {"fp16", Precision::Float16}},
+                        "what the model computes in");
+}
+
+CLI::Validator number_where(std::function<bool(double)> fits, const std::string& wanted) {
+  const auto check = [fits = std::move(fits), wanted](const std::string& text) -> std::string {
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool is_number = error == std::errc() && end == text.data() + text.size() && std::isfinite(value);
+    return is_number && fits(value) ? "" : fmt::format("'{}' is not {}", text, wanted);
+  };
+  return CLI::Validator(check, "");
+}
+
+CLI::Option* add_count(CLI::App& app, const std::string& name, int& value, std::pair<int, int> least_and_most,
+                       const std::string& help) {
+  const auto [least, most] = least_and_most;
+  const auto fits = [lowest = least, highest = most](double given) {
+    return given >= lowest && given <= highest && given == std::floor(given);
+  };
+  return app.add_option(name, value, help)
+      ->check(number_where(fits, fmt::format("a whole number from {} to {}", least, most)))
+      ->type_name("N");
 }
 
 std::optional<int> parse(CLI::App& app, const Arguments& arguments) {
   refuse_unknown_subcommand(app, arguments);
-  refuse_unknown_flag(app, arguments);
+  const Arguments spelt = spelt_flags(app, arguments);
   try {
-    app.parse(Arguments(arguments.rbegin(), arguments.rend()));  // CLI11 takes a vector from its end
+    app.parse(Arguments(spelt.rbegin(), spelt.rend()));  // CLI11 takes a vector from its end
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help
     throw InputError(fmt::format("{}; {} --help tells more", error.what(), app.get_name()));

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <optional>
 #include <vector>
 
+#include "assemble/exchange.h"
 #include "base/error.h"
 #include "checkpoint/checksum.h"
 #include "comm/in_process.h"
@@ -14,13 +16,13 @@
 #include "comm/settings.h"
 #include "launch/agent.h"
 #include "launch/resources.h"
+#include "launch/termination_log.h"
 #include "launch/world.h"
 #include "rendezvous/membership.h"
 #include "rendezvous/memory_store.h"
 #include "rendezvous/place.h"
 #include "rendezvous/stop.h"
-#include "train/exchange.h"
-#include "train/flight_recorder.h"
+#include "run/flight_recorder.h"
 
 namespace trainyard::cli {
 namespace {
@@ -64,11 +66,22 @@ std::vector<int> numbers_of(const std::vector<rendezvous::SilentRank>& silent) {
   return ranks;
 }
 
+/// Logs what NCCL logs as "comm … rank 0 nranks 2 … Init COMPLETE".
+void log_communicator(const comm::Communicator& communicator, const std::string& how) {
+  spdlog::info("NCCL_DEBUG=INFO: the communicator of rank {} of {} is made: process {}, {}", communicator.rank(),
+               communicator.world(), ::getpid(), how);
+}
+
+std::string reached_by(const rendezvous::Member& self, const std::string& transport) {
+  return fmt::format("host {}, address {}; {}", self.host, self.address, transport);
+}
+
 /// The one rank of a world of one needs no port and nobody's consent.
 void run_alone(const rendezvous::Place& place, const SessionSettings& settings, const rendezvous::SignalWatch& signals,
                const Body& body) {
   rendezvous::MemoryStore store;
   const auto communicators = comm::make_in_process(1, settings.comm.timeout);
+  if (place.logs_communicator) log_communicator(*communicators.front(), "no peers");
   body({.comm = *communicators.front(),
         .store = store,
         .device = device_of_rank(settings.device, place.local_rank, place.local_world),
@@ -76,6 +89,7 @@ void run_alone(const rendezvous::Place& place, const SessionSettings& settings, 
         .job = job_digest(),
         .may_have_saved = may_have_saved(place),
         .in_pod = is_in_pod(),
+        .summarizes_collectives = place.summarizes_collectives,
         .progress = progress_target(place),
         .asked_to_stop = [&] { return signals.is_requested(); }});
 }
@@ -127,6 +141,15 @@ comm::Settings comm_settings(const config::Comm& comm, const rendezvous::Members
   return settings;
 }
 
+enum class Printed { Here, Elsewhere };
+
+/// What another rank ended with, of its own fault, ends this one too: with the same code.
+[[noreturn]] void throw_verdict(const std::string& text, Printed printed, ExitCode code) {
+  const bool is_here = printed == Printed::Here;
+  if (code == ExitCode::Defect) throw DefectElsewhere(text, is_here);
+  throw VerdictError(text, is_here);
+}
+
 /// A rank whose own fault ends it says so before its communicator goes.
 void with_last_words(rendezvous::Membership& membership, const std::function<void()>& act) {
   try {
@@ -134,7 +157,8 @@ void with_last_words(rendezvous::Membership& membership, const std::function<voi
   } catch (const VerdictError&) {
     throw;
   } catch (const std::exception& error) {
-    if (exit_code_of(error) == ExitCode::Input) membership.leave_last_words(message_of(error));
+    const ExitCode code = exit_code_of(error);
+    if (code == ExitCode::Input || code == ExitCode::Defect) membership.leave_last_words(message_of(error), code);
     throw;
   }
 }
@@ -147,7 +171,7 @@ void knowing_who_is_lost(const rendezvous::Membership& membership, const std::op
     act();
   } catch (const PeerError& error) {
     if (const auto words = membership.last_words())
-      throw VerdictError(fmt::format("rank {}: {}", words->rank, words->text), false);
+      throw_verdict(fmt::format("rank {}: {}", words->rank, words->text), Printed::Elsewhere, words->code);
     std::string text = error.what();
     if (const std::string silent = membership.describe_silent(); !silent.empty()) text += "; " + silent;
     if (const auto file = recorder ? recorder->write(text) : ""; !file.empty())
@@ -172,6 +196,8 @@ void run_as_member(const rendezvous::Place& place, const SessionSettings& settin
     std::unique_ptr<comm::Communicator> communicator;
     with_last_words(membership,
                     [&] { communicator = comm::connect(comm_settings(settings.comm, membership, device, mpi)); });
+    if (place.logs_communicator)
+      log_communicator(*communicator, reached_by(membership.self(), communicator->transport()));
     if (recorder) recorder->attach(communicator->flight_record());
     const train::World world{.comm = *communicator,
                              .store = membership.store(),
@@ -184,8 +210,10 @@ void run_as_member(const rendezvous::Place& place, const SessionSettings& settin
                              .may_have_saved = may_have_saved(place),
                              .logs_collectives = place.logs_collectives,
                              .in_pod = is_in_pod(),
+                             .summarizes_collectives = place.summarizes_collectives,
                              .progress = progress_target(place),
                              .silent_ranks = [&membership] { return numbers_of(membership.silent_ranks()); },
+                             .leave_word = launch::write_termination_log,
                              .asked_to_stop = [&] { return signals.is_requested(); }};
     with_last_words(membership, [&] { body(world); });
     communicator->close(std::chrono::steady_clock::now() + kFarewell);
@@ -211,7 +239,7 @@ void run_as_rank(const rendezvous::Place& place, const SessionSettings& settings
     throw DeviceError(fmt::format("rank {}: {}", place.rank, error.what()));
   } catch (const VerdictError& error) {
     if (place.local_world > 1) throw;
-    throw InputError(error.what());
+    throw_verdict(error.what(), Printed::Here, exit_code_of(error));
   }
 }
 

@@ -5,11 +5,11 @@
 #include <functional>
 #include <string>
 
+#include "assemble/world.h"
 #include "cli/command.h"
 #include "config/config.h"
 #include "launch/options.h"
 #include "tensor/device.h"
-#include "train/world.h"
 
 namespace trainyard::cli {
 

@@ -102,7 +102,7 @@ void train(const TrainOptions& options) {
     for (const fs::path& path : data::corpus_files(input)) {
       const MappedFile file(path);
       data::for_each_part(file, options.field,
-                          [&](std::string_view part, data::DocumentEnd) { trainer.add(part, path.string()); });
+                          [&](const data::TextPart& part) { trainer.add(part.text, path.string()); });
     }
   }
   const tokenizer::TrainedBpe trained = trainer.train(options.vocab_size);
@@ -157,9 +157,9 @@ int run_tokenizer(const Arguments& arguments) {
       ->required()
       ->type_name("DIR");
   refuse_unknown_subcommand(app, arguments);
-  refuse_unknown_flag(app, arguments);
+  const Arguments spelt = spelt_flags(app, arguments);
   try {
-    app.parse(Arguments(arguments.rbegin(), arguments.rend()));  // CLI11 takes them from the back
+    app.parse(Arguments(spelt.rbegin(), spelt.rend()));  // CLI11 takes them from the back
   } catch (const CLI::CallForHelp&) {
     const auto chosen = app.get_subcommands();
     fmt::print("{}", chosen.empty() ? app.help() : chosen.front()->help("trainyard tokenizer"));

@@ -11,20 +11,22 @@
 #include <optional>
 #include <system_error>
 
+#include "assemble/demo/demo.h"
+#include "assemble/device.h"
 #include "base/error.h"
+#include "base/text.h"
+#include "cli/plan.h"
 #include "cli/session.h"
 #include "config/check.h"
 #include "config/load.h"
 #include "config/print.h"
 #include "config/reference.h"
 #include "dialects/load.h"
-#include "train/collective_log.h"
-#include "train/demo/demo.h"
-#include "train/device.h"
-#include "train/plan.h"
-#include "train/rank_trace.h"
-#include "train/rehearsal.h"
-#include "train/run.h"
+#include "plan/plan.h"
+#include "plan/simulation.h"
+#include "run/collective_log.h"
+#include "run/rank_trace.h"
+#include "run/run.h"
 
 namespace trainyard::cli {
 namespace {
@@ -41,6 +43,7 @@ constexpr const char* kHelp =
     "  --demo              a small decoder on Shakespeare, everything built in; other settings change it\n"
     "  --print-config      print the whole configuration, where each value came from, and stop\n"
     "  --inspect           print how the model lies on the ranks, and stop\n"
+    "  --dry-run           print the plan of the run (docs/plan.md) and compute nothing, also where no machine holds it\n"
     "  --profile FILE      write a Chrome/Perfetto trace of each rank: FILE with .rank-N before its ending\n"
     "  --help              this text\n"
     "\n"
@@ -49,7 +52,7 @@ constexpr const char* kHelp =
 
 /// The arguments that are no settings.
 struct Own {
-  bool help = false, demo = false, print_config = false, inspect = false;
+  bool help = false, demo = false, print_config = false, inspect = false, dry_run = false;
   std::optional<std::string> profile;
   Arguments settings;  ///< the rest
 };
@@ -58,14 +61,17 @@ Own own_arguments(const Arguments& arguments) {
   Own own;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
+    const std::string flag = argument.starts_with("--") ? replaced(argument, "_", "-") : argument;
     if (argument == "--help" || argument == "-h") {
       own.help = true;
     } else if (argument == "--demo") {
       own.demo = true;
-    } else if (argument == "--print-config") {
+    } else if (flag == "--print-config") {
       own.print_config = true;
     } else if (argument == "--inspect") {
       own.inspect = true;
+    } else if (flag == "--dry-run") {
+      own.dry_run = true;
     } else if (argument == "--profile") {
       if (i + 1 == arguments.size()) throw InputError("--profile: a file name must follow");
       own.profile = arguments[++i];
@@ -82,7 +88,8 @@ config::Loaded load(const Own& own) {
   std::vector<config::YamlText> first;
   if (own.demo) first.push_back({"the demonstration", std::string(train::demo::configuration())});
   config::Loaded loaded = dialects::load(own.settings, first);
-  dialects::refuse(loaded.rest, {"--demo", "--print-config", "--inspect", "--profile", "--help"});
+  dialects::refuse(loaded.rest, {"--demo", "--print-config", "--inspect", "--dry-run", "--profile", "--help"});
+  if (own.dry_run) loaded.instead.emplace("plan", "--dry-run");
   return loaded;
 }
 
@@ -124,9 +131,12 @@ int run_train(const Arguments& arguments, const Launched* launched) {
   }
   const config::Loaded loaded = load(own);
   if (own.print_config) {
+    for (const std::string& note : loaded.notes) spdlog::warn(note);
     fmt::print("{}", config::print_config(loaded));
     return 0;
   }
+  if (const auto plan = loaded.instead.find("plan"); plan != loaded.instead.end())
+    return plan_instead(loaded, plan->second, launched), 0;
   config::check(loaded);
   train::check_device(loaded);
   const SessionSettings session{.comm = loaded.config.comm,

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tensor/chunk.h"
+
 namespace trainyard::comm {
 
 std::string Call::label_in(const std::string& communicator, std::string label) {
@@ -12,10 +14,10 @@ std::string Call::label_in(const std::string& communicator, std::string label) {
   return label.empty() ? communicator : fmt::format("{} ({})", label, communicator);
 }
 
-ElementRange chunk_of(size_t count, int index, int world) {
-  const size_t chunk = (count + static_cast<size_t>(world) - 1) / static_cast<size_t>(world);
-  const size_t begin = std::min(count, chunk * static_cast<size_t>(index));
-  return {.begin = begin, .end = std::min(count, begin + chunk)};
+std::span<std::byte> chunk_bytes(std::span<std::byte> values, size_t element_bytes, int world, int rank) {
+  const Rows rows = chunk_of(static_cast<int64_t>(values.size() / element_bytes), world, rank);
+  return values.subspan(static_cast<size_t>(rows.begin) * element_bytes,
+                        static_cast<size_t>(rows.count) * element_bytes);
 }
 
 void copy_bytes(std::span<const std::byte> from, std::span<std::byte> to) {

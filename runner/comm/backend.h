@@ -10,11 +10,14 @@
 
 namespace trainyard::comm {
 
+struct Roster;
+
 /// The collective that runs, for messages and for telling ranks apart that do not do the same.
 struct Call {
   std::string name;   ///< "all_gather"
   std::string label;  ///< what the caller called it: "layers.3"
   std::chrono::milliseconds timeout;
+  std::shared_ptr<const void> buffers = {};  ///< holds the memory of the call, for a backend that cannot take it back
 
   /// `label` and, where it has a name, the communicator: "layers.3 (shard)".
   static std::string label_in(const std::string& communicator, std::string label);
@@ -34,6 +37,8 @@ class Backend {
 
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int world() const = 0;
+  /// Who they are.
+  [[nodiscard]] virtual const Roster& roster() const = 0;
   /// As Communicator::transport().
   [[nodiscard]] virtual std::string transport() const = 0;
 
@@ -43,6 +48,7 @@ class Backend {
   virtual void all_reduce(const Call& call, DType dtype, ReduceOp op, std::span<std::byte> values) = 0;
   virtual void broadcast(const Call& call, std::span<std::byte> values, int root) = 0;
   virtual void all_to_all(const Call& call, std::span<const std::byte> input, std::span<std::byte> output) = 0;
+  virtual void shift(const Call& call, std::span<const std::byte> input, std::span<std::byte> output) = 0;
   virtual void barrier(const Call& call) = 0;
 
   /// The backend of `members` (ranks of this one, ascending, this rank among them). Collective over this backend:
@@ -61,12 +67,16 @@ std::span<Byte> slice_of(std::span<Byte> whole, int index, int world) {
   return whole.subspan(static_cast<size_t>(index) * bytes, bytes);
 }
 
-/// Slice `index` of `count` elements cut into `world` slices as torch.chunk does: [begin, end), the last ones short or
-/// empty.
-struct ElementRange {
-  size_t begin, end;
-};
-ElementRange chunk_of(size_t count, int index, int world);
+/// The bytes of what chunk_of() gives rank `rank` of `world` of `values`.
+std::span<std::byte> chunk_bytes(std::span<std::byte> values, size_t element_bytes, int world, int rank);
+
+/// The neighbours of a rank in a ring of `world`.
+constexpr int rank_before(int rank, int world) {
+  return (rank + world - 1) % world;
+}
+constexpr int rank_after(int rank, int world) {
+  return (rank + 1) % world;
+}
 
 /// Copies unless both are the same memory.
 void copy_bytes(std::span<const std::byte> from, std::span<std::byte> to);

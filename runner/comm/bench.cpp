@@ -34,7 +34,7 @@ bool reduces(Collective collective) {
   return collective == Collective::AllReduce || collective == Collective::ReduceScatter;
 }
 
-/// Of rank `rank`, small and whole, so that sums are exact in every dtype.
+/// A value of rank `rank`, small and whole, so that sums are exact in every dtype.
 int value_at(int rank, int64_t index) {
   return static_cast<int>((rank + index) % 3);
 }
@@ -54,7 +54,7 @@ bool is(const Tensor& tensor, int64_t index, int value) {
              : tensor.values<float>()[static_cast<size_t>(index)] == wanted;
 }
 
-/// In the memory of what a training gathers and reduces.
+/// The tensor lies in the memory of what a training gathers and reduces.
 Tensor filled(int rank, const BenchPlan& plan, int64_t elements) {
   const MemoryKindScope scope(MemoryKind::Gathered);
   Tensor tensor = Tensor::empty({elements}, plan.dtype);

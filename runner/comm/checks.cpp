@@ -56,15 +56,28 @@ size_t check_parts_and_wholes(const char* collective, std::span<const Tensor> pa
   return bytes;
 }
 
-void check_exchange(const Tensor& input, const Tensor& output, const Seat& seat) {
-  check_usable("all_to_all", input, seat.device);
-  check_usable("all_to_all", output, seat.device);
+namespace {
+
+/// It checks a collective whose output is shaped as its input.
+void check_alike(const char* collective, const Tensor& input, const Tensor& output, const Seat& seat) {
+  check_usable(collective, input, seat.device);
+  check_usable(collective, output, seat.device);
   if (input.dtype() != output.dtype() || input.shape() != output.shape())
-    throw std::invalid_argument(fmt::format("all_to_all: {} and {} differ", described(input), described(output)));
+    throw std::invalid_argument(fmt::format("{}: {} and {} differ", collective, described(input), described(output)));
+  if (overlap(input, output)) throw std::invalid_argument(fmt::format("{}: input and output overlap", collective));
+}
+
+}  // namespace
+
+void check_exchange(const Tensor& input, const Tensor& output, const Seat& seat) {
+  check_alike("all_to_all", input, output, seat);
   if (input.rank() == 0 || input.size(0) % seat.world != 0)
     throw std::invalid_argument(
         fmt::format("all_to_all: the rows of {} do not split into {}", described(input), seat.world));
-  if (overlap(input, output)) throw std::invalid_argument("all_to_all: input and output overlap");
+}
+
+void check_shift(const Tensor& input, const Tensor& output, const Seat& seat) {
+  check_alike("shift", input, output, seat);
 }
 
 void check_summed(const char* collective, const Tensor& tensor) {

@@ -23,6 +23,8 @@ size_t check_parts_and_wholes(const char* collective, std::span<const Tensor> pa
                               const Seat& seat);
 /// all_to_all: equal shapes whose rows split into `seat.world`, and no overlap.
 void check_exchange(const Tensor& input, const Tensor& output, const Seat& seat);
+/// shift: equal shapes, and no overlap.
+void check_shift(const Tensor& input, const Tensor& output, const Seat& seat);
 /// Of a dtype that sums and extremes are computed in: none of 8 bits, whose scales differ from rank to rank.
 void check_summed(const char* collective, const Tensor& tensor);
 void check_root(int root, int world);

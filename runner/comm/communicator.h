@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "comm/flight_record.h"
 #include "tensor/tensor.h"
@@ -20,7 +21,7 @@ class Work {
   class State {
    public:
     virtual ~State() = default;
-    /// As Work's; throw what the collective threw.
+    /// They do what Work's do, and throw what the collective threw.
     virtual void wait() = 0;
     virtual void wait_on_host() { wait(); }
     /// Whether wait() returns when the collective is done, not before.
@@ -94,12 +95,19 @@ class Communicator {
   [[nodiscard]] virtual Work broadcast(Tensor& values, int root, std::string label = {}) = 0;
   /// Slice j of `output` [world * rows, ...] is slice rank() of rank j's `input` [world * rows, ...].
   [[nodiscard]] virtual Work all_to_all(const Tensor& input, Tensor& output, std::string label = {}) = 0;
+  /// The ranks as a ring: `output` gets the `input` of the rank before, and that of rank 0 the last rank's. Both have
+  /// one shape and dtype and do not overlap.
+  [[nodiscard]] virtual Work shift(const Tensor& input, Tensor& output, std::string label = {}) = 0;
   /// Returns when every rank has come. Waits itself.
   virtual void barrier() = 0;
 
   /// The ranks that give the same `color`, ordered by this communicator's rank. Collective. `name` marks it in
   /// messages.
   [[nodiscard]] virtual std::unique_ptr<Communicator> split(int color, std::string name) = 0;
+
+  /// What messages call the ranks of the world beside their numbers, by number: "shard 1, tensor 0". For its splits
+  /// too; before anything is in flight.
+  virtual void name_ranks(std::vector<std::string> places) = 0;
 
   /// What carries this rank's bytes, for people: "shared memory to rank 1, TCP to ranks 2, 3".
   [[nodiscard]] virtual std::string transport() const = 0;

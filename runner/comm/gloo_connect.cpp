@@ -175,7 +175,7 @@ std::shared_ptr<gloo::transport::Device> make_device(const std::string& address)
 }
 
 /// Adds TCP channels to the peers that have none yet.
-void add_tcp(GlooRank& rank, StoreRounds& rounds, const Roster& roster, Mesh::Parts& parts) {
+void add_tcp(GlooRank& rank, StoreRounds& rounds, const Roster& roster, PeerExchange::Parts& parts) {
   auto& channels = parts.channels;
   std::vector<int> peers;
   for (int peer = 0; peer < roster.world(); ++peer)
@@ -205,10 +205,10 @@ void add_tcp(GlooRank& rank, StoreRounds& rounds, const Roster& roster, Mesh::Pa
 
 }  // namespace
 
-std::unique_ptr<Mesh> connect_mesh(GlooRank& rank, Roster roster, const std::string& prefix) {
+std::unique_ptr<PeerExchange> connect_peers(GlooRank& rank, Roster roster, const std::string& prefix) {
   const Settings& settings = rank.settings;
   StoreRounds rounds(*settings.store, roster, prefix, settings.timeout);
-  auto parts = std::make_unique<Mesh::Parts>();
+  auto parts = std::make_unique<PeerExchange::Parts>();
   auto own = own_segment(settings);
 
   const Introduction mine{.session = random_number(), .segment = own ? own->identity() : "", .host = settings.host};
@@ -227,7 +227,7 @@ std::unique_ptr<Mesh> connect_mesh(GlooRank& rank, Roster roster, const std::str
   parts->channels = share_rings(rounds, roster, neighbours, parts->segment, most_ring);
   add_tcp(rank, rounds, roster, *parts);
   parts->roster = std::move(roster);
-  return std::make_unique<Mesh>(std::move(parts));
+  return std::make_unique<PeerExchange>(std::move(parts));
 }
 
 }  // namespace trainyard::comm

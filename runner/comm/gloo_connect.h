@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "comm/mesh.h"
+#include "comm/peer_exchange.h"
 #include "comm/settings.h"
 
 namespace trainyard::comm {
@@ -19,6 +19,6 @@ struct GlooRank {
 
 /// Connects the ranks of `roster` (its hosts may be empty: they are exchanged) through the store, under `prefix`, which
 /// no two communicators share. Ranks that can open each other's memory use it, all others TCP. Collective over them.
-std::unique_ptr<Mesh> connect_mesh(GlooRank& rank, Roster roster, const std::string& prefix);
+std::unique_ptr<PeerExchange> connect_peers(GlooRank& rank, Roster roster, const std::string& prefix);
 
 }  // namespace trainyard::comm

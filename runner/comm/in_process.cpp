@@ -21,6 +21,7 @@ class InProcess final : public Backend {
       : group_(std::move(group)), roster_(std::move(roster)), rank_(roster_.rank) {}
   ~InProcess() override { abort(); }
 
+  const Roster& roster() const override { return roster_; }
   int rank() const override { return rank_; }
   int world() const override { return group_->world(); }
   std::string transport() const override { return world() == 1 ? "none" : "the memory of one process"; }
@@ -41,15 +42,14 @@ class InProcess final : public Backend {
 
   void all_reduce(const Call& call, DType dtype, ReduceOp op, std::span<std::byte> values) override {
     const auto posts = group_->meet(roster_, call, {.data = values.data(), .bytes = values.size()});
-    const size_t size = size_of(dtype), count = values.size() / size;
-    const auto mine = chunk_of(count, rank_, world());
+    const auto chunk_of_rank = [&](int rank) { return chunk_bytes(values, size_of(dtype), world(), rank); };
+    const std::span<std::byte> mine = chunk_of_rank(rank_);
     // Nobody else reads this rank's chunk of this rank's values until the second meeting, so it is reduced in place.
-    reduce(dtype, op, posts, mine.begin * size, values.subspan(mine.begin * size, (mine.end - mine.begin) * size));
+    reduce(dtype, op, posts, static_cast<size_t>(mine.data() - values.data()), mine);
     group_->meet(roster_, call, {});
     for (int peer = 0; peer < world(); ++peer) {
-      const auto theirs = chunk_of(count, peer, world());
-      const size_t begin = theirs.begin * size, bytes = (theirs.end - theirs.begin) * size;
-      copy_bytes({posts[peer].data + begin, bytes}, values.subspan(begin, bytes));
+      const std::span<std::byte> theirs = chunk_of_rank(peer);
+      copy_bytes({posts[peer].data + (theirs.data() - values.data()), theirs.size()}, theirs);
     }
     group_->meet(roster_, call, {});
   }
@@ -64,6 +64,12 @@ class InProcess final : public Backend {
     const auto posts = group_->meet(roster_, call, {.data = input.data(), .bytes = input.size()});
     for (int peer = 0; peer < world(); ++peer)
       copy_bytes(slice_of(std::span(posts[peer].data, input.size()), rank_, world()), slice_of(output, peer, world()));
+    group_->meet(roster_, call, {});
+  }
+
+  void shift(const Call& call, std::span<const std::byte> input, std::span<std::byte> output) override {
+    const auto posts = group_->meet(roster_, call, {.data = input.data(), .bytes = input.size()});
+    copy_bytes({posts[rank_before(rank_, world())].data, input.size()}, output);
     group_->meet(roster_, call, {});
   }
 

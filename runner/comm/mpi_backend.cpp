@@ -95,6 +95,7 @@ class Mpi final : public Backend {
   }
   // comm_ is left to MPI_Finalize: freeing it is collective, and a destructor must not wait for peers.
 
+  const Roster& roster() const override { return roster_; }
   int rank() const override { return roster_.rank; }
   int world() const override { return roster_.world(); }
   std::string transport() const override { return "Open MPI " + MpiRuntime::version(); }
@@ -111,25 +112,25 @@ class Mpi final : public Backend {
   void reduce_scatter(const Call& call, DType dtype, std::span<const std::byte> input,
                       std::span<std::byte> output) override {
     if (is_half(dtype)) {
-      auto wide = widened(dtype, input);
-      std::vector<float> sum(output.size() / size_of(dtype));
-      reduce_scatter(call, DType::Float32, bytes_of(wide), bytes_of(sum));
-      return narrow_into(dtype, output, sum);
+      const auto wide = std::make_shared<std::vector<float>>(widened(dtype, input));
+      const auto sum = std::make_shared<std::vector<float>>(output.size() / size_of(dtype));
+      reduce_scatter(with(with(call, wide), sum), DType::Float32, bytes_of(*wide), bytes_of(*sum));
+      return narrow_into(dtype, output, *sum);
     }
     // The output may be a slice of the input, which MPI does not allow.
-    scratch_.resize(output.size());
+    scratch_->resize(output.size());
     const int count = count_of_bytes(output.size(), size_of(dtype));
-    run(call, [&](MPI_Request* request) {
-      return MPI_Ireduce_scatter_block(input.data(), scratch_.data(), count, type_of(dtype), MPI_SUM, comm_, request);
+    run(with(call, scratch_), [&](MPI_Request* request) {
+      return MPI_Ireduce_scatter_block(input.data(), scratch_->data(), count, type_of(dtype), MPI_SUM, comm_, request);
     });
-    copy_bytes(scratch_, output);
+    copy_bytes(*scratch_, output);
   }
 
   void all_reduce(const Call& call, DType dtype, ReduceOp op, std::span<std::byte> values) override {
     if (is_half(dtype)) {
-      auto wide = widened(dtype, values);
-      all_reduce(call, DType::Float32, op, bytes_of(wide));
-      return narrow_into(dtype, values, wide);
+      const auto wide = std::make_shared<std::vector<float>>(widened(dtype, values));
+      all_reduce(with(call, wide), DType::Float32, op, bytes_of(*wide));
+      return narrow_into(dtype, values, *wide);
     }
     const int count = count_of_bytes(values.size(), size_of(dtype));
     run(call, [&](MPI_Request* request) {
@@ -146,6 +147,22 @@ class Mpi final : public Backend {
     const int bytes = count_of_bytes(input.size() / static_cast<size_t>(world()));
     run(call, [&](MPI_Request* request) {
       return MPI_Ialltoall(input.data(), bytes, MPI_BYTE, output.data(), bytes, MPI_BYTE, comm_, request);
+    });
+  }
+
+  /// It is an exchange of all, as that is one request: only the neighbours' parts have bytes.
+  void shift(const Call& call, std::span<const std::byte> input, std::span<std::byte> output) override {
+    struct Counts {
+      std::vector<int> sent, received, none;
+    };
+    const auto ranks = static_cast<size_t>(world());
+    const auto counts = std::make_shared<Counts>(
+        Counts{std::vector<int>(ranks), std::vector<int>(ranks), std::vector<int>(ranks)});
+    counts->sent[rank_after(rank(), world())] = count_of_bytes(input.size());
+    counts->received[rank_before(rank(), world())] = count_of_bytes(output.size());
+    run(with(call, counts), [&](MPI_Request* request) {
+      return MPI_Ialltoallv(input.data(), counts->sent.data(), counts->none.data(), MPI_BYTE, output.data(),
+                            counts->received.data(), counts->none.data(), MPI_BYTE, comm_, request);
     });
   }
 
@@ -168,34 +185,43 @@ class Mpi final : public Backend {
   void abort() noexcept override { is_aborted_ = true; }
 
  private:
+  /// `call`, whose memory is `own` too.
+  static Call with(Call call, std::shared_ptr<const void> own) {
+    call.buffers = std::make_shared<std::array<std::shared_ptr<const void>, 2>>(
+        std::array{std::move(call.buffers), std::move(own)});
+    return call;
+  }
+
   template <typename Start>
   void run(const Call& call, Start&& start) {
     ++collectives_;
     MPI_Request request = MPI_REQUEST_NULL;
-    int code = MPI_SUCCESS;
-    {
-      const auto held = runtime_->lock();
-      code = start(&request);
-    }
+    int code = call_mpi(call, [&] { return start(&request); });
     const auto begun = std::chrono::steady_clock::now();
     for (int is_done = 0; code == MPI_SUCCESS && is_done == 0;) {
-      {
-        const auto held = runtime_->lock();
-        code = MPI_Test(&request, &is_done, MPI_STATUS_IGNORE);
-      }
+      code = call_mpi(call, [&] { return MPI_Test(&request, &is_done, MPI_STATUS_IGNORE); });
       if (code == MPI_SUCCESS && is_done == 0) wait_a_little(call, begun);
     }
     if (code != MPI_SUCCESS)
-      give_up(fmt::format("rank {}: {}: {}", roster_.numbers[rank()], call.text(), error_text(code)));
+      give_up(call, fmt::format("rank {}: {}: {}", roster_.numbers[rank()], call.text(), error_text(code)));
+  }
+
+  /// Any call may move what other requests wait for, so after one was given up none is made.
+  template <typename Act>
+  int call_mpi(const Call& call, const Act& act) {
+    auto held = runtime_->lock();
+    if (!runtime_->is_given_up()) return act();
+    held.unlock();
+    give_up(call, roster_.abandoned(call));
   }
 
   // Only the calls move MPI's data, so the pauses must be short against what has been waited already.
   void wait_a_little(const Call& call, std::chrono::steady_clock::time_point begun) {
-    const auto waited = std::chrono::steady_clock::now() - begun;
-    if (is_aborted_) give_up(roster_.abandoned(call));
-    if (waited >= call.timeout) give_up(late_message(call));
-    if (waited < std::chrono::microseconds(50)) return std::this_thread::yield();
-    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(waited / 32, std::chrono::microseconds(500)));
+    const auto passed = std::chrono::steady_clock::now() - begun;
+    if (is_aborted_) give_up(call, roster_.abandoned(call));
+    if (passed >= call.timeout) give_up(call, late_message(call));
+    if (passed < std::chrono::microseconds(50)) return std::this_thread::yield();
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(passed / 32, std::chrono::microseconds(500)));
   }
 
   // MPI does not say for whom it waits. The ranks that wait do, in the store: who does not is missing.
@@ -216,8 +242,9 @@ class Mpi final : public Backend {
     return roster_.waited(call, missing);
   }
 
-  [[noreturn]] void give_up(const std::string& message) {
-    runtime_->give_up();
+  /// MPI cannot cancel a collective, so its memory stays.
+  [[noreturn]] void give_up(const Call& call, const std::string& message) {
+    runtime_->give_up(call.buffers);
     throw PeerError(message);
   }
 
@@ -236,7 +263,7 @@ class Mpi final : public Backend {
   std::atomic<bool> is_aborted_{false};
   uint64_t collectives_ = 0;
   int splits_ = 0;
-  std::vector<std::byte> scratch_;
+  const std::shared_ptr<std::vector<std::byte>> scratch_ = std::make_shared<std::vector<std::byte>>();
 };
 
 std::vector<std::string> hosts_of(MpiRuntime& runtime, MPI_Comm comm, const std::string& host) {

@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <cstdlib>
+#include <utility>
 
 #include "base/error.h"
 
@@ -40,6 +41,14 @@ std::shared_ptr<MpiRuntime> MpiRuntime::start() {
 
 MpiRuntime::~MpiRuntime() {
   if (!is_given_up_) MPI_Finalize();
+  // Not freed: MPI, and over shared memory its peers, may write there for as long as the process lives.
+  if (is_given_up_) static_cast<void>(new std::vector(std::move(held_back_)));
+}
+
+void MpiRuntime::give_up(std::shared_ptr<const void> memory) {
+  const auto held = lock();
+  is_given_up_ = true;
+  if (memory) held_back_.push_back(std::move(memory));
 }
 
 std::string MpiRuntime::broadcast(const std::string& text) {

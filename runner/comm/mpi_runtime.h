@@ -3,6 +3,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 namespace trainyard::comm {
 
@@ -13,7 +14,7 @@ class MpiRuntime {
   /// True in a process that mpirun (or another PMI launcher) started as one of several ranks.
   static bool is_launched();
 
-  /// Of the library: "4.1.4".
+  /// The version of the library: "4.1.4".
   static std::string version();
 
   /// Throws InputError where this process was not started by mpirun, or Open MPI cannot be used from threads.
@@ -30,8 +31,11 @@ class MpiRuntime {
 
   /// Held around every call of MPI: communicators with threads of their own share one library.
   [[nodiscard]] std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
-  /// A collective was abandoned: no orderly end any more.
-  void give_up() { is_given_up_ = true; }
+  /// A collective was abandoned: no orderly end any more, and no call. Its request stays active, so `memory`, which it
+  /// reads and writes, is held until the process ends. Any thread, which does not hold the lock.
+  void give_up(std::shared_ptr<const void> memory);
+  [[nodiscard]] bool is_given_up() const { return is_given_up_; }  ///< under the lock
+  [[nodiscard]] size_t held_back() const { return held_back_.size(); }  ///< collectives whose memory is held
 
  private:
   MpiRuntime() = default;
@@ -39,6 +43,7 @@ class MpiRuntime {
   std::mutex mutex_;
   int rank_ = 0, world_ = 1;
   bool is_given_up_ = false;
+  std::vector<std::shared_ptr<const void>> held_back_;
 };
 
 }  // namespace trainyard::comm

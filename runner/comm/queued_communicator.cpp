@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "comm/host_view.h"
+#include "comm/roster.h"
 
 namespace trainyard::comm {
 namespace {
@@ -90,6 +91,14 @@ Work QueuedCommunicator::all_to_all(const Tensor& input, Tensor& output, std::st
                   });
 }
 
+Work QueuedCommunicator::shift(const Tensor& input, Tensor& output, std::string label) {
+  check_shift(input, output, seat_for({&input, 1}));
+  return exchange("shift", std::move(label), input.bytes(), {&input, 1}, {&output, 1},
+                  [this](const Call& call, DType, std::span<const std::byte> from, std::span<std::byte> to) {
+                    backend_->shift(call, from, to);
+                  });
+}
+
 Work QueuedCommunicator::all_reduce(Tensor& values, ReduceOp op, std::string label) {
   check_usable("all_reduce", values, values.device());
   check_summed("all_reduce", values);
@@ -120,7 +129,8 @@ Work QueuedCommunicator::exchange(const char* name, std::string label, size_t by
   for (size_t i = 0; i < inputs.size(); ++i)
     pairs.push_back({inputs[i].dtype(), HostView(inputs[i], Use::Read), HostView(outputs[i], Use::Written)});
   const auto shared = std::make_shared<std::vector<Pair>>(std::move(pairs));  // jobs are copied, views are not
-  return issue(name, std::move(label), bytes, [shared, run = std::move(run)](const Call& call) {
+  return issue(name, std::move(label), bytes, [shared, run = std::move(run)](Call call) {
+    call.buffers = shared;
     for (auto& [dtype, from, to] : *shared) {
       run(call, dtype, from.bytes(), to.bytes());
       to.give_back();
@@ -131,7 +141,8 @@ Work QueuedCommunicator::exchange(const char* name, std::string label, size_t by
 Work QueuedCommunicator::change(const char* name, std::string label, Tensor& values, Change run) {
   if (world_ == 1) return issue(name, std::move(label), values.bytes(), [](const Call&) {});
   const auto view = std::make_shared<HostView>(values, Use::Both);
-  return issue(name, std::move(label), values.bytes(), [view, run = std::move(run)](const Call& call) {
+  return issue(name, std::move(label), values.bytes(), [view, run = std::move(run)](Call call) {
+    call.buffers = view;
     run(call, view->bytes());
     view->give_back();
   });
@@ -152,6 +163,10 @@ std::vector<int> QueuedCommunicator::members_of(int color, const std::string& na
   for (int rank = 0; rank < world_; ++rank)
     if (colors.data<int32_t>()[rank] == color) members.push_back(rank);
   return members;
+}
+
+void QueuedCommunicator::name_ranks(std::vector<std::string> places) {
+  backend_->roster().places->set(std::move(places));
 }
 
 std::unique_ptr<Communicator> QueuedCommunicator::split(int color, std::string name) {

@@ -31,6 +31,8 @@ class QueuedCommunicator final : public Communicator {
   [[nodiscard]] Work all_reduce(Tensor& values, ReduceOp op, std::string label) override;
   [[nodiscard]] Work broadcast(Tensor& values, int root, std::string label) override;
   [[nodiscard]] Work all_to_all(const Tensor& input, Tensor& output, std::string label) override;
+  void name_ranks(std::vector<std::string> places) override;
+  [[nodiscard]] Work shift(const Tensor& input, Tensor& output, std::string label) override;
   void barrier() override;
   [[nodiscard]] std::unique_ptr<Communicator> split(int color, std::string name) override;
   [[nodiscard]] std::string transport() const override { return backend_->transport(); }
@@ -43,7 +45,7 @@ class QueuedCommunicator final : public Communicator {
 
  private:
   using Run = std::function<void(const Call&)>;
-  /// On the device of the first.
+  /// The seat on the device of the first.
   [[nodiscard]] Seat seat_for(std::span<const Tensor> tensors) const;
   using Exchange = std::function<void(const Call&, DType, std::span<const std::byte> from, std::span<std::byte> to)>;
   using Change = std::function<void(const Call&, std::span<std::byte> values)>;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace trainyard::comm {
 namespace {
@@ -15,8 +16,19 @@ std::string spoken(std::chrono::milliseconds time) {
 
 }  // namespace
 
+void RankPlaces::set(std::vector<std::string> places) {
+  const std::lock_guard lock(mutex_);
+  places_ = std::move(places);
+}
+
+std::string RankPlaces::of(int number) const {
+  const std::lock_guard lock(mutex_);
+  const auto index = static_cast<size_t>(number);
+  return index < places_.size() ? places_[index] : "";
+}
+
 Roster Roster::of(std::span<const int> members) const {
-  Roster part;
+  Roster part{.places = places};
   part.rank = static_cast<int>(std::ranges::find(members, rank) - members.begin());
   for (const int member : members) {
     part.numbers.push_back(numbers[member]);
@@ -29,7 +41,9 @@ std::string Roster::names(std::span<const int> ranks) const {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (size_t i = 0; i < ranks.size(); ++i) {
     text += fmt::format("{}{}", i > 0 ? ", " : "", numbers[ranks[i]]);
-    if (!hosts.empty()) text += fmt::format(" ({})", hosts[ranks[i]]);
+    const std::string host = hosts.empty() ? "" : hosts[ranks[i]], place = places->of(numbers[ranks[i]]);
+    if (!host.empty() || !place.empty())
+      text += fmt::format(" ({}{}{})", host, host.empty() || place.empty() ? "" : "; ", place);
   }
   return text;
 }

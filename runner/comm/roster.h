@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -8,6 +10,18 @@
 
 namespace trainyard::comm {
 
+/// Where ranks stand in a mesh: "shard 1, tensor 0". A world and its splits share it, and so do threads.
+class RankPlaces {
+ public:
+  /// `places`: by number in the world.
+  void set(std::vector<std::string> places);
+  [[nodiscard]] std::string of(int number) const;  ///< "" where nobody has said
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> places_;
+};
+
 /// Who the ranks of a communicator are, for the sentences of PeerError, which are the same for every backend. The ranks
 /// of a split are named by their number in the world.
 struct Roster {
@@ -15,10 +29,12 @@ struct Roster {
   std::vector<int> numbers;        ///< by rank: number in the world
   std::vector<std::string> hosts;  ///< by rank: host or pod; empty where all are threads of one process
 
+  std::shared_ptr<RankPlaces> places = std::make_shared<RankPlaces>();
+
   [[nodiscard]] int world() const { return static_cast<int>(numbers.size()); }
   [[nodiscard]] Roster of(std::span<const int> members) const;
 
-  /// "rank 5 (llama-worker-4)", "ranks 1, 2".
+  /// "rank 5 (llama-worker-4)", "ranks 1, 2", and with places "rank 5 (llama-worker-4; shard 1, tensor 1)".
   [[nodiscard]] std::string names(std::span<const int> ranks) const;
 
   /// rank 3: all_gather of layers.17 waited 600 s for rank 5 (llama-worker-4); see that pod's log, or raise

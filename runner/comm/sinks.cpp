@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "comm/mesh.h"
+#include "comm/peer_exchange.h"
 
 namespace trainyard::comm {
 

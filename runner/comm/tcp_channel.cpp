@@ -88,7 +88,7 @@ void TcpChannel::send(const MessageHeader& header, std::span<const std::byte> pa
   }
 }
 
-/// Of a connection that breaks gloo may forget a send, which is then never finished nor failed: so the thread ends the
+/// gloo may forget a send of a connection that breaks, which is then never finished nor failed: so the thread ends the
 /// wait for it, again and again. A send that the peer has received was finished before the end of the connection was
 /// seen; that an aborted wait hides it is why a second one follows.
 void TcpChannel::wait_until_sent(gloo::transport::UnboundBuffer& buffer, std::chrono::milliseconds limit) const {

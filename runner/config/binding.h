@@ -26,6 +26,14 @@ struct Words<Wrap> {
   }
 };
 template <>
+struct Words<ContextMethod> {
+  static std::vector<Choice> list() { return {{"ring", {}}, {"all_gather", {}}, {"ulysses", {}}}; }
+};
+template <>
+struct Words<ContextBalance> {
+  static std::vector<Choice> list() { return {{"head_tail", {}}, {"none", {}}}; }
+};
+template <>
 struct Words<BackwardPrefetch> {
   static std::vector<Choice> list() { return {{"backward_pre", {}}, {"backward_post", {}}, {"no_prefetch", {}}}; }
 };

@@ -10,32 +10,35 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "config/details.h"
 #include "config/precision.h"
 #include "config/schema.h"
+#include "config/strategy.h"
 #include "metrics/line.h"
 
 namespace trainyard::config {
 namespace {
 
 std::string is(const Loaded& loaded, const std::string& key) {
-  return fmt::format("{} is {}", loaded.subject(key), shown(format_value(find_key(key)->get(loaded.config))));
+  return loaded.statement(key);
 }
 
 // Keys of which one is given.
 constexpr std::array kModel{"model.preset", "model.config", "model.init_from"};
 constexpr std::array kData{"data.path", "data.tokens", "data.images"};
-constexpr std::array kHeldOut{"validation.path", "validation.tokens", "validation.images"};
+constexpr std::array kHeldOut{"validation.path", "validation.tokens", "validation.images", "validation.split"};
 
-std::vector<std::string> given(const Loaded& loaded, std::span<const char* const> text_keys) {
+/// Their defaults are none.
+std::vector<std::string> given(const Loaded& loaded, std::span<const char* const> keys) {
   std::vector<std::string> found;
-  for (const char* const key : text_keys)
-    if (!std::get<std::string>(find_key(key)->get(loaded.config)).empty()) found.emplace_back(key);
+  for (const char* const key : keys)
+    if (find_key(key)->get(loaded.config) != find_key(key)->get(Config{})) found.emplace_back(key);
   return found;
 }
 
-/// Exactly one of `text_keys`: two are an error that shows both places.
-void check_one_of(const Loaded& loaded, std::span<const char* const> text_keys, std::string_view if_none) {
-  const auto found = given(loaded, text_keys);
+/// Exactly one of `keys`: two are an error that shows both places.
+void check_one_of(const Loaded& loaded, std::span<const char* const> keys, std::string_view if_none) {
+  const auto found = given(loaded, keys);
   if (found.empty()) throw InputError(std::string(if_none));
   if (found.size() < 2) return;
   throw InputError(fmt::format("{} and {} ({}) are both given; keep one", loaded.subject(found[1]), found[0],
@@ -66,9 +69,16 @@ void check_validation(const Loaded& loaded) {
   const auto data = given(loaded, kHeldOut);
   if (data.empty() && validation.interval > 0)
     throw InputError(
-        fmt::format("{}, but no held-out data is given; set validation.path, validation.tokens or validation.images",
+        fmt::format("{}, but no held-out data is given; set validation.path, validation.tokens, validation.images or "
+                    "validation.split",
                     is(loaded, "validation.interval")));
   if (!data.empty()) check_one_of(loaded, kHeldOut, "");
+  if (validation.split > 0 && !loaded.config.data.tokens.empty())
+    throw InputError(fmt::format("{}, but data.tokens ({}) is a list of batches; set validation.tokens",
+                                 is(loaded, "validation.split"), loaded.origin("data.tokens")));
+  if (validation.split > 0 && loaded.config.data.path == "random")
+    throw InputError(fmt::format("{}, but data.path is random ({}), which has no end, and so no share",
+                                 is(loaded, "validation.split"), loaded.origin("data.path")));
   if (!validation.path.empty() && loaded.config.data.tokenizer.empty())
     throw InputError(fmt::format("{}, but no data.tokenizer is given; name that of the training data",
                                  is(loaded, "validation.path")));
@@ -90,10 +100,10 @@ void check_parallel(const Loaded& loaded) {
   for (const char* const key : {"parallel.shard", "parallel.replicate"})
     if (std::get<int64_t>(find_key(key)->get(loaded.config)) == 0)
       throw InputError(is(loaded, key) + "; use 1 or more, or -1 for the rest");
-  if (parallel.strategy == Strategy::NoShard && parallel.shard > 1)
-    throw InputError(
-        fmt::format("{}, but parallel.strategy is no_shard ({}); leave parallel.shard out, or use full_shard",
-                    is(loaded, "parallel.shard"), loaded.origin("parallel.strategy")));
+  if (!traits_of(parallel.strategy).shards && parallel.shard > 1)
+    throw InputError(fmt::format("{}, but parallel.strategy is {} ({}); leave parallel.shard out, or use {}",
+                                 is(loaded, "parallel.shard"), word_of(parallel.strategy),
+                                 loaded.origin("parallel.strategy"), word_of(Strategy::FullShard)));
 }
 
 bool is_given(const Loaded& loaded, const char* key) {
@@ -103,85 +113,24 @@ bool is_given(const Loaded& loaded, const char* key) {
 /// A word that says the opposite of parallel.strategy where that is given too.
 void check_reshard(const Loaded& loaded) {
   const Parallel& parallel = loaded.config.parallel;
-  const std::string& reshard = parallel.reshard_after_forward;
-  if (reshard.empty()) return;
+  if (parallel.reshard_after_forward.empty()) return;
   const std::string subject = is(loaded, "parallel.reshard_after_forward");
-  if (reshard != "true" && reshard != "false" && parse_int(reshard).value_or(0) < 1)
+  const auto reshard = parse_reshard_after_forward(parallel.reshard_after_forward);
+  if (!reshard)
     throw InputError(subject + "; use true, false, or the number of ranks that share a copy until backward");
-  const std::string strategy =
-      fmt::format("parallel.strategy is {} ({})", format_value(find_key("parallel.strategy")->get(loaded.config)),
-                  loaded.origin("parallel.strategy"));
-  const bool keeps = parallel.strategy == Strategy::ShardGradOp || parallel.strategy == Strategy::HybridShardZero2;
-  if (parallel.strategy == Strategy::NoShard)
+  const std::string word = word_of(parallel.strategy);
+  const std::string strategy = fmt::format("parallel.strategy is {} ({})", word, loaded.origin("parallel.strategy"));
+  const StrategyTraits traits = traits_of(parallel.strategy);
+  const bool is_false = *reshard == ReshardAfterForward(false);
+  if (!traits.shards)
     throw InputError(fmt::format("{}, but {}, which shards nothing; leave one out", subject, strategy));
-  if (keeps && reshard != "false")
+  if (!traits.reshards_after_forward && !is_false)
     throw InputError(
         fmt::format("{}, but {}, which keeps parameters until backward; leave one out", subject, strategy));
-  if (!keeps && reshard == "false" && is_given(loaded, "parallel.strategy"))
+  if (traits.reshards_after_forward && is_false && is_given(loaded, "parallel.strategy"))
     throw InputError(fmt::format("{}, but {}, which gives parameters back after forward; leave one out, or use {}",
                                  subject, strategy,
-                                 parallel.strategy == Strategy::FullShard ? "shard_grad_op" : "hybrid_shard_zero2"));
-}
-
-/// A key that says something beside certain values of another alone.
-struct Detail {
-  const char *key, *of, *where;
-  bool (*counts)(const Config& config);
-};
-
-bool scales_by_itself(const Config& config) {
-  return config.training.loss_scale == "auto";
-}
-bool is_in_8_bits(const Config& config) {
-  return config.float8.recipe != Float8Recipe::None;
-}
-bool profiles(const Config& config) {
-  return config.metrics.profile_interval > 0;
-}
-
-constexpr Detail kDetails[] = {
-    {"parallel.min_num_params", "parallel.wrap", "size_based_wrap",
-     [](const Config& config) { return config.parallel.wrap == Wrap::SizeBased; }},
-    {"parallel.transformer_layer_cls_to_wrap", "parallel.wrap", "transformer_based_wrap",
-     [](const Config& config) { return config.parallel.wrap == Wrap::TransformerBased; }},
-    {"parallel.bucket_cap_mb", "parallel.strategy", "no_shard",
-     [](const Config& config) { return config.parallel.strategy == Strategy::NoShard || config.parallel.shard == 1; }},
-    {"activation_checkpointing.n", "activation_checkpointing.mode", "every_n",
-     [](const Config& config) { return config.activation_checkpointing.mode == CheckpointingMode::EveryN; }},
-    {"float8.all_gather", "float8.recipe", "tensorwise",
-     [](const Config& config) { return config.float8.recipe == Float8Recipe::Tensorwise; }},
-    {"float8.filter_fqns", "float8.recipe", "tensorwise, rowwise and rowwise_with_gw_hp", is_in_8_bits},
-    {"comm.user_buffers", "comm.backend", "nccl, or auto where there are GPUs",
-     [](const Config& config) { return config.comm.backend == Backend::Nccl || config.comm.backend == Backend::Auto; }},
-    {"data.prefetch_factor", "data.num_workers", "1 or more",
-     [](const Config& config) { return config.data.num_workers > 0; }},
-    {"training.loss_scale_init", "training.loss_scale", "auto", scales_by_itself},
-    {"training.loss_scale_growth_factor", "training.loss_scale", "auto", scales_by_itself},
-    {"training.loss_scale_backoff_factor", "training.loss_scale", "auto", scales_by_itself},
-    {"training.loss_scale_growth_interval", "training.loss_scale", "auto", scales_by_itself},
-    {"metrics.profile_steps", "metrics.profile_interval", "1 or more", profiles},
-    {"metrics.profile_keep", "metrics.profile_interval", "1 or more", profiles},
-};
-
-/// Asked for, where it does nothing. A file that spells out the defaults asks for nothing.
-bool is_idle(const Loaded& loaded, const Detail& detail) {
-  const Key& key = *find_key(detail.key);
-  return key.get(loaded.config) != key.get(Config{}) && !detail.counts(loaded.config);
-}
-
-/// What would do nothing, without a word.
-void check_details(const Loaded& loaded) {
-  for (const Detail& detail : kDetails)
-    if (is_idle(loaded, detail))
-      throw InputError(fmt::format(
-          "{}, which is for {} {}, but that is {} ({}); leave one out", is(loaded, detail.key), detail.of, detail.where,
-          shown(format_value(find_key(detail.of)->get(loaded.config))), loaded.origin(detail.of)));
-}
-
-/// How much a source counts against others: what another program has by default, files, flags.
-int strength_of(const std::string& origin) {
-  if (origin.starts_with("default")) return 0;
-  return origin == "flag" || origin.starts_with("--") ? 2 : 1;
+                                 word_of(traits.is_hybrid ? Strategy::HybridShardZero2 : Strategy::ShardGradOp)));
 }
 
 void check_loading(const Loaded& loaded) {
@@ -211,14 +160,18 @@ void check_name_map(const Loaded& loaded) {
 void check_checkpoint(const Loaded& loaded) {
   check_exclude(loaded);
   const Checkpoint& checkpoint = loaded.config.checkpoint;
-  const bool names_one = checkpoint.resume != "auto" && checkpoint.resume != "never";
-  if (names_one && !checkpoint.initial_load_path.empty())
+  if (checkpoint.overwrite && checkpoint.name.empty())
+    throw InputError(is(loaded, "checkpoint.overwrite") + ", but no checkpoint.name says what the one folder is called");
+  if (checkpoint.create_seed_checkpoint && !checkpoint.enabled)
+    throw InputError(fmt::format("{}, but checkpoint.enabled is false ({}); set it to true",
+                                 is(loaded, "checkpoint.create_seed_checkpoint"), loaded.origin("checkpoint.enabled")));
+  if (names_checkpoint(checkpoint) && !checkpoint.initial_load_path.empty())
     throw InputError(fmt::format("{}, and checkpoint.resume names another to begin from ({}); keep one",
                                  is(loaded, "checkpoint.initial_load_path"), loaded.origin("checkpoint.resume")));
   if (!checkpoint.initial_load_model_only && checkpoint.initial_load_path.empty())
     throw InputError(fmt::format("{}, but no checkpoint.initial_load_path is given, which it is about",
                                  is(loaded, "checkpoint.initial_load_model_only")));
-  if (checkpoint.enabled && checkpoint.interval > 0 && checkpoint.keep < 2)
+  if (checkpoint.enabled && checkpoint.interval > 0 && checkpoint.keep < 2 && !checkpoint.overwrite)
     throw InputError(fmt::format(
         "{}, but checkpoint.interval is {} ({}); use 2 or more, so that a damaged checkpoint has one before it",
         is(loaded, "checkpoint.keep"), checkpoint.interval, loaded.origin("checkpoint.interval")));
@@ -308,8 +261,8 @@ void check(const Loaded& loaded) {
   check_pairs(loaded);
   check_parallel(loaded);
   check_reshard(loaded);
-  check_details(loaded);
   check_loading(loaded);
+  check_details(loaded);
   check_checkpoint(loaded);
   check_lines(loaded);
   check_precision(loaded);
@@ -317,40 +270,36 @@ void check(const Loaded& loaded) {
   check_backend(loaded);
 }
 
-void drop_overridden(Loaded& loaded) {
-  for (const Detail& detail : kDetails) {
-    if (!is_idle(loaded, detail)) continue;
-    if (strength_of(loaded.origin(detail.key)) >= strength_of(loaded.origin(detail.of))) continue;
-    const Key& key = *find_key(detail.key);
-    key.set(loaded.config, key.get(Config{}));
-    loaded.origins.erase(detail.key);
-  }
-}
-
 void check_for_plan(const Loaded& loaded) {
   check_model(loaded);
   check_parallel(loaded);
+  check_reshard(loaded);
   check_precision(loaded);
+}
+
+bool names_checkpoint(const Checkpoint& settings) {
+  return settings.resume != "auto" && settings.resume != "extend" && settings.resume != "never";
 }
 
 bool excludes(const Key& one, const Key& other) {
   const auto holds = [](std::span<const char* const> list, const Key& key) {
     return std::ranges::find(list, key.full_name(), [](const char* name) { return std::string(name); }) != list.end();
   };
-  return &one != &other && std::ranges::any_of(std::array{kModel, kData, kHeldOut}, [&](const auto& list) {
-    return holds(list, one) && holds(list, other);
-  });
+  const std::array<std::span<const char* const>, 3> lists{kModel, kData, kHeldOut};
+  return &one != &other &&
+         std::ranges::any_of(lists, [&](const auto& list) { return holds(list, one) && holds(list, other); });
 }
 
 Loaded for_world(Loaded loaded, int world) {
   Training& training = loaded.config.training;
   if (training.global_batch_size == 0) return loaded;
-  const int64_t together = training.batch_size * world;
+  const int64_t sharing = loaded.config.parallel.context * loaded.config.parallel.tensor;
+  const int64_t together = training.batch_size * std::max<int64_t>(world / sharing, 1);
   if (training.global_batch_size % together != 0)
     throw InputError(
-        fmt::format("{}, but training.batch_size {} on {} rank{} makes {} rows at once; use a multiple of {}",
+        fmt::format("{}, but training.batch_size {} on {} rank{}{} makes {} rows at once; use a multiple of {}",
                     is(loaded, "training.global_batch_size"), training.batch_size, world, world == 1 ? "" : "s",
-                    together, together));
+                    sharing > 1 ? fmt::format(", of which {} share their rows,", sharing) : "", together, together));
   training.accumulation_steps = training.global_batch_size / together;
   return loaded;
 }

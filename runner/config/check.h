@@ -15,10 +15,8 @@ void check_for_plan(const Loaded& loaded);
 /// given. Throws InputError where it does not divide.
 Loaded for_world(Loaded loaded, int world);
 
-/// Gives keys that only say something beside another (activation_checkpointing.n beside mode every_n) their defaults
-/// again, where what they are beside has another value from a stronger source: flags go before files, and both before
-/// what another program has by default. What check() would else refuse, nobody contradicts himself in.
-void drop_overridden(Loaded& loaded);
+/// Whether checkpoint.resume is the path of a checkpoint, and no word.
+bool names_checkpoint(const Checkpoint& settings);
 
 /// Whether the two are different keys of which only one may be given, as data.path and data.tokens.
 bool excludes(const Key& one, const Key& other);

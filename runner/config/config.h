@@ -12,6 +12,8 @@ namespace trainyard::config {
 
 enum class Strategy { FullShard, ShardGradOp, NoShard, HybridShard, HybridShardZero2 };
 enum class Wrap { TransformerBased, SizeBased, None };
+enum class ContextMethod { Ring, AllGather, Ulysses };
+enum class ContextBalance { HeadTail, None };
 enum class BackwardPrefetch { Pre, Post, None };
 enum class Decay { Cosine, Linear, Sqrt, Constant };
 enum class StateDict { Sharded, Full };
@@ -66,7 +68,8 @@ struct Validation {
   int64_t interval = 0;    ///< steps; 0 = only at the end
   std::string path;        ///< as data.path, or
   std::string tokens;      ///< as data.tokens, or
-  std::string images;      ///< a folder as data.images, of which the t10k files are taken; one of the three
+  std::string images;      ///< a folder as data.images, of which the t10k files are taken; or
+  double split = 0;        ///< this share of data.path or data.images; one of the four
   int64_t steps = 0;       ///< batches a validation; 0 = all the data holds
   int64_t batch_size = 0;  ///< rows a rank; 0 = as training
 };
@@ -104,6 +107,13 @@ struct Parallel {
   Strategy strategy = Strategy::FullShard;
   int64_t shard = -1;      ///< ranks that share one copy; -1 = the rest
   int64_t replicate = -1;  ///< copies; both -1: as the strategy says
+  int64_t context = 1;     ///< ranks that share the tokens of a row
+  ContextMethod context_method = ContextMethod::Ring;
+  ContextBalance context_balance = ContextBalance::HeadTail;
+  int64_t tensor = 1;  ///< ranks that split each layer
+  bool sequence_parallel = true;
+  bool loss_parallel = true;
+  bool async_tensor = false;  ///< exchanges in parts beside products
   Precision param_dtype = Precision::Float32;
   Precision reduce_dtype = Precision::Float32;
   OutputPrecision output_dtype = OutputPrecision::AsComputed;
@@ -140,15 +150,19 @@ struct ActivationCheckpointing {
 struct Checkpoint {
   bool enabled = true;
   std::string dir = "checkpoints";
+  std::string name;            ///< of the checkpoints; "" = step-N; {strategy} stands for parallel.strategy
+  bool overwrite = false;      ///< one folder of that name, which each save replaces
   int64_t interval = 0;        ///< steps; 0 = only at the end and on SIGTERM
   int64_t epoch_interval = 0;  ///< passes over the data; 0 = none
   int64_t keep = 2;
   std::string resume = "auto";  ///< auto, never, or a path
   bool async = false;
+  bool broadcast_from_rank0 = false;  ///< rank 0 alone reads what is resumed or begun from, and shares it
   StateDict state_dict = StateDict::Sharded;
   FinalStateDict final_state_dict = FinalStateDict::Same;  ///< of the last step's
   bool final_model_only = false;                           ///< the last step's without the optimizer
   std::string exclude;                  ///< what resuming leaves: optimizer, data, progress, commas between
+  bool create_seed_checkpoint = false;  ///< step-0 and nothing more
   std::string initial_load_path;        ///< another run's checkpoint, to begin from where `dir` has none
   bool initial_load_model_only = true;  ///< of that one
   std::chrono::milliseconds timeout{std::chrono::minutes(30)};

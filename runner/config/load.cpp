@@ -94,7 +94,7 @@ class ArgumentReader {
   }
 
   void set(const Key& key, const std::string& subject, const std::string& text) {
-    found_.settings.push_back({&key, parse_value(key.rule, text, subject), "flag"});
+    found_.settings.push_back({&key, parse_value(key.rule, text, subject), "flag", kFlagLayer});
   }
 
   const std::vector<std::string>& arguments_;
@@ -106,13 +106,22 @@ class ArgumentReader {
 
 std::string Loaded::origin(const std::string& key) const {
   const auto found = origins.find(key);
-  return found == origins.end() ? "default" : found->second;
+  return found == origins.end() ? Origin().text : found->second.text;
+}
+
+size_t Loaded::layer(const std::string& key) const {
+  const auto found = origins.find(key);
+  return found == origins.end() ? kDefaultLayer : found->second.layer;
 }
 
 std::string Loaded::subject(const std::string& key) const {
   const std::string from = origin(key);
   if (from == "default") return key;
   return from == "flag" ? "--" + key : from + ": " + key;
+}
+
+std::string Loaded::statement(const std::string& key) const {
+  return fmt::format("{} is {}", subject(key), shown(format_value(find_key(key)->get(config))));
 }
 
 Arguments read_arguments(const std::vector<std::string>& arguments) {
@@ -122,7 +131,7 @@ Arguments read_arguments(const std::vector<std::string>& arguments) {
 void set_all(Loaded& loaded, const std::vector<Setting>& settings) {
   for (const Setting& setting : settings) {
     setting.key->set(loaded.config, setting.value);
-    loaded.origins[setting.key->full_name()] = setting.origin;
+    loaded.origins[setting.key->full_name()] = {setting.origin, setting.layer};
   }
 }
 
@@ -133,8 +142,10 @@ YamlText read_text(const std::string& path) {
 Loaded load(const std::vector<std::string>& arguments, const std::vector<YamlText>& first) {
   Arguments read = read_arguments(arguments);
   Loaded loaded;
-  for (const YamlText& source : first) set_all(loaded, read_yaml(source));
-  for (const std::string& file : read.files) set_all(loaded, read_yaml(read_text(file)));
+  size_t layer = kDefaultLayer;
+  const auto take = [&](const YamlText& source) { set_all(loaded, on_layer(read_yaml(source), ++layer)); };
+  for (const YamlText& source : first) take(source);
+  for (const std::string& file : read.files) take(loaded.texts.emplace_back(read_text(file)));
   set_all(loaded, read.settings);
   loaded.rest = std::move(read.rest);
   return loaded;

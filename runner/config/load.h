@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -7,35 +9,35 @@
 
 #include "config/config.h"
 #include "config/schema.h"
+#include "config/setting.h"
 
 // From files and flags to a Config. The environment is no source: it says where a process is, not what it trains.
 namespace trainyard::config {
 
+/// Where a value came from.
+struct Origin {
+  std::string text = "default";  ///< "train.yaml:14" or "flag"
+  size_t layer = kDefaultLayer;
+};
+
 /// A Config, and where each of its values came from.
 struct Loaded {
   Config config;
-  std::map<std::string, std::string> origins;  ///< "training.steps" → "train.yaml:14" or "flag"; absent: the default
+  std::map<std::string, Origin> origins;  ///< by key, "training.steps"; absent: the default
   std::vector<std::string> rest;    ///< arguments that set nothing, in order; the caller takes or refuses them
   std::vector<std::string> became;  ///< of each key in another program's spelling (dialects/), a line: what it set
+  /// Commands that another program's key asks for in place of training, and by which: "plan" → "--comm.mode".
+  std::map<std::string, std::string> instead{};
   std::vector<std::string> notes;   ///< those that were accepted and change nothing, a line each with the reason
+  std::vector<YamlText> texts{};    ///< of the files that were read, as they were then; of no demonstration
 
   /// "train.yaml:14", "flag" or "default".
   [[nodiscard]] std::string origin(const std::string& key) const;
+  [[nodiscard]] size_t layer(const std::string& key) const;
   /// How an error begins: "train.yaml:14: training.steps", "--training.steps", or "training.steps" for a default.
   [[nodiscard]] std::string subject(const std::string& key) const;
-};
-
-/// YAML text and the name that its errors carry.
-struct YamlText {
-  std::string name;
-  std::string text;
-};
-
-/// One value to be set, and from where.
-struct Setting {
-  const Key* key;
-  Value value;
-  std::string origin;
+  /// The same with its value: "train.yaml:14: training.steps is 100".
+  [[nodiscard]] std::string statement(const std::string& key) const;
 };
 
 /// The arguments of a command by their kind, each kind in order.

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "config/details.h"
 #include "config/schema.h"
 
 namespace trainyard::config {
@@ -113,20 +114,41 @@ is also a flag, `--section.key value` or `--section.key=value`, and flags win ov
 `--section.key` and `--section.no_key`. Words of enumerations may be written in upper case. A duration is a number with
 its unit: `500ms`, `30s`, `10min`, `1h`. The environment sets no key: it only tells a process its place.
 
-The files and flags of Accelerate, transformers' Trainer, torchtitan and well-known training scripts are taken as they are:
-[coming from PyTorch](coming-from-pytorch.md).
+Anchors, aliases and merge keys of YAML are read: a section takes what another says by `<<: *name`, and its own keys win. What
+only aliases use stands in a section whose name begins with `x-`:
 
-- `trainyard config check --config train.yaml` checks a file without starting anything.
+```yaml
+x-long: &long {steps: 10000, batch_size: 16}
+training: {<<: *long, batch_size: 8}
+```
+
+The files and flags of Accelerate, transformers' Trainer, torchtitan and well-known training scripts are read too: which of their
+keys set one of these, change nothing, or are refused, says [coming from PyTorch](coming-from-pytorch.md).
+
+- `trainyard config check --config train.yaml` checks a file without starting anything, the model and its sizes too, and with
+  `--world 8` (or `--nodes 2 --ranks-per-node 4`) the mesh on that many ranks.
 - `trainyard config print --config train.yaml`, or `--print-config` of `train`, shows every value and where it came from.
 - `trainyard config schema > trainyard.schema.json` writes a JSON Schema for editors; the first line of a file then names
   it: `# yaml-language-server: $schema=trainyard.schema.json`.
 
 A key that only says something beside one value of another, such as `activation_checkpointing.n` beside mode `every_n`, is
-refused where it is not at its default and that other value is not chosen; but what a file says of it falls away where a
-flag chooses another value.
+refused where it is not at its default and that other value is not chosen. But what a file says of it falls away where a
+flag, or a later file, chooses another value; and what another program's file or flag says of it is accepted, with a line that
+tells of it. [A table](#keys-that-count-beside-others) lists all such keys.
 
 Keys marked † may differ between the ranks of a job; all others are compared when the ranks meet.
 )";
+
+/// The rows of a key stand together in the table.
+std::string table_of_details() {
+  std::string result =
+      "\n## Keys that count beside others\n\n"
+      "Each key here counts only where the other has the value beside it; a key with several lines, where all of them "
+      "hold.\n\n| key | counts where | is |\n|---|---|---|\n";
+  for (const Detail& detail : details())
+    result += fmt::format("| `{}` | `{}` | {} |\n", detail.key, detail.of, detail.where);
+  return result;
+}
 
 }  // namespace
 
@@ -156,7 +178,7 @@ std::string documentation() {
                             cell(key.help));
     }
   }
-  return result;
+  return result + table_of_details();
 }
 
 std::string json_schema() {
@@ -166,6 +188,7 @@ std::string json_schema() {
                             {"title", "A trainyard configuration"},
                             {"type", {"object", "null"}},
                             {"additionalProperties", false},
+                            {"patternProperties", {{"^x-", ordered_json::object()}}},
                             {"properties", std::move(properties)}};
   return schema.dump(2) + "\n";
 }

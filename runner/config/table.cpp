@@ -46,21 +46,21 @@ void add_model(std::vector<Key>& table) {
 void add_data(std::vector<Key>& table) {
   const SectionKeys<Data> key{table, "data", &Config::data};
   key("path", &Data::path, kAny,
-      "The corpus: a .txt or .jsonl file, a folder of them, `embedded` for the Shakespeare that ships with the "
-      "program, or `random` for token ids drawn at random, without an end. Exactly one of path, tokens and images is "
-      "given.");
+      "The corpus: a .txt file, a .jsonl or .json file of JSON lines, a folder of them, `embedded` for the Shakespeare "
+      "that ships with the program, or `random` for token ids drawn at random, without an end. Exactly one of path, "
+      "tokens and images is given.");
   key("field", &Data::field, kNotEmpty, "The field of each JSON line that holds the text.");
   key("tokenizer", &Data::tokenizer, kAny,
       "A tokenizer's file or folder, or `bytes` for byte-level without files. Needed with a path of text.");
   key("tokens", &Data::tokens, kAny,
       "A safetensors file of pre-tokenised batches in place of path: input_ids and labels [rows, tokens], or "
-      "train.input_ids [steps, rows, tokens], replayed in file order. batch_size is then not used.");
+      "train.input_ids [steps, rows, tokens], replayed in file order. batch_size and sequence_length are then not used.");
   key("images", &Data::images, kAny,
       "For classifiers: a folder of MNIST's files (train-images-idx3-ubyte and train-labels-idx1-ubyte, with or "
       "without "
       ".gz) in place of path.");
   key("append_eos", &Data::append_eos, kAny, "Append the end-of-text token to each document.");
-  key("seed", &Data::seed, kAny, "Seed of the order of sequences.");
+  key("seed", &Data::seed, kAny, "Seed of the order of sequences, and of the ids of `random`.");
   key("shuffle", &Data::shuffle, kAny, "Draw sequences in a random order, new in each epoch.");
   key("cache_dir", &Data::cache_dir, kAny,
       "Where tokenised corpora are kept; empty: beside the corpus, or the user's cache folder where that is read-only.")
@@ -85,17 +85,18 @@ void add_data(std::vector<Key>& table) {
       "is slower; 1: not.");
   key("max_samples", &Data::max_samples, between(0, kMany), "Pairs that are taken from the beginning; 0: all.");
   key("num_workers", &Data::num_workers, between(0, 64),
-      "Threads that make batches of data.path ahead of their use; the order is the same with any number. 0: the "
-      "training thread makes them.")
+      "Threads that make batches of data.path or data.images ahead of their use; the order is the same with any number. "
+      "0: the training thread makes them.")
       .agreement = Agreement::PerRank;
-  key("prefetch_factor", &Data::prefetch_factor, between(1, 1024), "Micro-batches that each has ready at most.")
+  key("prefetch_factor", &Data::prefetch_factor, between(1, 1024),
+      "Micro-batches that each of num_workers has ready at most.")
       .agreement = Agreement::PerRank;
 }
 
 void add_validation(std::vector<Key>& table) {
   const SectionKeys<Validation> key{table, "validation", &Config::validation};
   key("interval", &Validation::interval, between(0, kMany),
-      "Steps between validations; 0: only after the last step. Without path, tokens and images there are none.");
+      "Steps between validations; 0: only after the last step. Without path, tokens, images and split there are none.");
   key("path", &Validation::path, kAny,
       "Held-out text, read as data.path is: by the same tokenizer, field and sequence length, in its own order.");
   key("tokens", &Validation::tokens, kAny,
@@ -105,6 +106,9 @@ void add_validation(std::vector<Key>& table) {
       "For classifiers: a folder as data.images, of which the files t10k-… are taken, in place of path; the accuracy "
       "is "
       "told too.");
+  key("split", &Validation::split, {.min = 0, .max = 1, .below_max = true},
+      "In place of path: this share of data.path or data.images, its end, is held out and never trained on, the same "
+      "on any number of ranks. 0: none.");
   key("steps", &Validation::steps, between(0, kMany), "Batches of a validation, always the first; 0: all there are.");
   key("batch_size", &Validation::batch_size, between(0, kRows), "Rows a rank and batch; 0: training.batch_size.");
 }
@@ -168,10 +172,34 @@ void add_parallel(std::vector<Key>& table) {
   key("strategy", &Parallel::strategy, kAny,
       "What is sharded: full_shard parameters, gradients and optimizer state; shard_grad_op the last two; no_shard "
       "nothing (DDP); hybrid_* shard inside a node and replicate between nodes.");
-  key("shard", &Parallel::shard, between(-1, kRanks), "Ranks that share one copy of the model; -1: the rest.");
+  key("shard", &Parallel::shard, between(-1, kRanks),
+      "Ranks that share one copy of the model, those of context and tensor not counted; -1: the rest.");
   key("replicate", &Parallel::replicate, between(-1, kRanks),
-      "Copies of the model; shard × replicate is the number of ranks. -1: the rest. Both -1: one copy in all, with "
-      "no_shard one a rank, with hybrid_* one a node.");
+      "Copies of the model; replicate × shard × context × tensor is the number of ranks. -1: the rest. Both -1: one "
+      "copy in "
+      "all, with no_shard one a rank, with hybrid_* one a node.");
+  key("context", &Parallel::context, between(1, kRanks),
+      "Context parallelism: neighbouring ranks that share the rows of a batch, each with a part of every row's tokens, "
+      "so that activations of long rows fit. Parameters are sharded over them too (with no_shard they are not). For "
+      "decoders.");
+  key("context_method", &Parallel::context_method, kAny,
+      "How attention sees the tokens of other ranks: ring passes keys and values on, each exchange behind the attention "
+      "of the one before; all_gather gathers them; ulysses exchanges tokens for heads.");
+  key("context_balance", &Parallel::context_balance, kAny,
+      "Which tokens of a row a rank has: head_tail an early and a late piece, so that all ranks have equally much "
+      "causal attention to compute; none one piece.");
+  key("tensor", &Parallel::tensor, between(1, kRanks),
+      "Tensor parallelism: neighbouring ranks that split every layer's weights and products, on the same tokens: "
+      "attention by heads, the feed-forward by its width, embedding and head by the vocabulary. For language models.");
+  key("sequence_parallel", &Parallel::sequence_parallel, kAny,
+      "Between split layers each rank of tensor has a part of the tokens, so that norms and residuals take less "
+      "memory. "
+      "Without it each has all of them.");
+  key("loss_parallel", &Parallel::loss_parallel, kAny,
+      "The loss is computed where the vocabulary is split, so that no rank has whole logits. Without it they are "
+      "gathered.");
+  key("async_tensor", &Parallel::async_tensor, kAny,
+      "What ranks of tensor exchange goes in parts, each beside the products of the part before.");
   key("param_dtype", &Parallel::param_dtype, kAny,
       "Type of gathered parameters and of the computation. Shards and optimizer state stay fp32.");
   key("reduce_dtype", &Parallel::reduce_dtype, kAny, "Type in which gradients are summed over ranks.");
@@ -188,7 +216,7 @@ void add_parallel(std::vector<Key>& table) {
       "`model.layers.0=fp32 output_dtype:bf16`. What a rule does not say is as above.");
   key("reshard_after_forward", &Parallel::reshard_after_forward, kAny,
       "What becomes of gathered parameters between forward and backward: true gives them back, false keeps them, a "
-      "number keeps them split over so many neighbouring ranks, a divisor of shard, so that backward gathers from "
+      "number keeps them split over so many neighbouring ranks, a divisor of shard × context, so that backward gathers from "
       "those "
       "alone. Empty: as the strategy says.");
   key("wrap", &Parallel::wrap, kAny,
@@ -197,7 +225,8 @@ void add_parallel(std::vector<Key>& table) {
   key("transformer_layer_cls_to_wrap", &Parallel::transformer_layer_cls_to_wrap, kAny,
       "For transformer_based_wrap: classes as transformers names them, such as LlamaDecoderLayer, with commas between; "
       "empty: the model's blocks.");
-  key("min_num_params", &Parallel::min_num_params, between(1, kMany), "For size_based_wrap.");
+  key("min_num_params", &Parallel::min_num_params, between(1, kMany),
+      "With size_based_wrap: a module is a group where it has so many parameters left to itself.");
   key("prefetch", &Parallel::prefetch, between(0, 64),
       "Groups (blocks) gathered ahead of the one that computes; 0: none.");
   key("forward_prefetch", &Parallel::forward_prefetch, between(-1, 64), "The same in forward alone; -1: as prefetch.");
@@ -240,7 +269,8 @@ void add_activation_checkpointing(std::vector<Key>& table) {
   key("mode", &ActivationCheckpointing::mode, kAny,
       "What is computed again in the backward pass instead of kept: nothing; full: every block; selective: of every "
       "block all but matrix products and attention, whose outputs are kept; every_n: every n-th block.");
-  key("n", &ActivationCheckpointing::n, between(1, kRanks), "For every_n.");
+  key("n", &ActivationCheckpointing::n, between(1, kRanks),
+      "With mode every_n: of so many blocks the last is computed again.");
   key("offload", &ActivationCheckpointing::offload, kAny,
       "What blocks keep for backward waits in host memory; with mode none as with selective. On a CPU it is there "
       "already.");
@@ -248,8 +278,14 @@ void add_activation_checkpointing(std::vector<Key>& table) {
 
 void add_checkpoint(std::vector<Key>& table) {
   const SectionKeys<Checkpoint> key{table, "checkpoint", &Config::checkpoint};
-  key("enabled", &Checkpoint::enabled, kAny, "Write checkpoints.");
+  key("enabled", &Checkpoint::enabled, kAny,
+      "Write checkpoints. false: none is written, and none in dir is gone on from.");
   key("dir", &Checkpoint::dir, kNotEmpty, "Folder of the checkpoints: <dir>/step-50, pointer file <dir>/latest.");
+  key("name", &Checkpoint::name, kAny,
+      "What the checkpoints are called instead: <dir>/<name>-50steps, pointer file <dir>/<name>-latest, so that runs "
+      "of several names can share a folder. `{strategy}` in it stands for parallel.strategy as PyTorch spells it.");
+  key("overwrite", &Checkpoint::overwrite, kAny,
+      "Each save replaces the one before: <dir>/<name> is the only checkpoint. Needs a name.");
   key("interval", &Checkpoint::interval, between(0, kMany),
       "Steps between checkpoints; 0: only at the end and on SIGTERM.");
   key("epoch_interval", &Checkpoint::epoch_interval, between(0, kMany),
@@ -257,13 +293,17 @@ void add_checkpoint(std::vector<Key>& table) {
   key("keep", &Checkpoint::keep, between(1, kRows),
       "How many of the newest are kept. At least 2 with an interval, so that a damaged newest one has one before it.");
   key("resume", &Checkpoint::resume, kNotEmpty,
-      "auto: go on from the newest complete checkpoint in dir, if there is one; never: start anew; else the path of a "
-      "checkpoint. A job that is started again after a loss goes on from what it saved itself, whatever this says.");
+      "auto: go on from the newest complete checkpoint in dir, if there is one; extend: the same, and where all steps "
+      "(or epochs) are done, train as many again; never: start anew; else the path of a checkpoint. A job that is "
+      "started again after a loss goes on from what it saved itself, whatever this says.");
   key("async", &Checkpoint::async, kAny,
       "Write behind the training steps, which wait only until their tensors are copied. Takes memory for the copy.");
   key("state_dict", &Checkpoint::state_dict, kAny,
       "sharded: each rank writes its rows; full: rank 0 writes a Hugging Face folder, gathered tensor by tensor. Both "
       "resume at any number of ranks.");
+  key("broadcast_from_rank0", &Checkpoint::broadcast_from_rank0, kAny,
+      "Rank 0 alone reads the checkpoint that a run goes on from, or model.init_from, a block of rows at a time, and "
+      "broadcasts: the others need no access to it. Without it each rank reads its own rows.");
   key("final_state_dict", &Checkpoint::final_state_dict, kAny, "The form of the last step's checkpoint.");
   key("final_model_only", &Checkpoint::final_model_only, kAny,
       "Leave the optimizer out of the last step's checkpoint: training cannot go on from it.");
@@ -271,11 +311,14 @@ void add_checkpoint(std::vector<Key>& table) {
       "What a resumed run does not take from its checkpoint but begins anew: optimizer, data (the place in it), "
       "progress "
       "(steps, and so the learning rate), with commas between.");
+  key("create_seed_checkpoint", &Checkpoint::create_seed_checkpoint, kAny,
+      "In place of training: save what it would begin with, as step-0 in dir, from which any number of ranks goes on.");
   key("initial_load_path", &Checkpoint::initial_load_path, kAny,
       "Another run's checkpoint, to begin from while there is none in dir to go on from.");
   key("initial_load_model_only", &Checkpoint::initial_load_model_only, kAny,
       "Of initial_load_path take the model alone: optimizer, place in the data and steps begin anew.");
-  key("timeout", &Checkpoint::timeout, kTimeout, "How long ranks wait for each other to have written.");
+  key("timeout", &Checkpoint::timeout, kTimeout,
+      "How long ranks wait for each other to have written or verified a checkpoint.");
 }
 
 void add_system(std::vector<Key>& table) {
@@ -315,7 +358,7 @@ void add_people(std::vector<Key>& table) {
           "grad_norm, lr, tokens, tokens_per_second, samples_per_second, mfu, memory, memory_bytes, time, "
           "validation_loss, validation_accuracy, loss_scale, data_wait_ms, compute_ms, communication_wait_ms, "
           "optimizer_ms, checkpoint_ms, slow_rank, "
-          "epoch, epoch_number (from 1), epoch_samples, epoch_percent, dataset_size, strategy, tps and tflops (a "
+          "epoch, epoch_number (from 1), epoch_step (from 0), epoch_samples, epoch_percent, dataset_size, strategy, tps and tflops (a "
           "rank's).")
       .agreement = Agreement::PerRank;
   metrics("validation_line", &Metrics::validation_line, kAny,

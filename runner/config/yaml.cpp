@@ -7,10 +7,14 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "config/yaml_document.h"
 
 namespace trainyard::config {
 namespace {
+
+/// A section whose name begins so holds what others take by aliases, and no settings.
+constexpr const char* kAside = "x-";
 
 /// yaml-cpp counts from 0, people from 1.
 int line_of(const YAML::Node& node) {
@@ -25,19 +29,20 @@ class Reader {
     const YAML::Node root = parse_yaml(source_);
     if (root.IsNull()) return {};
     if (!root.IsMap()) fail(root, "a configuration is a mapping of sections, such as training:");
-    for (const auto& entry : root) read_section(entry.first, entry.second);
+    for (const auto& [section, body] : entries_of(source_, root)) read_section(section, body);
     return std::move(settings_);
   }
 
  private:
   void read_section(const YAML::Node& name_node, const YAML::Node& body) {
     const std::string section = name(name_node);
+    if (section.starts_with(kAside)) return;
     const auto known = std::ranges::find(sections(), section, &SectionHelp::name);
     if (known == sections().end()) fail_unknown_section(name_node, section);
     note(name_node, section);
     if (body.IsNull()) return;  // all its keys are commented out
     if (!body.IsMap()) fail(name_node, fmt::format("section {} holds no keys; write them indented below it", section));
-    for (const auto& entry : body) read_key(section, entry.first, entry.second);
+    for (const auto& [key, value] : entries_of(source_, body)) read_key(section, key, value);
   }
 
   void read_key(const std::string& section, const YAML::Node& name_node, const YAML::Node& body) {
@@ -93,7 +98,15 @@ class Reader {
     }
     const std::string hint = suggest_section(section);
     fail(node, fmt::format("unknown section {}; {}", shown(section),
-                           hint.empty() ? "trainyard train --help lists all" : hint));
+                           !hint.empty()            ? hint
+                           : holds_anchor(node)     ? "what only aliases use stands in a section named x-…"
+                                                    : "trainyard train --help lists all"));
+  }
+
+  /// Whether the line of `node` names what it holds: "defaults: &defaults".
+  [[nodiscard]] bool holds_anchor(const YAML::Node& node) const {
+    const std::vector<std::string> lines = split(source_.text, '\n');
+    return lines.at(static_cast<size_t>(line_of(node) - 1)).find(": &") != std::string::npos;
   }
 
   [[nodiscard]] std::string where(const YAML::Node& node) const {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "config/load.h"
+#include "config/setting.h"
 
 namespace trainyard::config {
 

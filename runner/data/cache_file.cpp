@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/open_file.h"
 #include "base/text.h"
 
 namespace trainyard::data {
@@ -25,6 +26,7 @@ using Clock = std::chrono::steady_clock;
 static_assert(std::endian::native == std::endian::little, "append() cuts an id to its first bytes");
 
 constexpr size_t kBufferBytes = size_t{1} << 20;
+constexpr size_t kIdsAtOnce = size_t{1} << 16;
 constexpr std::chrono::milliseconds kPollInterval{20};
 
 void write_at(int fd, std::span<const std::byte> bytes, off_t at, const auto& fail) {
@@ -38,7 +40,7 @@ void write_at(int fd, std::span<const std::byte> bytes, off_t at, const auto& fa
 }
 
 UniqueFd open_partial(const fs::path& partial) {
-  UniqueFd fd(::open(partial.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  UniqueFd fd = open_to_write(partial, O_RDWR | O_CREAT);
   if (!fd.valid())
     throw InputError(fmt::format("{}: {}; set data.cache_dir to a folder that can be written", partial.string(),
                                  std::strerror(errno)));
@@ -82,7 +84,7 @@ CacheHeader read_cache_header(const MappedFile& file) {
 }
 
 std::optional<CacheWriter> CacheWriter::begin(const fs::path& file, const std::string& key, uint32_t bytes_an_id,
-                                              std::chrono::milliseconds timeout) {
+                                              std::chrono::milliseconds timeout, const Tokenising& how) {
   auto last_grown = Clock::now();
   off_t size = 0;
   fs::path partial = file.string() + ".partial";
@@ -102,6 +104,7 @@ std::optional<CacheWriter> CacheWriter::begin(const fs::path& file, const std::s
     if (is_done && is_ours) ::unlink(partial.c_str());
     if (is_done) return std::nullopt;
     if (is_ours) break;
+    stop_if_asked(how, "waiting for who writes " + partial.string());
     if (const off_t now = size_of(fd.get()); now != std::exchange(size, now)) last_grown = Clock::now();
     if (Clock::now() - last_grown > timeout)
       throw PeerError(
@@ -122,12 +125,18 @@ CacheWriter::~CacheWriter() {
 }
 
 void CacheWriter::append(std::span<const int32_t> ids) {
-  for (const int32_t id : ids) {
-    const size_t at = buffer_.size();
-    buffer_.resize(at + header_.bytes_an_id);
-    std::memcpy(buffer_.data() + at, &id, header_.bytes_an_id);
+  header_.ids += ids.size();
+  const size_t bytes_an_id = header_.bytes_an_id;
+  while (!ids.empty()) {
+    const std::span<const int32_t> some = ids.first(std::min(ids.size(), kIdsAtOnce));
+    size_t at = buffer_.size();
+    buffer_.resize(at + some.size() * bytes_an_id);
+    for (const int32_t id : some) {
+      std::memcpy(buffer_.data() + at, &id, bytes_an_id);
+      at += bytes_an_id;
+    }
     if (buffer_.size() >= kBufferBytes) flush();
-    ++header_.ids;
+    ids = ids.subspan(some.size());
   }
 }
 

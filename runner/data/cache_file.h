@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "data/in_order.h"
 
 namespace trainyard::data {
 
@@ -33,9 +34,10 @@ class CacheWriter {
  public:
   /// Waits until no other process or thread writes the same file. None where the file is there by then.
   /// Throws PeerError, naming the file, where the other has written nothing for `timeout`; InputError where the folder
-  /// cannot be written.
+  /// cannot be written; TerminatedError where it is asked to stop.
   static std::optional<CacheWriter> begin(const std::filesystem::path& file, const std::string& key,
-                                          uint32_t bytes_an_id, std::chrono::milliseconds timeout);
+                                          uint32_t bytes_an_id, std::chrono::milliseconds timeout,
+                                          const Tokenising& how);
 
   CacheWriter(CacheWriter&&) noexcept = default;
   /// Removes what was written where it was not committed.
@@ -43,7 +45,7 @@ class CacheWriter {
 
   /// Throws InputError (no space left and the like).
   void append(std::span<const int32_t> ids);
-  void count_document() { ++header_.documents; }
+  void count_documents(uint64_t documents) { header_.documents += documents; }
   /// Makes the file durable, then gives it its name.
   void commit();
 

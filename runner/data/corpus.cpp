@@ -34,8 +34,9 @@ std::string key_of(const std::vector<fs::path>& files, const CorpusOptions& opti
   Fingerprint key;
   key.add("corpus 1").add(tokenizer.fingerprint()).add(eos_text(end_of_document(tokenizer, options.append_eos)));
   for (const fs::path& file : files) {
-    const bool is_lines = file.extension() == ".jsonl";
-    key.add(is_lines ? options.field : "").add(is_lines ? "jsonl" : "txt").add(MappedFile(file).text());
+    const bool is_lines = file.extension() != ".txt";
+    key.add(is_lines ? options.field : "").add(is_lines ? "jsonl" : "txt");
+    key.add(MappedFile(file).text(), [&] { stop_if_asked(options.how, "reading " + file.string()); });
   }
   return key.hex();
 }
@@ -93,19 +94,44 @@ class Telling {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
+/// What a stretch of a file became.
+struct Tokenised {
+  std::vector<int32_t> ids = {};
+  uint64_t documents = 0;
+  size_t bytes = 0;
+};
+
+Tokenised tokenise(const MappedFile& file, const Stretch& stretch, const std::string& field, const Tokenizer& tokenizer,
+                   std::optional<int32_t> eos, const Workers& workers) {
+  Tokenised done{.bytes = stretch.text.size()};
+  for_each_part(file, stretch, field, [&](const TextPart& part) {
+    if (workers.are_ending()) throw TerminatedError("nobody waits for this any more");
+    const std::vector<int32_t> ids = tokenizer.encode_after(part.before, part.text);
+    done.ids.insert(done.ids.end(), ids.begin(), ids.end());
+    if (!part.is_last) return;
+    ++done.documents;
+    if (eos) done.ids.push_back(*eos);
+  });
+  return done;
+}
+
 void tokenise(const std::vector<fs::path>& files, const CorpusOptions& options, const Tokenizer& tokenizer,
               CacheWriter& writer) {
   const auto eos = end_of_document(tokenizer, options.append_eos);
   Telling telling(files, options.path.string());
   for (const fs::path& path : files) {
     const MappedFile file(path);
-    for_each_part(file, options.field, [&](std::string_view part, DocumentEnd end) {
-      writer.append(tokenizer.encode(part));
-      telling.read(part.size());
-      if (end == DocumentEnd::No) return;
-      writer.count_document();
-      if (eos) writer.append({&*eos, 1});
+    InOrder<Tokenised> parts(options.how, "tokenising " + options.path.string(), [&](const Tokenised& part) {
+      writer.append(part.ids);
+      writer.count_documents(part.documents);
+      telling.read(part.bytes);
     });
+    for_each_stretch(file, [&](const Stretch& stretch) {
+      parts.add([&, stretch](const Workers& workers) {
+        return tokenise(file, stretch, options.field, tokenizer, eos, workers);
+      });
+    });
+    parts.finish();
   }
   if (writer.header().documents == 0) throw InputError(fmt::format("{}: the corpus is empty", options.path.string()));
 }
@@ -113,7 +139,7 @@ void tokenise(const std::vector<fs::path>& files, const CorpusOptions& options, 
 void build(const fs::path& cached, const std::string& key, const std::vector<fs::path>& files,
            const CorpusOptions& options, const Tokenizer& tokenizer) {
   const uint32_t bytes_an_id = tokenizer.vocab_size() <= 1 << 16 ? 2 : 4;
-  auto writer = CacheWriter::begin(cached, key, bytes_an_id, options.timeout);
+  auto writer = CacheWriter::begin(cached, key, bytes_an_id, options.timeout, options.how);
   if (!writer) return;
   tokenise(files, options, tokenizer, *writer);
   writer->commit();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "data/in_order.h"
 #include "tokenizer/tokenizer.h"
 
 namespace trainyard::data {
@@ -29,6 +30,9 @@ class TokenArray {
   /// Ids [begin, begin + ids.size()), which must be there (std::out_of_range).
   void copy(int64_t begin, std::span<int32_t> ids) const;
 
+  /// Its ids [begin, end), which must be there (std::out_of_range), under a fingerprint of their own.
+  [[nodiscard]] TokenArray part(int64_t begin, int64_t end) const;
+
   /// What messages call it: the path the user gave.
   [[nodiscard]] const std::string& name() const { return name_; }
   /// Equal for equal text, tokenizer and end-of-text rule.
@@ -44,27 +48,33 @@ class TokenArray {
 };
 
 struct CorpusOptions {
-  std::filesystem::path path;  ///< .txt (a document a file), .jsonl (a document a line), or a folder of them
+  /// .txt (a document a file), .jsonl or .json (a document a line), or a folder of them
+  std::filesystem::path path;
   std::string field = "text";  ///< of each JSON line
   bool append_eos = true;      ///< after each document, where the tokenizer has an end of text
   std::filesystem::path
       cache_dir;  ///< "" = .trainyard beside the corpus, or the user's cache folder where that is read-only
   /// Another process that tokenises it is waited for, however long it takes, until it has written nothing for so long.
   std::chrono::milliseconds timeout{std::chrono::minutes(30)};
+  Tokenising how = {};
 };
 
 /// The corpus as ids. The first to ask for it tokenises it, in bounded memory, into a file in the cache folder that is
 /// whole or not there; others, on this machine or on a shared file system, wait for it. The file's name is a hash of
 /// the content, the tokenizer and the options, so a changed corpus is another file. Throws InputError for a path, an
 /// encoding (file and byte offset), a JSON line (file and line) or a folder that the user has to mend, and for a corpus
-/// without a single id; PeerError where another process holds the lock and has written nothing for the time-out.
+/// without a single id; PeerError where another process holds the lock and has written nothing for the time-out;
+/// TerminatedError where it is asked to stop: what was written then goes.
 TokenArray open_corpus(const CorpusOptions& options, const tokenizer::Tokenizer& tokenizer);
 
 /// The same of a text in memory, one document, without a cache. `name` is what messages call it.
 TokenArray tokenise_text(std::string_view text, const tokenizer::Tokenizer& tokenizer, bool append_eos,
                          std::string name);
 
+/// The fingerprint of a part [begin, end) of data with this fingerprint.
+std::string part_fingerprint(const std::string& whole, int64_t begin, int64_t end);
+
 /// Throws InputError, naming corpus, position and id, where an id is not in [0, vocab_size). Reads every id once.
-void check_ids(const TokenArray& tokens, int64_t vocab_size);
+void check_ids(const TokenArray& tokens, int64_t vocab_size, const Tokenising& how = {});
 
 }  // namespace trainyard::data

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/arrow.h"
 #include "tokenizer/utf8.h"
 
 namespace trainyard::data {
@@ -17,6 +18,10 @@ using nlohmann::json;
 
 bool is_corpus_file(const fs::path& path) {
   return path.extension() == ".txt" || path.extension() == ".jsonl";
+}
+/// JSON lines under the name that Hugging Face's data sets and torchtitan's c4_test give them.
+bool is_json_file(const fs::path& path) {
+  return path.extension() == ".json";
 }
 bool is_hidden(const fs::path& path) {
   return path.filename().string().starts_with('.');
@@ -29,32 +34,63 @@ bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
+/// Unicode's White_Space beyond ASCII.
+bool is_wide_space(char32_t c) {
+  return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 ||
+         c == 0x202F || c == 0x205F || c == 0x3000;
+}
+
+/// Whether a line may begin with the character at `at`: a letter of ASCII, or what is neither ASCII nor a space. Split
+/// patterns may let a line's end take more signs in ("[\r\n/]*").
+bool begins_line(std::string_view text, size_t at) {
+  const auto lead = static_cast<unsigned char>(text[at]);
+  if (lead < 0x80) return is_letter(text[at]);
+  return lead >= 0xC0 && at + tokenizer::utf8_length(lead) <= text.size() &&
+         !is_wide_space(tokenizer::decode_utf8(text, at));
+}
+
+/// Whether the character before `at` is no space.
+bool ends_line(std::string_view text, size_t at) {
+  size_t begin = at - 1;
+  while (begin > 0 && at - begin < 4 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
+  const auto lead = static_cast<unsigned char>(text[begin]);
+  if (begin + tokenizer::utf8_length(lead) != at) return false;
+  return lead < 0x80 ? !is_space(text[begin]) : !is_wide_space(tokenizer::decode_utf8(text, begin));
+}
+
 /// Whether every split pattern in use ends a piece at `cut`: "x|\ny" would not do, the line's end may belong to x;
 /// "x\n|y" and "x| y" do, and neither side's piece depends on the other side.
 bool is_between_pieces(std::string_view text, size_t cut) {
-  const bool is_line = text[cut - 1] == '\n' && !is_space(text[cut - 2]) && is_letter(text[cut]);
+  const bool is_line = text[cut - 1] == '\n' && ends_line(text, cut - 1) && begins_line(text, cut);
   const bool is_word = is_letter(text[cut - 1]) && text[cut] == ' ' && is_letter(text[cut + 1]);
   return is_line || is_word;
 }
 
 void visit_document(std::string_view text, const VisitPart& visit) {
-  while (!text.empty()) {
-    const size_t length = part_length(text);
-    visit(text.substr(0, length), length == text.size() ? DocumentEnd::Yes : DocumentEnd::No);
-    text.remove_prefix(length);
+  for (size_t begin = 0, length = 0; begin < text.size(); begin += length) {
+    length = part_length(text.substr(begin));
+    visit({text.substr(0, begin), text.substr(begin, length), begin + length == text.size()});
   }
 }
 
-json parse_line(std::string_view line, const std::string& where) {
-  try {
-    return json::parse(line);
-  } catch (const json::exception& error) {
-    throw InputError(fmt::format("{}: {}", where, error.what()));
+bool has_lines(const MappedFile& file) {
+  return file.path().extension() == ".jsonl" || is_json_file(file.path());
+}
+
+/// Whole lines, of kPartBytes or more, unless they are the last.
+void visit_groups_of_lines(std::string_view text, const std::function<void(const Stretch&)>& visit) {
+  size_t line = 1;
+  for (size_t begin = 0, end = 0; begin < text.size(); begin = end) {
+    const bool is_last = text.size() - begin <= kPartBytes;
+    end = is_last ? text.size() : std::min(text.find('\n', begin + kPartBytes), text.size() - 1) + 1;
+    const std::string_view lines = text.substr(begin, end - begin);
+    visit({.text = lines, .first_line = line});
+    line += static_cast<size_t>(std::ranges::count(lines, '\n'));
   }
 }
 
 std::string take_field(std::string_view line, const std::string& field, const std::string& where) {
-  json object = parse_line(line, where);
+  json object = parse_json_line(line, where);
   if (!object.is_object())
     throw InputError(
         fmt::format("{}: must be a JSON object with the field '{}', is {}", where, field, object.type_name()));
@@ -71,12 +107,16 @@ std::string take_field(std::string_view line, const std::string& field, const st
   return std::move(found->get_ref<std::string&>());
 }
 
-void visit_lines(const MappedFile& file, const std::string& field, const VisitPart& visit) {
-  std::string_view rest = file.text();
-  for (size_t number = 1; !rest.empty(); ++number) {
+void visit_lines(const MappedFile& file, const Stretch& stretch, const std::string& field, const VisitPart& visit) {
+  std::string_view rest = stretch.text;
+  const bool is_first = stretch.first_line == 1;
+  if (is_first && is_json_file(file.path()) && trim(rest.substr(0, rest.find('\n'))).starts_with('['))
+    throw InputError(fmt::format("{}: begins with a list; a .json corpus has a JSON object on each line",
+                                 file.path().string()));
+  for (size_t number = stretch.first_line; !rest.empty(); ++number) {
     const size_t end = rest.find('\n');
-    const std::string_view line = trim(rest.substr(0, end));
-    if (!line.empty()) {
+    const std::string_view line = rest.substr(0, end);
+    if (!trim(line).empty()) {
       const std::string where = fmt::format("{}:{}", file.path().string(), number);
       tokenizer::require_utf8(line, where);
       visit_document(take_field(line, field, where), visit);
@@ -85,34 +125,50 @@ void visit_lines(const MappedFile& file, const std::string& field, const VisitPa
   }
 }
 
-/// Checked part by part: the pages that are read are those that are tokenised next.
-void visit_text(const MappedFile& file, const VisitPart& visit) {
-  size_t offset = 0;
-  visit_document(file.text(), [&](std::string_view part, DocumentEnd end) {
-    tokenizer::require_utf8(part, file.path().string(), offset);
-    offset += part.size();
-    visit(part, end);
-  });
+/// Sorted; what is hidden is left out.
+std::vector<fs::path> files_below(const fs::path& folder, bool (*is_wanted)(const fs::path&)) {
+  std::vector<fs::path> files;
+  for (auto entry = fs::recursive_directory_iterator(folder); entry != fs::recursive_directory_iterator(); ++entry) {
+    if (is_hidden(entry->path()))
+      entry.disable_recursion_pending();
+    else if (!entry->is_directory() && is_wanted(entry->path()))
+      files.push_back(entry->path());
+  }
+  std::ranges::sort(files);
+  return files;
 }
 
 }  // namespace
 
+json parse_json_line(std::string_view line, const std::string& where) {
+  try {
+    return json::parse(line);
+  } catch (const json::parse_error& error) {
+    // "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error …": its line is of this text.
+    const std::string_view told = error.what();
+    const size_t place = told.find("column "), reason = told.find(": ", std::min(place, told.size()));
+    throw InputError(fmt::format("{}: not JSON at byte {} of the line{}", where, error.byte,
+                                 reason == std::string_view::npos ? "" : told.substr(reason)));
+  } catch (const json::exception& error) {
+    throw InputError(fmt::format("{}: not JSON: {}", where, error.what()));
+  }
+}
+
 std::vector<fs::path> corpus_files(const fs::path& path) {
   if (!fs::exists(path)) throw InputError(fmt::format("{}: no such file or folder", path.string()));
   if (!fs::is_directory(path)) {
-    if (!is_corpus_file(path))
-      throw InputError(fmt::format("{}: a corpus is a .txt file, a .jsonl file, or a folder of them", path.string()));
+    refuse_arrow(path);
+    if (!is_corpus_file(path) && !is_json_file(path))
+      throw InputError(fmt::format("{}: a corpus is a .txt file, a .jsonl file (or .json), or a folder of them",
+                                   path.string()));
     return {path};
   }
-  std::vector<fs::path> files;
-  for (auto entry = fs::recursive_directory_iterator(path); entry != fs::recursive_directory_iterator(); ++entry) {
-    if (is_hidden(entry->path()))
-      entry.disable_recursion_pending();
-    else if (entry->is_regular_file() && is_corpus_file(entry->path()))
-      files.push_back(entry->path());
-  }
-  if (files.empty()) throw InputError(fmt::format("{}: no .txt and no .jsonl file below this folder", path.string()));
-  std::ranges::sort(files);
+  std::vector<fs::path> files = files_below(path, is_corpus_file);
+  if (!files.empty()) return files;
+  refuse_arrow(path);                       // whose .json files hold no text
+  files = files_below(path, is_json_file);  // beside others they may be anything
+  if (files.empty())
+    throw InputError(fmt::format("{}: no .txt, no .jsonl and no .json file below this folder", path.string()));
   return files;
 }
 
@@ -125,11 +181,19 @@ size_t part_length(std::string_view text, size_t limit) {
   return cut;
 }
 
+void for_each_stretch(const MappedFile& file, const std::function<void(const Stretch&)>& visit) {
+  if (has_lines(file)) return visit_groups_of_lines(file.text(), visit);
+  visit_document(file.text(), [&](const TextPart& part) { visit({.before = part.before, .text = part.text}); });
+}
+
+void for_each_part(const MappedFile& file, const Stretch& stretch, const std::string& field, const VisitPart& visit) {
+  if (has_lines(file)) return visit_lines(file, stretch, field, visit);
+  tokenizer::require_utf8(stretch.text, file.path().string(), stretch.before.size());
+  visit({stretch.before, stretch.text, stretch.before.size() + stretch.text.size() == file.text().size()});
+}
+
 void for_each_part(const MappedFile& file, const std::string& field, const VisitPart& visit) {
-  if (file.path().extension() == ".jsonl")
-    visit_lines(file, field, visit);
-  else
-    visit_text(file, visit);
+  for_each_stretch(file, [&](const Stretch& stretch) { for_each_part(file, stretch, field, visit); });
 }
 
 }  // namespace trainyard::data

@@ -1,79 +1,60 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 #include <utility>
 
 #include "data/images.h"
-#include "data/loader_state.h"
+#include "data/ordered_loader.h"
 #include "data/permutation.h"
 
 namespace trainyard::data {
 namespace {
 using nlohmann::json;
 
-class ImageLoader : public Loader {
+class ImageLoader final : public OrderedLoader {
  public:
   ImageLoader(std::shared_ptr<const Images> images, const ImageLoaderOptions& options)
-      : images_(std::move(images)), options_(options) {}
+      : OrderedLoader("image_loader", {options.place, options.batch_size, options.accumulation_steps, options.repeat}),
+        images_(std::move(images)),
+        options_(options) {}
 
-  Batch next() override {
-    const int64_t rows = rows_of_rank();
-    Batch batch{.targets = Tensor::empty({rows}, DType::Int32),
-                .valid_tokens = rows,
-                .features = Tensor::empty({rows, images_->height, images_->width}, DType::Float32)};
-    for (int64_t row = 0; row < rows; ++row) {
-      batch.sequences.push_back(seen_ + row * options_.place.world + options_.place.rank);
-      fill_row(image_at(batch.sequences.back()), row, batch);
-    }
-    skip();
-    return batch;
-  }
-  void skip() override { seen_ += std::min(rows_together(), left()); }
+  /// No image is counted twice.
+  void skip() override { add_seen(std::min(rows_together(), left())); }
 
-  [[nodiscard]] json state() const override {
-    json state = order();
-    state["sequences_seen"] = seen_;
-    return state;
-  }
-  void load_state(const json& state) override {
-    require_same(state, order(), images_->name);
-    seen_ = count_in(state, "sequences_seen");
-  }
-
-  [[nodiscard]] int64_t sequences_seen() const override { return seen_; }
   [[nodiscard]] int64_t sequences_per_epoch() const override { return images_->count; }
   [[nodiscard]] int64_t rows_per_epoch() const override {
     return (images_->count + rows_together() - 1) / rows_together() * rows_together();
   }
-  [[nodiscard]] int64_t sequences_per_step() const override { return rows_together() * options_.accumulation_steps; }
   [[nodiscard]] int64_t sequence_length() const override { return 1; }
 
- private:
-  /// What the order of images follows from.
-  [[nodiscard]] json order() const {
+ protected:
+  Batch batch_of(const std::vector<int64_t>& sequences) override {
+    const int64_t rows = std::ssize(sequences);
+    Batch batch{.targets = Tensor::empty({rows}, DType::Int32),
+                .valid_tokens = rows,
+                .features = Tensor::empty({rows, images_->height, images_->width}, DType::Float32)};
+    for (int64_t row = 0; row < rows; ++row) fill_row(image_at(sequences[static_cast<size_t>(row)]), row, batch);
+    return batch;
+  }
+  [[nodiscard]] json order() const override {
     return {{"images", images_->fingerprint}, {"seed", options_.seed}, {"shuffle", options_.shuffle}};
   }
-
-  /// Of all ranks in a full micro-batch.
-  [[nodiscard]] int64_t rows_together() const { return options_.batch_size * options_.place.world; }
-  /// Images of this epoch that were not given out.
-  [[nodiscard]] int64_t left() const {
-    const bool has_ended = options_.repeat == Repeat::Never && seen_ >= images_->count;
-    return has_ended ? 0 : images_->count - seen_ % images_->count;
-  }
-  /// In the next micro-batch: as many on every rank, unless no image may come twice.
-  [[nodiscard]] int64_t rows_of_rank() const {
-    const auto [rank, world] = options_.place;
-    if (options_.repeat == Repeat::Never)
-      return rows_left(options_.repeat, options_.place, options_.batch_size, images_->count, seen_);
+  [[nodiscard]] std::string name() const override { return images_->name; }
+  /// Every rank has as many rows, unless no image may come twice.
+  [[nodiscard]] int64_t rows_of_rank() const override {
+    if (options_.repeat == Repeat::Never) return OrderedLoader::rows_of_rank();
+    const int64_t world = options_.place.world;
     return std::min(options_.batch_size, (left() + world - 1) / world);
   }
 
-  /// `sequence` counts on from seen_, which is in this epoch; past its end its first images come again.
+ private:
+  /// Images of this epoch that were not given out.
+  [[nodiscard]] int64_t left() const {
+    const bool has_ended = options_.repeat == Repeat::Never && sequences_seen() >= images_->count;
+    return has_ended ? 0 : images_->count - sequences_seen() % images_->count;
+  }
+  /// `sequence` counts on from sequences_seen(), which is in this epoch. Past its end its first images come again.
   [[nodiscard]] int64_t image_at(int64_t sequence) const {
-    const int64_t epoch = seen_ / images_->count, index = (sequence - epoch * images_->count) % images_->count;
+    const int64_t epoch = sequences_seen() / images_->count, index = (sequence - epoch * images_->count) % images_->count;
     if (!options_.shuffle) return index;
     const Permutation order = order_of_epoch(images_->count, options_.seed, epoch);
     return static_cast<int64_t>(order(static_cast<uint64_t>(index)));
@@ -92,16 +73,11 @@ class ImageLoader : public Loader {
 
   std::shared_ptr<const Images> images_;
   ImageLoaderOptions options_;
-  int64_t seen_ = 0;  ///< images given out to all ranks, none counted twice
 };
 
 }  // namespace
 
 std::unique_ptr<Loader> image_loader(std::shared_ptr<const Images> images, const ImageLoaderOptions& options) {
-  const auto& [rank, world] = options.place;
-  if (options.batch_size < 1 || options.accumulation_steps < 1 || world < 1 || rank < 0 || rank >= world)
-    throw std::invalid_argument(fmt::format("image_loader: batch_size {}, accumulation_steps {}, rank {} of {}",
-                                            options.batch_size, options.accumulation_steps, rank, world));
   return std::make_unique<ImageLoader>(std::move(images), options);
 }
 

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <stdexcept>
 #include <tuple>
 
 #include "base/error.h"
-#include "data/loader_state.h"
+#include "data/ordered_loader.h"
 #include "data/pairs.h"
 #include "data/permutation.h"
 
@@ -17,9 +16,12 @@ using nlohmann::json;
 
 constexpr int64_t kWindow = 1024, kRun = 32;  // pairs; part of the order, so never changed
 
-class PairLoader : public Loader {
+class PairLoader final : public OrderedLoader {
  public:
-  PairLoader(PairArray pairs, const PairLoaderOptions& options) : pairs_(std::move(pairs)), options_(options) {
+  PairLoader(PairArray pairs, const PairLoaderOptions& options)
+      : OrderedLoader("pair_loader", {options.place, options.batch_size, options.accumulation_steps, options.repeat}),
+        pairs_(std::move(pairs)),
+        options_(options) {
     for (int64_t pair = 0; pair < pairs_.size(); ++pair) {
       source_.take(pairs_.source(pair).size());
       target_.take(pairs_.target(pair).size());
@@ -28,43 +30,29 @@ class PairLoader : public Loader {
       source_.most = options_.max_source_length, target_.most = options_.max_target_length;
   }
 
-  Batch next() override {
-    const int64_t rows =
-        rows_left(options_.repeat, options_.place, options_.batch_size, pairs_.size(), sequences_seen_);
-    std::vector<int64_t> chosen, sequences;
-    for (int64_t row = 0; row < rows; ++row) {
-      sequences.push_back(sequences_seen_ + row * options_.place.world + options_.place.rank);
-      chosen.push_back(pair_at(sequences.back()));
-    }
-    skip();
-    Batch batch = padded(chosen);
-    batch.sequences = std::move(sequences);
-    return batch;
-  }
-  void skip() override { sequences_seen_ += options_.batch_size * options_.place.world; }
-
-  [[nodiscard]] json state() const override {
-    json state = order();
-    state["sequences_seen"] = sequences_seen_;
-    return state;
-  }
-  void load_state(const json& state) override {
-    require_same(state, order(), pairs_.name());
-    sequences_seen_ = count_in(state, "sequences_seen");
-  }
-
-  [[nodiscard]] int64_t sequences_seen() const override { return sequences_seen_; }
   [[nodiscard]] int64_t sequences_per_epoch() const override { return pairs_.size(); }
-  [[nodiscard]] int64_t sequences_per_step() const override {
-    return options_.batch_size * options_.place.world * options_.accumulation_steps;
-  }
   [[nodiscard]] int64_t sequence_length() const override { return mean(target_); }
   [[nodiscard]] int64_t source_length() const override { return mean(source_); }
   [[nodiscard]] int64_t longest_sequence() const override { return row_length(target_.most); }
   [[nodiscard]] int64_t longest_source() const override { return row_length(source_.most); }
 
+ protected:
+  Batch batch_of(const std::vector<int64_t>& sequences) override {
+    std::vector<int64_t> chosen;
+    for (const int64_t sequence : sequences) chosen.push_back(pair_at(sequence));
+    return padded(chosen);
+  }
+  /// Padding to the limits and to the longest have one order.
+  [[nodiscard]] json order() const override {
+    return {{"pairs", pairs_.fingerprint()},
+            {"buckets", options_.padding == Padding::Bucket},
+            {"seed", options_.seed},
+            {"shuffle", options_.shuffle}};
+  }
+  [[nodiscard]] std::string name() const override { return pairs_.name(); }
+
  private:
-  /// Of all sources, or of all targets.
+  /// The lengths of all sources, or of all targets.
   struct Lengths {
     int64_t sum = 0, most = 0;
     void take(size_t tokens) {
@@ -73,14 +61,6 @@ class PairLoader : public Loader {
     }
   };
   [[nodiscard]] int64_t mean(const Lengths& lengths) const { return (lengths.sum + pairs_.size() / 2) / pairs_.size(); }
-
-  /// What the order of pairs follows from. Padding to the limits and to the longest have one order.
-  [[nodiscard]] json order() const {
-    return {{"pairs", pairs_.fingerprint()},
-            {"buckets", options_.padding == Padding::Bucket},
-            {"seed", options_.seed},
-            {"shuffle", options_.shuffle}};
-  }
 
   [[nodiscard]] int64_t pair_at(int64_t sequence) {
     const int64_t epoch = sequence / pairs_.size(), index = sequence % pairs_.size();
@@ -147,7 +127,6 @@ class PairLoader : public Loader {
   PairArray pairs_;
   PairLoaderOptions options_;
   Lengths source_, target_;
-  int64_t sequences_seen_ = 0;
   int64_t held_epoch_ = -1, held_window_ = -1;
   std::vector<int64_t> window_;  ///< pairs of the held window, in the order in which they are given out
 };
@@ -155,10 +134,6 @@ class PairLoader : public Loader {
 }  // namespace
 
 std::unique_ptr<Loader> pair_loader(PairArray pairs, const PairLoaderOptions& options) {
-  const auto& [rank, world] = options.place;
-  if (options.batch_size < 1 || options.accumulation_steps < 1 || world < 1 || rank < 0 || rank >= world)
-    throw std::invalid_argument(fmt::format("pair_loader: batch_size {}, accumulation_steps {}, rank {} of {}",
-                                            options.batch_size, options.accumulation_steps, rank, world));
   return std::make_unique<PairLoader>(std::move(pairs), options);
 }
 

@@ -14,6 +14,8 @@ namespace trainyard::data {
 namespace {
 using nlohmann::json;
 
+constexpr int64_t kLinesAtOnce = 256;
+
 std::vector<std::string> names_in(const std::string& list) {
   std::vector<std::string> names;
   for (size_t begin = 0; begin <= list.size();) {
@@ -47,11 +49,12 @@ void read_file_pairs(const MappedFile& file, const PairOptions& options, std::ve
     const size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view line = text.substr(begin, end - begin);
     begin = end + 1, ++number;
+    if (number % kLinesAtOnce == 0) stop_if_asked(options.how, "reading " + file.path().string());
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     if (options.max_samples > 0 && static_cast<int64_t>(pairs.size()) == options.max_samples) return;
     const std::string where = fmt::format("{}:{}", file.path().string(), number);
-    const json object = json::parse(line, nullptr, false);
-    if (!object.is_object()) throw InputError(where + ": not a JSON object");
+    const json object = parse_json_line(line, where);
+    if (!object.is_object()) throw InputError(fmt::format("{}: must be a JSON object, is {}", where, object.type_name()));
     pairs.push_back({field_of(object, sources, where), field_of(object, targets, where)});
   }
 }
@@ -73,17 +76,49 @@ std::vector<int32_t> ids_of(const std::string& text, const tokenizer::Tokenizer&
   return ids;
 }
 
+/// Texts one after another, as in PairArray; the ends are counted from the first of them.
+struct Encoded {
+  std::vector<int32_t> ids;
+  std::vector<size_t> ends;
+};
+
+/// `first`: the number of the first pair, from 1.
+Encoded encode(std::span<const PairText> pairs, int64_t first, const PairOptions& options,
+               const tokenizer::Tokenizer& tokenizer, const Workers& workers) {
+  Encoded encoded;
+  const auto add = [&](const std::string& text, int64_t limit, const char* what) {
+    if (workers.are_ending()) throw TerminatedError("nobody waits for this any more");
+    const auto ids = ids_of(text, tokenizer, limit, options.overlong,
+                            fmt::format("{}: pair {}: the {}", options.path.string(), first, what));
+    encoded.ids.insert(encoded.ids.end(), ids.begin(), ids.end());
+    encoded.ends.push_back(encoded.ids.size());
+  };
+  for (const PairText& pair : pairs) {
+    add(options.prefix + pair.source, options.max_source_length, "source");
+    add(pair.target, options.max_target_length, "target");
+    ++first;
+  }
+  return encoded;
+}
+
 }  // namespace
 
 std::vector<PairText> read_pairs(const PairOptions& options) {
   std::vector<PairText> pairs;
   for (const auto& path : corpus_files(options.path)) {
-    if (path.extension() != ".jsonl")
+    if (path.extension() == ".txt")
       throw InputError(fmt::format("{}: pairs of source and target come from .jsonl files", path.string()));
     read_file_pairs(MappedFile(path), options, pairs);
   }
   if (pairs.empty()) throw InputError(fmt::format("{}: no line with a pair", options.path.string()));
   return pairs;
+}
+
+PairArray PairArray::part(int64_t begin, int64_t end) const {
+  PairArray part = *this;
+  part.begin_ = begin_ + begin, part.size_ = end - begin;
+  part.fingerprint_ = part_fingerprint(fingerprint_, begin, end);
+  return part;
 }
 
 PairArray tokenise_pairs(const PairOptions& options, const tokenizer::Tokenizer& tokenizer) {
@@ -92,22 +127,27 @@ PairArray tokenise_pairs(const PairOptions& options, const tokenizer::Tokenizer&
   auto data = std::make_shared<PairArray::Data>();
   tokenizer::Fingerprint fingerprint;
   data->name = options.path.string();
-  int64_t number = 0;
-  for (const PairText& pair : read_pairs(options)) {
-    ++number;
-    const auto add = [&](const std::string& text, int64_t limit, const char* what) {
-      const auto ids = ids_of(text, tokenizer, limit, options.overlong,
-                              fmt::format("{}: pair {}: the {}", data->name, number, what));
+  const std::vector<PairText> texts = read_pairs(options);
+  InOrder<Encoded> groups(options.how, "tokenising " + data->name, [&](const Encoded& group) {
+    for (size_t text = 0; text < group.ends.size(); ++text) {
+      const size_t begin = text == 0 ? 0 : group.ends[text - 1];
+      const auto ids = std::span(group.ids).subspan(begin, group.ends[text] - begin);
       data->ids.insert(data->ids.end(), ids.begin(), ids.end());
       data->ends.push_back(data->ids.size());
-      fingerprint.add({reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(int32_t)});
-    };
-    add(options.prefix + pair.source, options.max_source_length, "source");
-    add(pair.target, options.max_target_length, "target");
+      fingerprint.add({reinterpret_cast<const char*>(ids.data()), ids.size_bytes()});
+    }
+  });
+  for (size_t begin = 0; begin < texts.size(); begin += kLinesAtOnce) {
+    const auto some = std::span(texts).subspan(begin, std::min<size_t>(kLinesAtOnce, texts.size() - begin));
+    groups.add([&, some, begin](const Workers& workers) {
+      return encode(some, static_cast<int64_t>(begin) + 1, options, tokenizer, workers);
+    });
   }
-  data->fingerprint = fingerprint.hex();
+  groups.finish();
   PairArray pairs;
   pairs.data_ = std::move(data);
+  pairs.size_ = static_cast<int64_t>(texts.size());
+  pairs.fingerprint_ = fingerprint.hex();
   return pairs;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "data/in_order.h"
 #include "data/loaders.h"
 #include "tokenizer/tokenizer.h"
 
@@ -23,6 +24,7 @@ struct PairOptions {
   int64_t max_source_length = 512, max_target_length = 128;  ///< tokens, the end of text included
   Overlong overlong = Overlong::Truncate;
   int64_t max_samples = 0;  ///< of the beginning; 0: all
+  Tokenising how = {};
 };
 
 /// A text and what is to be said about it.
@@ -37,26 +39,30 @@ std::vector<PairText> read_pairs(const PairOptions& options);
 /// Pairs as ids, each text with its end of text, held in memory. Copies share.
 class PairArray {
  public:
-  [[nodiscard]] int64_t size() const { return static_cast<int64_t>(data_->ends.size()) / 2; }
+  [[nodiscard]] int64_t size() const { return size_; }
   [[nodiscard]] std::span<const int32_t> source(int64_t pair) const { return text(2 * pair); }
   [[nodiscard]] std::span<const int32_t> target(int64_t pair) const { return text(2 * pair + 1); }
   [[nodiscard]] const std::string& name() const { return data_->name; }
   /// Equal for equal ids.
-  [[nodiscard]] const std::string& fingerprint() const { return data_->fingerprint; }
+  [[nodiscard]] const std::string& fingerprint() const { return fingerprint_; }
+  /// Its pairs [begin, end), which must be there, under a fingerprint of their own.
+  [[nodiscard]] PairArray part(int64_t begin, int64_t end) const;
 
  private:
   friend PairArray tokenise_pairs(const PairOptions& options, const tokenizer::Tokenizer& tokenizer);
   struct Data {
     std::vector<int32_t> ids;
     std::vector<size_t> ends;  // of source, target, source, …
-    std::string name, fingerprint;
+    std::string name;
   };
   [[nodiscard]] std::span<const int32_t> text(int64_t index) const {
-    const auto at = static_cast<size_t>(index);
+    const auto at = static_cast<size_t>(2 * begin_ + index);
     const size_t begin = at == 0 ? 0 : data_->ends[at - 1];
     return std::span(data_->ids).subspan(begin, data_->ends[at] - begin);
   }
   std::shared_ptr<const Data> data_;
+  int64_t begin_ = 0, size_ = 0;
+  std::string fingerprint_;
 };
 
 /// The ids of a corpus of pairs. Throws InputError for what read_pairs() refuses, a text over its limit where that is

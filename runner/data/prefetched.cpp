@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "data/loader_around.h"
 #include "tensor/memory.h"
 
 namespace trainyard::data {
@@ -96,10 +97,11 @@ class Worker {
   std::jthread thread_;     // last: it ends before what it uses
 };
 
-class PrefetchedLoader : public Loader {
+/// The loader that it is around reads nothing: it stands where the last batch given out ended.
+class PrefetchedLoader final : public LoaderAround {
  public:
   PrefetchedLoader(const std::function<std::unique_ptr<Loader>()>& make, const Prefetched& options)
-      : position_(make()) {
+      : LoaderAround(make()) {
     for (int64_t first = 0; first < options.workers; ++first)
       workers_.push_back(
           std::make_unique<Worker>(make(), Worker::Share{first, options.workers}, static_cast<size_t>(options.ahead)));
@@ -108,29 +110,17 @@ class PrefetchedLoader : public Loader {
   Batch next() override {
     Batch batch = workers_[turn_]->take();
     turn_ = (turn_ + 1) % workers_.size();
-    position_->skip();
+    inner().skip();
     return batch;
   }
 
-  [[nodiscard]] json state() const override { return position_->state(); }
   void load_state(const json& state) override {
-    position_->load_state(state);
+    inner().load_state(state);
     for (const auto& worker : workers_) worker->restart_from(state);
     turn_ = 0;
   }
 
-  [[nodiscard]] int64_t sequences_seen() const override { return position_->sequences_seen(); }
-  [[nodiscard]] int64_t sequences_per_epoch() const override { return position_->sequences_per_epoch(); }
-  [[nodiscard]] int64_t rows_per_epoch() const override { return position_->rows_per_epoch(); }
-  [[nodiscard]] std::optional<int64_t> steps_available() const override { return position_->steps_available(); }
-  [[nodiscard]] int64_t sequences_per_step() const override { return position_->sequences_per_step(); }
-  [[nodiscard]] int64_t sequence_length() const override { return position_->sequence_length(); }
-  [[nodiscard]] int64_t source_length() const override { return position_->source_length(); }
-  [[nodiscard]] int64_t longest_sequence() const override { return position_->longest_sequence(); }
-  [[nodiscard]] int64_t longest_source() const override { return position_->longest_source(); }
-
  private:
-  std::unique_ptr<Loader> position_;  // reads nothing: stands where the last batch given out ended
   std::vector<std::unique_ptr<Worker>> workers_;
   size_t turn_ = 0;
 };

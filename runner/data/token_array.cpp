@@ -32,6 +32,21 @@ TokenArray TokenArray::map(const std::filesystem::path& cache_file, std::string 
   return tokens;
 }
 
+TokenArray TokenArray::part(int64_t begin, int64_t end) const {
+  if (begin < 0 || begin > end || end > size_)
+    throw std::out_of_range(fmt::format("{}: ids [{}, {}) of {}", name_, begin, end, size_));
+  TokenArray part = *this;
+  std::visit([&](auto& ids) { ids = ids.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)); },
+             part.ids_);
+  part.size_ = end - begin;
+  part.fingerprint_ = part_fingerprint(fingerprint_, begin, end);
+  return part;
+}
+
+std::string part_fingerprint(const std::string& whole, int64_t begin, int64_t end) {
+  return fmt::format("{} [{}, {})", whole, begin, end);
+}
+
 int32_t TokenArray::operator[](int64_t index) const {
   int32_t id = 0;
   copy(index, {&id, 1});
@@ -47,10 +62,11 @@ void TokenArray::copy(int64_t begin, std::span<int32_t> ids) const {
       ids_);
 }
 
-void check_ids(const TokenArray& tokens, int64_t vocab_size) {
-  constexpr int64_t kAtOnce = 4096;
+void check_ids(const TokenArray& tokens, int64_t vocab_size, const Tokenising& how) {
+  constexpr int64_t kAtOnce = int64_t{1} << 18;
   std::vector<int32_t> ids;
   for (int64_t begin = 0; begin < tokens.size(); begin += kAtOnce) {
+    stop_if_asked(how, "checking the ids of " + tokens.name());
     ids.resize(static_cast<size_t>(std::min(kAtOnce, tokens.size() - begin)));
     tokens.copy(begin, ids);
     const auto bad = std::ranges::find_if(ids, [&](int32_t id) { return id < 0 || id >= vocab_size; });

@@ -198,10 +198,11 @@ const std::vector<Row>& all() {
       no_op("dynamo_config.*", "kernels are fused and compiled already"),
       takes("parallelism_config_dp_replicate_size", "parallel.replicate"),
       takes("parallelism_config_dp_shard_size", "parallel.shard"),
-      only("parallelism_config_tp_size", {"1"}, "tensor parallelism is not offered; use 1"),
-      only("parallelism_config_cp_size", {"1"}, "context parallelism is not offered; use 1"),
+      takes("parallelism_config_tp_size", "parallel.tensor"),
+      takes("parallelism_config_cp_size", "parallel.context"),
       only("parallelism_config_sp_size", {"1"}, "sequence parallelism is not offered; use 1"),
-      only("parallelism_config_cp_comm_strategy", {"allgather", "alltoall"}, ""),
+      maps("parallelism_config_cp_comm_strategy", "parallel.context_method",
+           {{"allgather", "all_gather"}, {"alltoall", "ring"}}),
       only("tpu_env", {"[]"}, kNoTpu),
       only("tpu_vm", {"[]"}, kNoTpu),
       only("tpu_name", {""}, kNoTpu),
@@ -245,11 +246,23 @@ bool is_accelerate(const config::YamlText& source) {
   return has_key(source, "distributed_type") || has_key(source, "compute_environment");
 }
 
+namespace {
+
+/// Pages leave fsdp_ out in fsdp_config too, as the Trainer's json may: min_num_param.
+std::string in_section(std::string_view section, std::string key) {
+  const auto is_row = [](const std::string& name) {
+    return std::ranges::find(fsdp_rows(), name, &Row::theirs) != fsdp_rows().end();
+  };
+  return section == "fsdp_config." && !is_row(key) && is_row("fsdp_" + key) ? "fsdp_" + key : key;
+}
+
+}  // namespace
+
 Document read_accelerate(const config::YamlText& source) {
-  Document document = read_yaml(source);
+  Document document = read_document(source);
   for (Entry& entry : document) {
     for (const std::string_view section : {"fsdp_config.", "parallelism_config."})
-      if (entry.key.starts_with(section)) entry.key.erase(0, section.size());
+      if (entry.key.starts_with(section)) entry.key = in_section(section, entry.key.substr(section.size()));
   }
   // A section without keys: nothing is asked of it.
   std::erase_if(document, [](const Entry& entry) {

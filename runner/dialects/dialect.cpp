@@ -1,5 +1,7 @@
 #include "dialects/dialect.h"
 
+#include <algorithm>
+
 namespace trainyard::dialects {
 
 Row takes(std::string_view theirs, std::string_view ours, std::string_view by_default) {
@@ -13,6 +15,17 @@ Row maps(std::string_view theirs, std::string_view ours, std::vector<Word> words
 Row follows(std::string_view theirs, std::string_view ours, Compute compute, std::string_view remark,
             std::string_view by_default) {
   return {.theirs = theirs, .ours = ours, .compute = compute, .remark = remark, .by_default = by_default};
+}
+
+Row derives(std::string_view theirs, std::string_view ours, Derive derive, std::string_view remark,
+            std::string_view by_default) {
+  return {.theirs = theirs, .ours = ours, .derive = derive, .remark = remark, .by_default = by_default};
+}
+
+Row suggests(std::string_view theirs, std::string_view ours, Compute compute, std::string_view remark) {
+  Row row = follows(theirs, ours, compute, remark);
+  row.is_weak = true;
+  return row;
 }
 
 Row because(Row row, Compute reason) {
@@ -51,6 +64,45 @@ Row compile_mode(std::string_view theirs) {
 Row alone(Row row, std::string_view bare) {
   row.bare = bare;
   return row;
+}
+
+namespace {
+
+constexpr std::string_view kAnySection = "*.";
+
+/// "training.steps" → "steps"
+std::string_view last_of(std::string_view key) {
+  return key.substr(key.rfind('.') + 1);  // npos + 1 is 0
+}
+
+}  // namespace
+
+bool covers(const Row& row, std::string_view key) {
+  if (row.theirs.ends_with("*")) return key.starts_with(row.theirs.substr(0, row.theirs.size() - 1));
+  if (row.theirs.starts_with(kAnySection)) return key == row.theirs.substr(2) || key.ends_with(row.theirs.substr(1));
+  return key == row.theirs;
+}
+
+bool is_pattern(const Row& row) {
+  return row.theirs.ends_with("*") || row.theirs.starts_with(kAnySection);
+}
+
+bool is_same_key(const Dialect& dialect, std::string_view one, std::string_view other) {
+  if (one == other) return true;
+  if (last_of(one) != last_of(other)) return false;
+  return std::ranges::any_of(dialect.rows, [&](const Row& row) {
+    return row.theirs.starts_with(kAnySection) && row.theirs.substr(kAnySection.size()) == last_of(one);
+  });
+}
+
+std::vector<std::string> names_near(const Dialect& dialect, std::string_view key) {
+  const std::string section(key.substr(0, key.size() - last_of(key).size()));
+  std::vector<std::string> names;
+  for (const Row& row : dialect.rows) {
+    if (!is_pattern(row)) names.emplace_back(row.theirs);
+    if (row.theirs.starts_with(kAnySection)) names.push_back(section + std::string(last_of(row.theirs)));
+  }
+  return names;
 }
 
 }  // namespace trainyard::dialects

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,15 +21,19 @@ struct Word {
 
 /// Our value for `entry`, where it depends on other keys; "" where there is nothing to set. Throws InputError.
 using Compute = std::string (*)(const Entry& entry, const Document& document);
+/// The same for a value that follows from what the whole run has, whoever set that.
+using Derive = std::string (*)(const Entry& entry, const Document& document, const config::Loaded& run);
 
-/// What becomes of a key: `ours` is a key of the schema, a flag of `launch` (--nnodes) or a variable of its ranks
-/// (CAPITALS); "" where there is nothing to set. A key that becomes two of ours has two rows.
+/// What becomes of a key: `ours` is a key of the schema, a flag of `launch` (--nnodes), a variable of its ranks
+/// (CAPITALS) or a command that is asked for in place of training ("trainyard plan"); "" where there is nothing to set.
+/// A key that becomes two of ours has two rows.
 /// `theirs` may end in * (all that begin so) or begin with *. (a name in any section); exact rows go first.
 struct Row {
   std::string_view theirs;
   std::string_view ours{};
   std::vector<Word> words{};      ///< the values that are taken; empty: any
   Compute compute = nullptr;      ///< in place of words
+  Derive derive = nullptr;        ///< the same
   std::string_view why{};         ///< nothing to set: the reason; with words: why no others
   std::string_view remark{};      ///< for the page alone
   std::string_view by_default{};  ///< what they take where the key is absent, and we would not
@@ -37,6 +42,7 @@ struct Row {
   std::string_view when{};        ///< the row is for this value alone, and what is given anywhere goes before it
   bool is_noted = false;          ///< sets nothing, whatever its value; a run says why, but for `words`
   Compute reason = nullptr;       ///< beside compute, where that sets nothing: why; "" where nobody asks
+  bool is_weak = false;           ///< what is given anywhere goes before it
 };
 
 // The kinds of rows, so that a table reads as what becomes of each key.
@@ -48,6 +54,11 @@ Row maps(std::string_view theirs, std::string_view ours, std::vector<Word> words
 /// Ours follows from theirs and from other keys; `remark` tells a reader how.
 Row follows(std::string_view theirs, std::string_view ours, Compute compute, std::string_view remark,
             std::string_view by_default = {});
+/// Ours follows from theirs and from what the run has in the end.
+Row derives(std::string_view theirs, std::string_view ours, Derive derive, std::string_view remark,
+            std::string_view by_default = {});
+/// Ours follows from other keys of theirs, and what is given anywhere goes before it.
+Row suggests(std::string_view theirs, std::string_view ours, Compute compute, std::string_view remark);
 /// `row`, of which a run says why it sets nothing.
 Row because(Row row, Compute reason);
 /// Any value is taken; where somebody might expect more of it, `why` is what a run says once. `quiet` are values by
@@ -83,13 +94,22 @@ struct Translation {
   std::vector<config::Setting> settings;
   std::vector<config::Setting> defaults;  ///< what everything that is given anywhere goes before
   std::vector<LauncherInput> launcher;
+  std::map<std::string, std::string> instead;  ///< as Loaded::instead
   std::vector<std::string> became;  ///< as Loaded::became
   std::vector<std::string> notes;   ///< as Loaded::notes
 };
 
-/// Throws InputError, with file and line: unknown keys first, then what is refused (all of it named), then two keys
-/// that set one of ours to different values.
-Translation translate(const Dialect& dialect, const Document& document);
+/// Throws InputError, with file and line: unknown keys first, then what is refused (all of it named), then two keys of
+/// one layer that set one of ours to different values. What follows from `run` is left out where there is none yet.
+Translation translate(const Dialect& dialect, const Document& document, const config::Loaded* run = nullptr);
+
+/// Whether `row` is for `key`, by its name or its pattern.
+bool covers(const Row& row, std::string_view key);
+bool is_pattern(const Row& row);
+/// Whether two names are one key: a name that is known in any section is so in all.
+bool is_same_key(const Dialect& dialect, std::string_view one, std::string_view other);
+/// The names that might have been meant by `key`; those known in any section in its own.
+std::vector<std::string> names_near(const Dialect& dialect, std::string_view key);
 
 /// Whether `given` is the word of a table: in any case, truth values in all that is written for them.
 bool is_same_word(std::string_view table, std::string_view given);

@@ -28,14 +28,14 @@ class YamlReader {
  private:
   void read_map(const std::string& prefix, const YAML::Node& map, size_t depth) {
     if (depth == kDeepest) throw InputError(fmt::format("{}: mappings are nested too deeply", where(map)));
-    for (const auto& entry : map) {
-      if (!entry.first.IsScalar()) throw InputError(where(entry.first) + ": a name is expected here");
-      const std::string key = prefix + config::shown(entry.first.Scalar());
-      refuse_repeated(key, entry.first);
-      if (entry.second.IsMap() && entry.second.size() > 0)
-        read_map(key + ".", entry.second, depth + 1);
+    for (const auto& [name, value] : config::entries_of(source_, map)) {
+      if (!name.IsScalar()) throw InputError(where(name) + ": a name is expected here");
+      const std::string key = prefix + config::shown(name.Scalar());
+      refuse_repeated(key, name);
+      if (value.IsMap() && value.size() > 0)
+        read_map(key + ".", value, depth + 1);
       else
-        document_.push_back({key, text_of(entry.second), where(entry.first)});
+        document_.push_back({key, text_of(value), where(name)});
     }
   }
 
@@ -76,10 +76,13 @@ std::string value_of(const Document& document, std::string_view key, std::string
 
 bool has_key(const config::YamlText& source, const char* key) {
   const YAML::Node root = config::parse_yaml(source);
-  return root.IsMap() && root[key].IsDefined();
+  if (!root.IsMap()) return false;
+  return std::ranges::any_of(config::entries_of(source, root), [&](const config::YamlEntry& entry) {
+    return entry.name.IsScalar() && entry.name.Scalar() == key;
+  });
 }
 
-Document read_yaml(const config::YamlText& source) {
+Document read_document(const config::YamlText& source) {
   return YamlReader(source).read();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,9 +15,10 @@ struct Entry {
   std::string value;   ///< as text; a list is "[a, b]", a section without keys "{}", nothing "null"
   std::string origin;  ///< "accelerate.yaml:7", "--lr", or whose default it is
   bool is_default = false;
+  size_t layer = config::kDefaultLayer;
 };
 
-/// In the order of the file.
+/// The entries stand in the order of the file.
 using Document = std::vector<Entry>;
 
 /// The entry of `key`; null where there is none.
@@ -26,7 +28,7 @@ std::string value_of(const Document& document, std::string_view key, std::string
 
 /// The keys of a YAML or JSON file, those of nested mappings with the names of these before them.
 /// Throws InputError that begins with file and line: malformed, not a mapping, a key given twice.
-Document read_yaml(const config::YamlText& source);
+Document read_document(const config::YamlText& source);
 
 /// The same of a TOML file.
 Document read_toml(const config::YamlText& source);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 
 #include "base/error.h"
@@ -25,21 +26,21 @@ double number(const Document& document, std::string_view key, double otherwise) 
 }
 
 /// A fraction of the steps.
-std::string warmup_steps(const Entry& entry, const Document& document) {
-  const double steps =
-      find(document, "max_steps") ? number(document, "max_steps", 0) : number(document, "max_training_steps", 0);
+std::string warmup_steps(const Entry& entry, const Document&, const config::Loaded& run) {
+  const int64_t steps = run.config.training.steps;
   if (steps == 0 && entry.is_default) return "";
   if (steps == 0)
     throw InputError(
         fmt::format("{} is a fraction of --max_steps; give that too, or --optimizer.warmup_steps", entry.origin));
-  return fmt::format("{}", std::llrint(number_of(entry) * steps));
+  return fmt::format("{}", std::llrint(number_of(entry) * static_cast<double>(steps)));
 }
 
-/// As a part of the peak, which is 1e-4 there where nothing is said.
-std::string min_lr_ratio(const Entry& entry, const Document& document) {
-  const double peak = number(document, "lr", 1e-4), least = number_of(entry);
+/// The least rate as a part of the peak.
+std::string min_lr_ratio(const Entry& entry, const Document&, const config::Loaded& run) {
+  const double peak = run.config.optimizer.lr, least = number_of(entry);
   if (peak < least && !entry.is_default)
-    throw InputError(fmt::format("{} {} is above --lr, which is {}", entry.origin, entry.value, peak));
+    throw InputError(fmt::format("{} {} is above the peak: {}", entry.origin, entry.value,
+                                 run.statement("optimizer.lr")));
   return fmt::format("{}", peak == 0 ? 0 : std::min(least / peak, 1.0));
 }
 
@@ -48,10 +49,35 @@ std::string betas_of_flags(const Entry&, const Document& document) {
 }
 
 /// The folder that is written to is resumed from in any case.
-std::string resume(const Entry& entry, const Document& document) {
-  for (const std::string_view key : {"checkpoint_dir", "output_dir", "save_path"})
-    if (value_of(document, key, "") == entry.value) return "auto";
-  return entry.value;
+std::string resume(const Entry& entry, const Document&, const config::Loaded& run) {
+  return entry.value == run.config.checkpoint.dir ? "auto" : entry.value;
+}
+
+// Of the T5 example: it saves each epoch in one folder, named by the strategy.
+std::string one_for_strategy(const Entry&, const Document&) {
+  return "checkpoint_{strategy}";
+}
+std::string always_true(const Entry&, const Document&) {
+  return "true";
+}
+std::string every_one(const Entry&, const Document&) {
+  return "1";
+}
+
+/// A share is a number here; the script means the name of a data set's split.
+bool is_share(const Entry& entry) {
+  const bool is_digit = !entry.value.empty() && std::isdigit(static_cast<unsigned char>(entry.value.front())) != 0;
+  return is_digit || entry.value.starts_with('.');
+}
+std::string share(const Entry& entry, const Document&) {
+  return is_share(entry) ? entry.value : "";
+}
+std::string why_no_share(const Entry& entry, const Document&) {
+  return is_share(entry) ? "" : "data here has no splits by name; a number is the share of it that is held out";
+}
+/// The share that transformers' run_clm.py has.
+std::string usual_share(const Entry& entry, const Document&) {
+  return parse_int(entry.value).value_or(0) > 0 ? "0.05" : "";
 }
 
 /// A kind of model stands for a size of it; other words are models by name.
@@ -129,26 +155,37 @@ std::vector<Row> hyperpod() {
       maps("lr_decay_style", "optimizer.decay", {{"cosine", "cosine"}, {"linear", "linear"}, {"constant", "constant"}},
            "cosine"),
       no_op("lr_decay_iters", "the schedule ends with the last step"),
-      follows("min_lr", "optimizer.min_lr_ratio", min_lr_ratio, "divided by `lr`", "1e-5"),
-      follows("warmup", "optimizer.warmup_steps", warmup_steps, "a fraction of `max_steps`", "0.0032"),
+      derives("min_lr", "optimizer.min_lr_ratio", min_lr_ratio, "divided by `lr`", "1e-5"),
+      derives("warmup", "optimizer.warmup_steps", warmup_steps, "a fraction of `max_steps`", "0.0032"),
       only("plateau", {"0", "0.0"}, "write --optimizer.stable_steps N"),
       takes("dataset", "data.path"),
       no_op("dataset_config_name", ""),
       alone(no_op("local_dataset", ""), "true"),
       no_op("train_split", ""),
-      no_op("val_split", "write --validation.path FILE"),
+      because(follows("val_split", "validation.split", share, "a number; the name of a split sets nothing"),
+              why_no_share),
       takes("validation_freq", "validation.interval"),
+      suggests("validation_freq", "validation.split", usual_share, "0.05, unless held-out data is given"),
       takes("validation_batches", "validation.steps"),
       takes("val_batch_size", "validation.batch_size"),
       takes("tokenizer", "data.tokenizer"),
-      follows("resume_from_checkpoint", "checkpoint.resume", resume, "`auto` for the folder that is written to"),
+      derives("resume_from_checkpoint", "checkpoint.resume", resume, "`auto` for the folder that is written to"),
       takes("checkpoint_dir", "checkpoint.dir"),
       takes("checkpoint_freq", "checkpoint.interval", "50"),
   };
 }
 
+/// The example keeps what its two ways to save have written apart.
+std::string example_folder(const Entry&, const Document& document) {
+  const bool is_dcp = is_same_word("true", value_of(document, "dcp_api", "false"));
+  return is_dcp ? "checkpoints/dcp_api" : "checkpoints/dtensor_api";
+}
+
 /// What example.py of PyTorch's FSDP2 tutorial has in it, where its model is named.
 std::vector<Row> fsdp2_example() {
+  Row folder = suggests("model", "checkpoint.dir", example_folder,
+                        "`tutorial` → `checkpoints/dtensor_api`, with `dcp_api` `checkpoints/dcp_api`");
+  folder.when = "tutorial";
   const auto sets = [](std::string_view ours, std::string_view value) {
     return brings("model", "tutorial", ours, value);
   };
@@ -164,6 +201,8 @@ std::vector<Row> fsdp2_example() {
       sets("optimizer.betas", "[0.9, 0.999]"),
       sets("optimizer.weight_decay", "0"),
       sets("metrics.interval", "1"),
+      sets("checkpoint.resume", "extend"),
+      folder,
   };
 }
 
@@ -176,7 +215,10 @@ std::vector<Row> tutorials() {
       alone(maps("mixed_precision", "parallel.param_dtype",
                  {{"true", "bf16"}, {"no", "fp32"}, {"bf16", "bf16"}, {"fp16", "fp16"}}),
             "true"),
-      alone(no_op("dcp_api", "checkpoints are sharded, in the safetensors layout that DCP reads, in any case"), "true"),
+      truth("dcp_api", "checkpoint.state_dict", {{"true", "full"}, {"false", ""}}),
+      truth("dcp_api", "checkpoint.broadcast_from_rank0", {{"true", "true"}, {"false", ""}}),
+      truth("full_state_dict", "checkpoint.state_dict", {{"true", "full"}, {"false", "sharded"}}),
+      alone(takes("broadcast_from_rank0", "checkpoint.broadcast_from_rank0"), "true"),
       maps("precision", "parallel.param_dtype", {{"fp32", "fp32"}, {"bf16", "bf16"}, {"fp16", "fp16"}}),
       alone(takes("use_offload", "parallel.offload"), "true"),
       truth("use_checkpointing", "activation_checkpointing.mode", kCheckpointing),
@@ -184,6 +226,9 @@ std::vector<Row> tutorials() {
       takes("batch_size", "training.batch_size"),
       takes("grad_acc_steps", "training.accumulation_steps"),
       takes("save_path", "checkpoint.dir"),
+      follows("save_path", "checkpoint.name", one_for_strategy, "`checkpoint_` and the strategy, as `checkpoint_FULL_SHARD`"),
+      follows("save_path", "checkpoint.overwrite", always_true, "each epoch replaces the one before"),
+      follows("save_path", "checkpoint.epoch_interval", every_one, "after each epoch"),
       takes("num_workers", "data.num_workers"),
       takes("prefetch_factor", "data.prefetch_factor"),
       alone(no_op("pin_memory", "a CPU has nothing to copy to"), "true"),

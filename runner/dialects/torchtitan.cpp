@@ -14,9 +14,7 @@
 namespace trainyard::dialects {
 namespace {
 
-constexpr std::string_view kNoTensor = "tensor parallelism is not offered; use 1, and more ranks in data_parallel_*";
 constexpr std::string_view kNoPipeline = "pipeline parallelism is not offered; use 1";
-constexpr std::string_view kNoContext = "context parallelism is not offered; use 1";
 constexpr std::string_view kNoExperts = "models with experts are not offered; use 1";
 constexpr std::string_view kPython = "Python modules are not loaded here; leave it out";
 constexpr std::string_view kFloat8 = "quantize.linear.float8";
@@ -24,7 +22,10 @@ constexpr std::string_view kNoSuchQuantizing = "it is for a converter that is no
 constexpr std::string_view kScalesOnce = "scales of all weights are agreed on at once in any case";
 constexpr std::string_view kEmulated = "a CPU has no units for 8 bits and always emulates them, a GPU never does";
 constexpr std::string_view kWandb =
-    "no service is contacted; `wandb sync` takes the event files of metrics.tensorboard";
+    "no service is contacted; docs/observability.md has the lines that give metrics.jsonl to wandb.log";
+constexpr std::string_view kNotInOneProcess =
+    "computing all ranks in one process is not offered; fake_backend is planned without starting anything, and "
+    "NGPU=2 without COMM_MODE starts ranks that need no GPU (--device cpu)";
 constexpr std::string_view kCompiled = "kernels are fused and compiled already";
 
 /// torchtitan's flavors of a family, and our presets for them.
@@ -75,47 +76,45 @@ std::string model_of(const Entry& entry, const Document& document) {
                                config::shown(name), config::shown(entry.value), fmt::join(known, ", ")));
 }
 
-int64_t whole(const Document& document, std::string_view key, int64_t otherwise) {
-  const Entry* const entry = find(document, key);
-  if (!entry) return otherwise;
-  const auto number = parse_int(entry->value);
+int64_t whole(const Entry& entry) {
+  const auto number = parse_int(entry.value);
   constexpr int64_t kMost = 1'000'000'000'000;
   if (!number || *number < -1 || *number > kMost)
-    throw InputError(fmt::format("{}: {} is '{}'; it must be a whole number", entry->origin, entry->key,
-                                 config::shown(entry->value)));
+    throw InputError(fmt::format("{}: {} is '{}'; it must be a whole number", entry.origin, entry.key,
+                                 config::shown(entry.value)));
   return *number;
 }
 
-int64_t steps_of(const Document& document) {
-  return find(document, "training.steps") ? whole(document, "training.steps", 0)
-                                          : whole(document, "training.max_steps", 10000);
+int64_t whole(const Document& document, std::string_view key, int64_t otherwise) {
+  const Entry* const entry = find(document, key);
+  return entry ? whole(*entry) : otherwise;
 }
 
-int64_t warmup_of(const Document& document) {
-  return std::min(whole(document, "lr_scheduler.warmup_steps", 200), steps_of(document));
-}
-
-/// A warm-up longer than the run is the run, as there.
-std::string warmup(const Entry&, const Document& document) {
-  return fmt::format("{}", warmup_of(document));
+/// A warm-up longer than the run is the run, as there; where data ends the run, nobody knows yet how long it is.
+std::string warmup(const Entry& entry, const Document&, const config::Loaded& run) {
+  const int64_t steps = run.config.training.steps, warm = whole(entry);
+  return fmt::format("{}", steps > 0 ? std::min(warm, steps) : warm);
 }
 
 /// The peak lasts until the last decay_ratio of the steps. torchtitan's stable phase counts a step more and its decay
 /// one less far, which comes to the same factors.
-std::string stable_steps(const Entry& entry, const Document& document) {
+std::string stable_steps(const Entry& entry, const Document&, const config::Loaded& run) {
   const auto ratio = config::parse_value({.type = 0.0, .limits = {.min = 0, .max = 1}, .choices = {}}, entry.value,
                                          fmt::format("{}: {}", entry.origin, entry.key));
-  const int64_t steps = steps_of(document), warm = warmup_of(document);
+  const int64_t steps = run.config.training.steps, warm = run.config.optimizer.warmup_steps;
+  if (steps == 0)
+    throw InputError(fmt::format("{}: {} is a fraction of training.steps, which is 0; give steps, or leave it out",
+                                 entry.origin, entry.key));
   const int64_t decay = std::llrint(static_cast<double>(steps) * std::get<double>(ratio));
   return fmt::format("{}", std::max<int64_t>(steps - warm - decay, 0));
 }
 
-std::string total_steps(const Entry& entry, const Document& document) {
-  if (whole(document, "lr_scheduler.total_steps", 0) == steps_of(document)) return "";
+std::string total_steps(const Entry& entry, const Document&, const config::Loaded& run) {
+  if (whole(entry) == run.config.training.steps) return "";
   throw InputError(
       fmt::format("{}: lr_scheduler.total_steps is {}, but the schedule ends with training.steps, which is "
                   "{}; leave it out, or stop early with SIGTERM",
-                  entry.origin, config::shown(entry.value), steps_of(document)));
+                  entry.origin, config::shown(entry.value), run.config.training.steps));
 }
 
 std::string betas(const Entry&, const Document& document) {
@@ -129,10 +128,8 @@ std::string checkpoint_folder(const Entry& entry, const Document& document) {
   return entry.value.starts_with('/') || dump.empty() ? entry.value : fmt::format("{}/{}", dump, entry.value);
 }
 
-std::string load_step(const Entry& entry, const Document& document) {
-  if (whole(document, "checkpoint.load_step", -1) == -1) return "";
-  const Entry folder{"checkpoint.folder", value_of(document, "checkpoint.folder", "checkpoint"), entry.origin};
-  return fmt::format("{}/step-{}", checkpoint_folder(folder, document), entry.value);
+std::string load_step(const Entry& entry, const Document&, const config::Loaded& run) {
+  return whole(entry) == -1 ? "" : fmt::format("{}/step-{}", run.config.checkpoint.dir, entry.value);
 }
 
 /// Another run's checkpoint, or a folder of Hugging Face's, which says what model it is.
@@ -179,10 +176,14 @@ std::string keep(const Entry& entry, const Document&) {
   return entry.value == "0" ? "1000000" : entry.value;
 }
 
-/// A path of one's own; else what the name stands for there, in a checkout of torchtitan.
+/// What the name of a data set stands for there, in a checkout of torchtitan.
+std::string data_set(const std::string& name) {
+  return name == "c4_test" ? "tests/assets/c4_test" : name;
+}
+
+/// A path of one's own goes before the name of a data set.
 std::string data_path(const Entry& entry, const Document& document) {
-  if (const Entry* const path = find(document, "training.dataset_path")) return path->value;
-  return entry.value == "c4_test" ? "tests/assets/c4_test" : entry.value;
+  return value_of(document, "training.dataset_path", data_set(entry.value));
 }
 
 std::string checkpointing_mode(const Entry& entry, const Document& document) {
@@ -199,23 +200,69 @@ std::string every_n(const Entry& entry, const Document& document) {
   return counts && entry.value != "op" ? entry.value : "";
 }
 
+/// A degree, in whatever section it stands: guides and early releases have others.
+int64_t degree_of(const Document& document, std::string_view name) {
+  int64_t degree = 1;
+  for (const char* const section : {"parallelism", "experimental", "training"})
+    degree = std::max(degree, whole(document, fmt::format("{}.{}", section, name), 1));
+  return degree;
+}
+
+int64_t context_degree(const Document& document) {
+  return degree_of(document, "context_parallel_degree");
+}
+
+/// What says something of tensor parallelism counts where there is any.
+std::string of_tensor(const Entry& entry, const Document& document, bool is_turned) {
+  if (entry.value != "true" && entry.value != "false")
+    throw InputError(
+        fmt::format("{}: {} is '{}'; use true or false", entry.origin, entry.key, config::shown(entry.value)));
+  if (degree_of(document, "tensor_parallel_degree") == 1) return "";
+  return (entry.value == "true") != is_turned ? "true" : "false";
+}
+std::string with_tensor(const Entry& entry, const Document& document) {
+  return of_tensor(entry, document, false);
+}
+std::string with_tensor_turned(const Entry& entry, const Document& document) {
+  return of_tensor(entry, document, true);
+}
+
+/// Parameters are sharded over the ranks of a context, too.
+bool is_ddp(const Document& document) {
+  return whole(document, "parallelism.data_parallel_shard_degree", -1) == 1 && context_degree(document) == 1;
+}
+
+/// Its default where there is a context at all.
+std::string context_method(const Entry& entry, const Document& document) {
+  if (entry.value != "allgather" && entry.value != "alltoall")
+    throw InputError(fmt::format("{}: {} is '{}'; use allgather or alltoall", entry.origin, entry.key,
+                                 config::shown(entry.value)));
+  if (context_degree(document) == 1) return "";
+  return entry.value == "alltoall" ? "ring" : "all_gather";
+}
+
+std::string context_balance(const Entry& entry, const Document& document) {
+  if (!entry.value.empty() && entry.value != "headtail")
+    throw InputError(fmt::format("{}: {} is '{}'; use headtail, or an empty word for none", entry.origin, entry.key, config::shown(entry.value)));
+  if (context_degree(document) == 1) return "";
+  return entry.value.empty() ? "none" : "head_tail";
+}
+
 /// never keeps the parameters from forward to backward; default and always free them after forward.
 std::string strategy(const Entry& entry, const Document& document) {
   const int64_t replicas = whole(document, "parallelism.data_parallel_replicate_degree", 1);
-  const int64_t shards = whole(document, "parallelism.data_parallel_shard_degree", -1);
   constexpr std::array<std::string_view, 3> kKnown{"default", "always", "never"};
   if (std::ranges::find(kKnown, entry.value) == kKnown.end())
     throw InputError(fmt::format("{}: {} is '{}'; use default, always or never", entry.origin, entry.key,
                                  config::shown(entry.value)));
-  if (shards == 1) return "no_shard";
+  if (is_ddp(document)) return "no_shard";
   const std::string_view zero3 = replicas > 1 ? "hybrid_shard" : "full_shard";
   const std::string_view zero2 = replicas > 1 ? "hybrid_shard_zero2" : "shard_grad_op";
   return std::string(entry.value == "never" ? zero2 : zero3);
 }
 
 std::string degree(const Entry& entry, const Document& document) {
-  const bool is_ddp = whole(document, "parallelism.data_parallel_shard_degree", -1) == 1;
-  return is_ddp ? "" : entry.value;
+  return is_ddp(document) ? "" : entry.value;
 }
 
 std::string global_batch(const Entry& entry, const Document&) {
@@ -251,7 +298,8 @@ bool validates(const Document& document) {
 /// A path of one's own goes before the name of a data set.
 std::string validation_path(const Entry& entry, const Document& document) {
   const bool is_named = entry.key == "validation.dataset" && find(document, "validation.dataset_path");
-  return validates(document) && !is_named ? entry.value : "";
+  if (!validates(document) || is_named) return "";
+  return entry.key == "validation.dataset" ? data_set(entry.value) : entry.value;
 }
 
 std::string validation_number(const Entry& entry, const Document& document) {
@@ -259,13 +307,13 @@ std::string validation_number(const Entry& entry, const Document& document) {
   return entry.value == "-1" ? "0" : entry.value;
 }
 
-std::string validation_length(const Entry& entry, const Document& document) {
-  const std::string length = value_of(document, "training.seq_len", "2048");
-  if (!validates(document) || entry.value == length) return "";
+std::string validation_length(const Entry& entry, const Document& document, const config::Loaded& run) {
+  const int64_t length = run.config.training.sequence_length;
+  if (!validates(document) || entry.value == fmt::format("{}", length)) return "";
   throw InputError(
       fmt::format("{}: validation.seq_len is {}, but training.seq_len is {}; held-out rows are as long as those "
                   "that are trained on: use that, or leave it out",
-                  entry.origin, config::shown(entry.value), config::shown(length)));
+                  entry.origin, config::shown(entry.value), length));
 }
 
 /// Whether model.converters asks for float8, the only one offered.
@@ -319,7 +367,7 @@ std::string filtered_layers(const Entry& entry, const Document& document) {
   return fmt::format("{}", fmt::join(ours, ","));
 }
 
-/// As of v0.2.2, and in the section of its own that it had before.
+/// The rows as v0.2.2 has them, and in the section of its own that float8 had before.
 std::vector<Row> about_float8() {
   constexpr std::string_view kWhere = "where `model.converters` asks for it";
   return {
@@ -348,6 +396,7 @@ std::vector<Row> about_the_run() {
       no_op("job.config_file", ""),
       takes("job.dump_folder", "metrics.dir", "./outputs"),
       no_op("job.description", ""),
+      only("job.print_args", {"true", "false"}, ""),
       only("job.print_config", {"true", "false"}, ""),
       no_op("job.save_config_file", "every checkpoint holds the configuration"),
       only("job.custom_config_module", {""}, kPython),
@@ -364,7 +413,8 @@ std::vector<Row> about_the_run() {
       no_op("metrics.save_tb_folder", ""),
       only("metrics.save_for_all_ranks", {"false"}, "rank 0 writes the metrics of all; use false"),
       no_op("metrics.enable_wandb", kWandb, {"false"}),
-      only("memory_estimation.enable", {"false"}, "`trainyard plan` estimates memory; use false"),
+      maps("memory_estimation.enable", "trainyard plan", {{"true", "plan"}, {"false", ""}}),
+      maps("memory_estimation.enabled", "trainyard plan", {{"true", "plan"}, {"false", ""}}),
       only("memory_estimation.disable_fake_mode", {"true", "false"}, ""),
       only("experimental.custom_import", {""}, kPython),
       only("experimental.custom_args_module", {""}, kPython),
@@ -393,12 +443,13 @@ std::vector<Row> about_the_model() {
       takes("optimizer.weight_decay", "optimizer.weight_decay", "0.1"),
       only("optimizer.implementation", {"for-loop", "foreach", "fused"}, "for-loop, foreach and fused are known"),
       only("optimizer.early_step_in_backward", {"false"}, "the optimizer steps after backward; use false"),
-      follows("lr_scheduler.warmup_steps", "optimizer.warmup_steps", warmup, "at most the steps", "200"),
-      follows("lr_scheduler.total_steps", "", total_steps, "only that of `training.steps`"),
-      follows("lr_scheduler.decay_ratio", "optimizer.stable_steps", stable_steps,
+      derives("lr_scheduler.warmup_steps", "optimizer.warmup_steps", warmup, "at most the steps", "200"),
+      derives("lr_scheduler.total_steps", "", total_steps, "only that of `training.steps`"),
+      derives("lr_scheduler.decay_ratio", "optimizer.stable_steps", stable_steps,
               "what warm-up and decay leave of the steps"),
       takes("lr_scheduler.decay_type", "optimizer.decay", "linear"),
       takes("lr_scheduler.min_lr_factor", "optimizer.min_lr_ratio", "0.0"),
+      takes("lr_scheduler.lr_min", "optimizer.min_lr_ratio"),
       maps("activation_checkpoint.early_stop", "", {{"true", ""}, {"false", ""}}),
       follows("activation_checkpoint.mode", "activation_checkpointing.mode", checkpointing_mode,
               "`selective` is `every_n`, with selective_ac_option `op` our `selective`", "selective"),
@@ -437,7 +488,7 @@ std::vector<Row> about_the_data() {
       follows("validation.steps", "validation.steps", validation_number, "where validation is enabled; -1: all"),
       follows("validation.local_batch_size", "validation.batch_size", validation_number, "where validation is enabled",
               "8"),
-      follows("validation.seq_len", "", validation_length, "only that of training"),
+      derives("validation.seq_len", "", validation_length, "only that of training"),
       no_op("validation.dataloader.*", ""),
   };
 }
@@ -450,15 +501,21 @@ std::vector<Row> about_the_ranks() {
       follows("parallelism.fsdp_reshard_after_forward", "parallel.strategy", strategy,
               "`default` and `always`: `full_shard`; `never`: `shard_grad_op`; hybrid where replicas are more than 1",
               "default"),
-      only("parallelism.tensor_parallel_degree", {"1"}, kNoTensor),
-      only("parallelism.disable_loss_parallel", {"true", "false"}, ""),
-      only("parallelism.enable_async_tensor_parallel", {"false"}, kNoTensor),
+      takes("parallelism.tensor_parallel_degree", "parallel.tensor"),
+      follows("parallelism.enable_sequence_parallel", "parallel.sequence_parallel", with_tensor,
+              "with a degree of 1 nothing", "true"),
+      follows("parallelism.disable_loss_parallel", "parallel.loss_parallel", with_tensor_turned,
+              "the opposite; with a degree of 1 nothing", "false"),
+      follows("parallelism.enable_async_tensor_parallel", "parallel.async_tensor", with_tensor,
+              "with a degree of 1 nothing"),
       only("parallelism.pipeline_parallel_degree", {"1"}, kNoPipeline),
       only("parallelism.module_fqns_per_model_part", {"[]"}, kNoPipeline),
       no_op("parallelism.pipeline_parallel_*", ""),
-      only("parallelism.context_parallel_degree", {"1"}, kNoContext),
-      no_op("parallelism.context_parallel_load_balancer", ""),
-      no_op("parallelism.context_parallel_rotate_method", ""),
+      takes("parallelism.context_parallel_degree", "parallel.context"),
+      follows("parallelism.context_parallel_load_balancer", "parallel.context_balance", context_balance,
+              "`headtail`: `head_tail`; empty: `none`; with a degree of 1 nothing"),
+      follows("parallelism.context_parallel_rotate_method", "parallel.context_method", context_method,
+              "`allgather`: `all_gather`; `alltoall`: `ring`; with a degree of 1 nothing", "allgather"),
       only("parallelism.expert_parallel_degree", {"1"}, kNoExperts),
       only("parallelism.expert_tensor_parallel_degree", {"1"}, kNoExperts),
       no_op("parallelism.expert_parallel_comm_backend", ""),
@@ -467,7 +524,10 @@ std::vector<Row> about_the_ranks() {
       no_op("comm.trace_buf_size", "the last 256 collectives of each rank are kept in any case"),
       no_op("comm.save_traces_folder", "flight records are in metrics.dir"),
       no_op("comm.save_traces_file_prefix", ""),
-      only("comm.mode", {"default"}, "`trainyard plan` tells what a run would take without starting it"),
+      Row{.theirs = "comm.mode",
+          .ours = "trainyard plan",
+          .words = {{"default", ""}, {"", ""}, {"fake_backend", "plan"}},
+          .why = kNotInOneProcess},
       only("fault_tolerance.enable", {"false"}, "a lost rank is the operator's affair here; use false"),
       no_op("fault_tolerance.*", "a lost rank is the operator's affair here"),
   };
@@ -487,17 +547,17 @@ std::vector<Row> about_checkpoints() {
               "`initial_load_path`, else `model.hf_assets_path`; its config.json is the model"),
       only("checkpoint.initial_load_in_hf_quantized", {"false"}, "quantized weights are not read"),
       takes("checkpoint.last_save_model_only", "checkpoint.final_model_only", "true"),
+      takes("checkpoint.last_save_model_weights_only", "checkpoint.final_model_only"),
       maps("checkpoint.last_save_in_hf", "checkpoint.final_state_dict", {{"true", "full"}, {"false", "same"}}),
       no_op("checkpoint.export_dtype", "`trainyard checkpoint export --dtype` converts", {"float32"}),
       maps("checkpoint.async_mode", "checkpoint.async",
            {{"disabled", "false"}, {"async", "true"}, {"async_with_pinned_mem", "true"}}, "disabled"),
       follows("checkpoint.keep_latest_k", "checkpoint.keep", keep, "0: all", "10"),
-      follows("checkpoint.load_step", "checkpoint.resume", load_step, "`step-N` in the folder; -1: the latest"),
+      derives("checkpoint.load_step", "checkpoint.resume", load_step, "`step-N` in the folder; -1: the latest"),
       follows("checkpoint.exclude_from_loading", "checkpoint.exclude", exclusion, "by our names of the parts"),
       only("checkpoint.enable_first_step_checkpoint", {"false"},
            "not offered; use false, and interval 1 to try a disk"),
-      only("checkpoint.create_seed_checkpoint", {"false"},
-           "weights depend on model.seed alone, on any number of ranks"),
+      takes("checkpoint.create_seed_checkpoint", "checkpoint.create_seed_checkpoint"),
       only("checkpoint.load_only", {"false"}, "use checkpoint.enable false with --checkpoint.resume PATH"),
       no_op("checkpoint.enable_ft_dataloader_checkpoints", "the position in the data is saved in any case"),
   };
@@ -510,11 +570,12 @@ std::vector<Row> older_names() {
       takes("*.micro_batch_size", "training.batch_size"),
       takes("*.max_steps", "training.steps"),
       takes("*.sequence_length", "training.sequence_length"),
-      takes("*.warmup_steps", "optimizer.warmup_steps"),
+      derives("*.warmup_steps", "optimizer.warmup_steps", warmup, "at most the steps"),
       takes("*.tokenizer_path", "data.tokenizer"),
       takes("*.enable_checkpoint", "checkpoint.enabled"),
       takes("*.checkpoint_interval", "checkpoint.interval"),
       takes("*.checkpoint_folder", "checkpoint.dir"),
+      takes("*.checkpoint_dir", "checkpoint.dir"),
       takes("*.resume_from_checkpoint", "checkpoint.resume"),
       takes("*.async_save", "checkpoint.async"),
       takes("*.data_parallel_degree", "parallel.shard"),
@@ -522,10 +583,10 @@ std::vector<Row> older_names() {
       takes("*.data_parallel_shard_degree", "parallel.shard"),
       maps("*.async_mode", "checkpoint.async",
            {{"disabled", "false"}, {"async", "true"}, {"async_with_pinned_mem", "true"}}),
-      only("*.tensor_parallel_degree", {"1"}, kNoTensor),
-      only("*.enable_async_tensor_parallel", {"false"}, kNoTensor),
+      takes("*.tensor_parallel_degree", "parallel.tensor"),
+      follows("*.enable_async_tensor_parallel", "parallel.async_tensor", with_tensor, "with a degree of 1 nothing"),
       only("*.pipeline_parallel_degree", {"1"}, kNoPipeline),
-      only("*.context_parallel_degree", {"1"}, kNoContext),
+      takes("*.context_parallel_degree", "parallel.context"),
       only("*.norm_type", {"rmsnorm", "fused_rmsnorm", "compiled_rmsnorm"}, "models here have RMSNorm"),
       maps("*.activation_checkpoint", "activation_checkpointing.mode",
            {{"none", "none"}, {"full", "full"}, {"selective", "selective"}}),

@@ -47,7 +47,7 @@ Document read_trainer_words(const std::string& words) {
 }
 
 Document read_trainer_config(const config::YamlText& source) {
-  Document document = read_yaml(source);
+  Document document = read_document(source);
   for (Entry& entry : document)  // the Trainer takes its keys with and without fsdp_
     if (!entry.key.starts_with("fsdp_") && !entry.key.starts_with("xla")) entry.key.insert(0, "fsdp_");
   return document;

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -20,24 +21,18 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-bool covers(const Row& row, std::string_view key) {
-  if (row.theirs.ends_with("*")) return key.starts_with(row.theirs.substr(0, row.theirs.size() - 1));
-  if (row.theirs.starts_with("*.")) return key == row.theirs.substr(2) || key.ends_with(row.theirs.substr(1));
-  return key == row.theirs;
-}
-
-bool is_pattern(const Row& row) {
-  return row.theirs.ends_with("*") || row.theirs.starts_with("*.");
-}
-
 /// A flag of the launcher or a variable for its ranks, which the schema knows nothing of.
 bool is_launchers(std::string_view ours) {
   return ours.starts_with("--") || std::isupper(static_cast<unsigned char>(ours.front()));
 }
 
+/// A command in place of training.
+constexpr std::string_view kCommand = "trainyard ";
+
 class Translator {
  public:
-  Translator(const Dialect& dialect, const Document& document) : dialect_(dialect), document_(document) {}
+  Translator(const Dialect& dialect, const Document& document, const config::Loaded* run)
+      : dialect_(dialect), document_(document), run_(run) {}
 
   Translation run() {
     for (const Entry& entry : document_)
@@ -77,9 +72,7 @@ class Translator {
     const bool is_section = std::ranges::any_of(dialect_.rows, is_inside);
     if (is_section && (entry.value == "{}" || entry.value == "null")) return;
     if (is_section) throw InputError(fmt::format("{}: {} holds no keys", entry.origin, shown(entry.key)));
-    std::vector<std::string> known;
-    for (const Row& row : dialect_.rows) known.emplace_back(row.theirs);
-    const auto near = nearest(entry.key, known);
+    const auto near = nearest(entry.key, names_near(dialect_, entry.key));
     throw InputError(fmt::format(
         "{}: unknown key {} of {}; {}", entry.origin, shown(entry.key), dialect_.name,
         near ? fmt::format("did you mean {}?", *near) : "docs/coming-from-pytorch.md lists those that are known"));
@@ -94,7 +87,7 @@ class Translator {
   }
 
   void apply_default(const Row& row) {
-    if (row.by_default.empty() || is_given(row.theirs) || by_ours_.contains(std::string(row.ours))) return;
+    if (row.by_default.empty() || is_given(row.theirs) || is_set(row.ours)) return;
     apply(row,
           {std::string(row.theirs), std::string(row.by_default), fmt::format("default of {}", dialect_.name), true});
   }
@@ -110,9 +103,14 @@ class Translator {
     return entry && entry->value != "null";
   }
 
+  [[nodiscard]] bool is_set(std::string_view ours) const {
+    return std::ranges::any_of(by_ours_, [&](const auto& set) { return set.first.second == ours; });
+  }
+
   /// Our value for theirs; none where it is refused.
   std::optional<std::string> ours_of(const Row& row, const Entry& entry) {
     if (row.compute) return row.compute(entry, document_);
+    if (row.derive) return run_ ? row.derive(entry, document_, *run_) : "";
     if (row.is_noted) return "";
     if (row.words.empty() && !row.is_refused) return entry.value;
     for (const Word& word : row.words)
@@ -149,14 +147,18 @@ class Translator {
 
   void set(const Row& row, const Entry& entry, const std::string& ours) {
     std::string meaning = ours;
-    if (is_launchers(row.ours)) {
+    if (row.ours.starts_with(kCommand)) {
+      translation_.instead.emplace(row.ours.substr(kCommand.size()), entry.origin.starts_with("--")
+                                                                         ? entry.origin
+                                                                         : entry.origin + ": " + entry.key);
+    } else if (is_launchers(row.ours)) {
       refuse_contradiction(row, entry, meaning);
       translation_.launcher.push_back({std::string(row.ours), ours, entry});
     } else {
       const config::Setting setting = setting_of(*config::find_key(row.ours), entry, ours);
       meaning = config::format_value(setting.value);
-      const bool is_weak = entry.is_default || !row.when.empty();
-      if (row.when.empty()) refuse_contradiction(row, entry, meaning);
+      const bool gives_way = !row.when.empty() || row.is_weak, is_weak = entry.is_default || gives_way;
+      if (!gives_way) refuse_contradiction(row, entry, meaning);
       (is_weak ? translation_.defaults : translation_.settings).push_back(setting);
     }
     translation_.became.push_back(
@@ -168,11 +170,13 @@ class Translator {
     const auto truth = is_truth ? truth_of(ours) : std::nullopt;
     const std::string subject = fmt::format("{}: {} ({})", entry.origin, entry.key, key.full_name());
     return {&key, config::parse_value(key.rule, truth ? (*truth ? "true" : "false") : ours, subject),
-            entry.origin.starts_with("--") ? entry.origin : fmt::format("{} ({})", entry.origin, entry.key)};
+            entry.origin.starts_with("--") ? entry.origin : fmt::format("{} ({})", entry.origin, entry.key),
+            entry.layer};
   }
 
   void refuse_contradiction(const Row& row, const Entry& entry, const std::string& meaning) {
-    const auto [before, added] = by_ours_.emplace(std::string(row.ours), Meaning{entry, meaning});
+    const std::pair place(entry.layer, std::string(row.ours));
+    const auto [before, added] = by_ours_.emplace(place, Meaning{entry, meaning});
     if (added || before->second.value == meaning) return;
     const Entry& first = before->second.entry;
     throw InputError(fmt::format("{}: {} {} contradicts {} {} ({}): {} would be {} and {}; keep one", entry.origin,
@@ -195,8 +199,9 @@ class Translator {
 
   const Dialect& dialect_;
   const Document& document_;
+  const config::Loaded* const run_;
   Translation translation_;
-  std::map<std::string, Meaning> by_ours_;
+  std::map<std::pair<size_t, std::string>, Meaning> by_ours_;  ///< by layer and key
   std::vector<std::string> refusals_, refused_keys_;
 };
 
@@ -216,8 +221,8 @@ std::optional<bool> truth_of(std::string_view text) {
   return std::nullopt;
 }
 
-Translation translate(const Dialect& dialect, const Document& document) {
-  return Translator(dialect, document).run();
+Translation translate(const Dialect& dialect, const Document& document, const config::Loaded* run) {
+  return Translator(dialect, document, run).run();
 }
 
 }  // namespace trainyard::dialects

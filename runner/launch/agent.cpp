@@ -1,6 +1,7 @@
 #include "launch/agent.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -19,6 +20,7 @@
 #include "base/text.h"
 #include "launch/child.h"
 #include "launch/dcgm.h"
+#include "launch/error_folder.h"
 #include "launch/gang.h"
 #include "launch/output.h"
 #include "launch/termination_log.h"
@@ -60,40 +62,6 @@ class Signals {
  private:
   UniqueFd fd_;
   sigset_t old_{};
-};
-
-/// A folder for what the ranks say in their termination logs.
-class ErrorFolder {
- public:
-  ErrorFolder() {
-    std::error_code missing;
-    const fs::path parent = fs::temp_directory_path(missing);
-    if (missing) throw InputError(fmt::format("TMPDIR names no folder: {}; set it to one", missing.message()));
-    std::string pattern = (parent / "trainyard-launch-XXXXXX").string();
-    if (!::mkdtemp(pattern.data())) {
-      throw InputError(fmt::format("no temporary folder can be made in {}: {}; set TMPDIR to where one can",
-                                   parent.string(), std::strerror(errno)));
-    }
-    path_ = pattern;
-  }
-  ~ErrorFolder() {
-    std::error_code ignored;  // at worst a few bytes stay in the temporary folder
-    fs::remove_all(path_, ignored);
-  }
-  ErrorFolder(const ErrorFolder&) = delete;
-  ErrorFolder& operator=(const ErrorFolder&) = delete;
-
-  [[nodiscard]] std::string file_of(int local_rank) const {
-    return (path_ / fmt::format("rank-{}", local_rank)).string();
-  }
-  /// Leaves it empty: the file must be there to be written to, and says nothing of an earlier start.
-  [[nodiscard]] std::string empty_file_of(int local_rank) const {
-    write_file_atomically(file_of(local_rank), "");
-    return file_of(local_rank);
-  }
-
- private:
-  fs::path path_;
 };
 
 struct Rank {
@@ -263,7 +231,8 @@ class Agent {
     for (const Rank& rank : ranks_) {
       if (!rank.is_running) continue;
       if (signal == SIGKILL && gang_.phase() == Gang::Phase::Killed) {
-        note(fmt::format("rank {} did not end in time and is killed", world_.first_rank + (&rank - ranks_.data())));
+        stuck_.push_back(world_.first_rank + static_cast<int>(&rank - ranks_.data()));
+        note(fmt::format("rank {} did not end in time and is killed", stuck_.back()));
       }
       ::kill(signal == SIGKILL ? -rank.pid : rank.pid, signal);
     }
@@ -290,11 +259,16 @@ class Agent {
     if (!gang_.first_failure()) {
       if (gang_.exit_code() != 0)
         write_termination_log(fmt::format("launch: asked to stop, exit code {}", gang_.exit_code()));
+      else if (const std::string word = last_word(); world_.first_rank == 0 && !word.empty())
+        write_termination_log(word);
       return;
     }
     note(failure_text());
     write_termination_log(failure_text());
   }
+
+  /// Rank 0's, of a run that is done.
+  [[nodiscard]] std::string last_word() const { return one_line(read_file(errors_.file_of(0), size_t{1} << 20)); }
 
   [[nodiscard]] std::string failure_text() const {
     const auto& failure = gang_.first_failure();
@@ -303,8 +277,14 @@ class Agent {
                                       failure->signal == SIGKILL ? ", out of memory?" : "")
                         : fmt::format("exit code {}", failure->code);
     const std::string why = reason_of(failure->rank);
-    return fmt::format("rank {} failed first, {}{}{}", world_.first_rank + failure->rank, how, why.empty() ? "" : ": ",
-                       why);
+    // Whoever gave up first waited for a rank that may have waited in turn; one that does not even end waits for nobody.
+    const std::string stuck =
+        failure->code == static_cast<int>(ExitCode::PeerLost) && !stuck_.empty()
+            ? fmt::format("; it waited in the end for rank{} {}, which did not answer and had to be killed",
+                          stuck_.size() == 1 ? "" : "s", fmt::join(stuck_, ", "))
+            : "";
+    return fmt::format("rank {} failed first, {}{}{}{}", world_.first_rank + failure->rank, how,
+                       why.empty() ? "" : ": ", why, stuck);
   }
 
   /// What the rank itself gave as its last error, else the last line on its stderr.
@@ -326,6 +306,7 @@ class Agent {
   std::optional<Signals> signals_;
   ErrorFolder errors_;
   std::vector<Rank> ranks_;
+  std::vector<int> stuck_;  ///< ranks that had to be killed, by their number in the world
 };
 
 }  // namespace

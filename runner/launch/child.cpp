@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/shortage.h"
 
 namespace trainyard::launch {
 namespace {
@@ -25,7 +26,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return all;
 }
 
-/// In the child: only calls that are safe after fork().
+/// The child runs it: only calls that are safe after fork().
 [[noreturn]] void become(const ChildSettings& settings, char* const* arguments, char* const* environment, pid_t parent,
                          int report) {
   ::setpgid(0, 0);
@@ -34,6 +35,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::signal(SIGXFSZ, SIG_DFL);  // ignored here, and would be there, whatever the program
   if (settings.ignores_user_signal) ::signal(SIGUSR1, SIG_IGN);
   const int null = ::open("/dev/null", O_RDONLY);
   bool is_ready = null >= 0 && ::dup2(null, STDIN_FILENO) >= 0;
@@ -63,7 +65,8 @@ pid_t start_child(const ChildSettings& settings) {
   // The pipe closes by itself when exec succeeds.
   if (::read(reading.get(), &error, sizeof error) <= 0) return pid;
   ::waitpid(pid, nullptr, 0);
-  throw InputError(fmt::format("cannot run '{}': {}", settings.command.front(), std::system_category().message(error)));
+  throw InputError(fmt::format("cannot run '{}': {}", settings.command.front(),
+                               text_with_remedy({error, std::system_category()})));
 }
 
 }  // namespace trainyard::launch

@@ -1,6 +1,7 @@
 #include "launch/gang.h"
 
 #include <algorithm>
+#include <csignal>
 
 #include "base/error.h"
 
@@ -17,9 +18,10 @@ bool is_follow_up(const Ending& ending) {
   return ending.code == kPeerLost || ending.code == kTerminated;
 }
 
-/// Of its own fault, which whoever lost it may have been quicker to end with.
-bool is_cause(const Ending& ending) {
-  return ending.signal == 0 && !is_worth_restarting(ending, true);
+/// Whether the rank ended by its own fault, though whoever lost it was quicker to end: its code is its own, and no
+/// signal of ours killed it.
+bool is_cause(const Ending& ending, Gang::Phase phase) {
+  return !is_follow_up(ending) && (ending.signal != SIGKILL || phase == Gang::Phase::Failing);
 }
 
 }  // namespace
@@ -46,7 +48,7 @@ Gang::Action Gang::ended(std::vector<Ending> endings, TimePoint now) {
 Gang::Action Gang::judge(const Ending& ending, TimePoint now) {
   if (ending.code == 0) return Action::None;
   if (code_when_asked_ == 0 || ending.code == kTerminated) code_when_asked_ = ending.code;
-  if (phase_ == Phase::Failing && first_failure_->code == kPeerLost && is_cause(ending)) first_failure_ = ending;
+  if (first_failure_ && first_failure_->code == kPeerLost && is_cause(ending, phase_)) first_failure_ = ending;
   if (phase_ == Phase::Failing || phase_ == Phase::Killed) return Action::None;  // it was ended by us
   if (ending.code == kTerminated && ending.signal == 0) {
     is_asked_ = true;

@@ -47,7 +47,7 @@ class Gang {
   [[nodiscard]] const std::optional<Ending>& first_failure() const { return first_failure_; }
   /// Somebody wants the end: no failure, and nothing to start again after.
   [[nodiscard]] bool is_asked() const { return is_asked_; }
-  /// Of the launcher, once all is over.
+  /// The exit code of the launcher, once all is over.
   [[nodiscard]] int exit_code() const;
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "launch/world.h"
+#include "launch/local_world.h"
 
 namespace trainyard::launch {
 

@@ -27,46 +27,44 @@ struct Flags {
   std::string nnodes, processes, node_rank, master_addr, master_port, endpoint, backend, id, conf, max_restarts,
       log_dir;
   std::string grace = "30s";
-  std::string config_file, ignored;
-  bool is_module = false, accelerate = false;
+  std::string elsewhere, ignored;
+  bool is_module = false, is_elsewhere = false;
   bool standalone = false, no_python = false;
 };
 
-/// Both spellings of a flag, for CLI11.
-std::string spellings(const std::string& name) {
-  std::string other = name;
-  std::ranges::replace(other, '-', '_');
-  return other == name ? "--" + name : fmt::format("--{},--{}", name, other);
-}
-
 void declare(CLI::App& app, Flags& flags) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);  // as torchrun's
-  app.add_option(spellings("nnodes"), flags.nnodes, "nodes of the world: N, or min:max for an elastic one");
-  app.add_option(spellings("nproc-per-node"), flags.processes,
+  app.add_option("--nnodes", flags.nnodes, "nodes of the world: N, or min:max for an elastic one");
+  app.add_option("--nproc-per-node", flags.processes,
                  "ranks a node: auto (the GPUs, else 1), cpu (the cores), gpu, or N");
-  app.add_option(spellings("node-rank"), flags.node_rank, "this node's number, from 0");
-  app.add_option(spellings("master-addr"), flags.master_addr, "host of rank 0");
-  app.add_option(spellings("master-port"), flags.master_port, "port on it where the ranks meet");
+  app.add_option("--node-rank", flags.node_rank, "this node's number, from 0");
+  app.add_option("--master-addr", flags.master_addr, "host of rank 0");
+  app.add_option("--master-port", flags.master_port, "port on it where the ranks meet");
   app.add_flag("--standalone", flags.standalone, "this node alone, on a free port");
-  app.add_option(spellings("rdzv-endpoint"), flags.endpoint, "host:port, in place of --master-addr and --master-port");
-  app.add_option(spellings("rdzv-backend"), flags.backend, "c10d or static: both are the rendezvous store here");
-  app.add_option(spellings("rdzv-id"), flags.id, "accepted; jobs are told apart by TRAINYARD_JOB_TOKEN");
+  app.add_option("--rdzv-endpoint", flags.endpoint, "host:port, in place of --master-addr and --master-port");
+  app.add_option("--rdzv-backend", flags.backend, "c10d or static: both are the rendezvous store here");
+  app.add_option("--rdzv-id", flags.id, "accepted; jobs are told apart by TRAINYARD_JOB_TOKEN");
   app.add_option(
-      spellings("rdzv-conf"), flags.conf,
+      "--rdzv-conf", flags.conf,
       "timeout=SECONDS: how long an elastic world waits for more nodes; last_call_timeout=SECONDS: once min have come");
-  app.add_option(spellings("max-restarts"), flags.max_restarts,
+  app.add_option("--max-restarts", flags.max_restarts,
                  "when a rank fails, start all ranks again, so many times");
-  app.add_flag(spellings("no-python"), flags.no_python, "accepted; commands are programs here");
+  app.add_flag("--no-python", flags.no_python, "accepted; commands are programs here");
   app.add_flag("-m,--module", flags.is_module, "torchtitan.train stands for train; other modules: -- python -m NAME");
-  // These two are here for the help: cli/launch.cpp puts what the file says in their place.
-  app.add_flag("--accelerate", flags.accelerate, "as --config-file with the file that `accelerate config` writes");
-  app.add_option(spellings("config-file"), flags.config_file,
-                 "of `accelerate config`: machines and ranks for what no flag says, and --config for train");
-  for (const char* const name : {"local-ranks-filter", "role", "tee", "redirects", "monitor-interval", "start-method"})
-    app.add_option(spellings(name), flags.ignored, "accepted: every rank's output comes in lines of its own");
+  // These are here for the help: cli/launch.cpp puts what they say in their place.
+  app.add_option("--config-file", flags.elsewhere,
+                 "of `accelerate config`: machines and ranks for what no flag says, and --config for train; default: "
+                 "the file that `accelerate config` and `trainyard config` write, where there is one");
+  app.add_flag("--accelerate", flags.is_elsewhere, "that file must be there");
+  app.add_flag("--no-accelerate", flags.is_elsewhere, "that file is left out");
+  app.add_option("--fsdp", flags.elsewhere, "for train, as are the words of the Trainer: \"full_shard auto_wrap\"");
+  app.add_option("--fsdp-config", flags.elsewhere, "for train: the Trainer's json, or its path");
+  for (const char* const name :
+       {"--local-ranks-filter", "--role", "--tee", "--redirects", "--monitor-interval", "--start-method"})
+    app.add_option(name, flags.ignored, "accepted: every rank's output comes in lines of its own");
   app.add_option("--grace", flags.grace, "after SIGTERM the ranks have so long to save before they are killed")
       ->capture_default_str();
-  app.add_option(spellings("log-dir"), flags.log_dir, "also write each rank's output to DIR/rank-N.out and .err");
+  app.add_option("--log-dir", flags.log_dir, "also write each rank's output to DIR/rank-N.out and .err");
 }
 
 std::chrono::milliseconds duration_of(const std::string& flag, const std::string& text) {
@@ -174,7 +172,7 @@ std::optional<Flags> parse_flags(std::vector<std::string> arguments) {
   CLI::App app(kHelp, "trainyard launch");
   app.footer("Then comes the COMMAND with its arguments.");
   declare(app, flags);
-  refuse_unknown_flag(app, arguments);
+  arguments = spelt_flags(app, std::move(arguments));
   std::ranges::reverse(arguments);  // as CLI11 takes a vector
   try {
     app.parse(arguments);
@@ -196,12 +194,13 @@ std::optional<Flags> parse_flags(std::vector<std::string> arguments) {
 }  // namespace
 
 size_t command_begin(const std::vector<std::string>& arguments) {
-  constexpr std::array<std::string_view, 8> kAlone{"--standalone", "--no-python", "--no_python", "--accelerate",
-                                                   "--module",     "-m",          "--help",      "-h"};
+  constexpr std::array<std::string_view, 8> kAlone{"--standalone", "--no-python", "--accelerate", "--no-accelerate",
+                                                   "--module",     "-m",          "--help",       "-h"};
   size_t at = 0;
   while (at < arguments.size() && arguments[at].starts_with('-') && arguments[at] != "--") {
     const bool takes_next =
-        arguments[at].find('=') == std::string::npos && std::ranges::find(kAlone, arguments[at]) == kAlone.end();
+        arguments[at].find('=') == std::string::npos &&
+        std::ranges::find(kAlone, replaced(arguments[at], "_", "-")) == kAlone.end();
     at += takes_next ? 2 : 1;
   }
   return std::min(at, arguments.size());

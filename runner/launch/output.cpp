@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/open_file.h"
 
 namespace trainyard::launch {
 namespace {
@@ -37,7 +38,7 @@ Stream::Stream(int target, std::string prefix, const std::string& log) : target_
   child_end_ = UniqueFd(ends[1]);
   if (::fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0) throw std::system_error(errno, std::system_category(), "fcntl");
   if (log.empty()) return;
-  log_ = UniqueFd(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  log_ = open_to_write(log, O_WRONLY | O_CREAT | O_APPEND);
   if (!log_.valid())
     throw InputError(fmt::format("--log-dir: cannot write {}: {}", log, std::system_category().message(errno)));
 }

@@ -4,24 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "base/files.h"
-#include "launch/options.h"
+#include "launch/local_world.h"
 
 namespace trainyard::launch {
-
-/// Where this node's ranks stand in the world.
-struct LocalWorld {
-  int ranks = 1;       ///< on this node
-  int first_rank = 0;  ///< of this node
-  int world = 1;
-  int node_rank = 0;
-  rendezvous::Endpoint master;
-  /// Of a single node without a master: the port, bound and listening already, so that nobody takes it before rank 0
-  /// does. Invalid where the ranks are other programs, which bind it themselves.
-  UniqueFd listener;
-  int cores = 1;
-  int restart = 0;  ///< of the ranks
-};
 
 /// Decides it; for an elastic world together with the other nodes, with the highest `restart` of any. Throws
 /// InputError, PeerError.

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <string_view>
 
 #include "base/files.h"
@@ -19,10 +20,12 @@ class AppendFile {
   /// Keeps the first `bytes` only. In one call, so a kill leaves the old length or the new one. Throws InputError.
   void cut(int64_t bytes);
   /// Hands the record to the system at once, so that `tail -f` and a crash lose nothing. A full disk does not stop
-  /// training: the first loss is logged as a warning, naming `step`, and each record is tried.
+  /// training: the first loss is logged as a warning, naming `step`, each record is tried, and the end is logged.
   void append(std::string_view record, int64_t step);
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  /// Which records are missing, from when on and why; "" where the latest was written.
+  [[nodiscard]] const std::string& error() const { return error_; }
 
  private:
   [[noreturn]] void fail(const std::filesystem::path& path, int error) const;
@@ -31,7 +34,7 @@ class AppendFile {
   const char* setting_;
   UniqueFd fd_;
   int64_t good_bytes_ = 0;
-  bool is_failing_ = false;
+  std::string error_;
 };
 
 }  // namespace trainyard::metrics

@@ -28,13 +28,14 @@ namespace {
 struct NamedLine {
   std::string_view name, pattern;
 };
-constexpr std::string_view kMnist = "mnist";
+// Whose steps are an epoch's batches, the first of them number 0.
+constexpr std::string_view kMnist = "mnist", kT5 = "t5";
 constexpr NamedLine kNamedLines[] = {
     {"hyperpod", "Batch {step} Loss: {loss}, Speed: {samples_per_second:.2f} samples/sec, lr: {lr:.6f}"},
     {"torchtitan",
      "step: {step:2}  loss: {loss:8.5f}  grad_norm: {grad_norm:7.4f}  memory: {memory:5.2f}GiB  tps: {tps}  tflops: "
      "{tflops}  mfu: {mfu}"},
-    {"t5", "Epoch {epoch} | Step {step} | Loss: {loss:.4f} | Strategy: {strategy}"},
+    {kT5, "Epoch {epoch} | Step {epoch_step} | Loss: {loss:.4f} | Strategy: {strategy}"},
     {kMnist, "Train Epoch: {epoch_number} [{epoch_samples}/{dataset_size} ({epoch_percent:.0f}%)]\tLoss: {loss:.6f}"},
 };
 
@@ -91,6 +92,8 @@ const Field kFields[] = {
      [](const StepRecord& r) { return fmt::format("{}", r.epoch); }},
     {"epoch_number", [](const StepRecord& r) { return Number(r.epoch + 1); },
      [](const StepRecord& r) { return fmt::format("{}", r.epoch + 1); }},
+    {"epoch_step", [](const StepRecord& r) { return Number(r.step_of_epoch); },
+     [](const StepRecord& r) { return fmt::format("{}", r.step_of_epoch); }},
     {"epoch_samples", [](const StepRecord& r) { return Number(r.epoch_samples); },
      [](const StepRecord& r) { return fmt::format("{}", r.epoch_samples); }},
     {"epoch_percent", [](const StepRecord& r) { return Number(r.epoch_percent); },
@@ -165,7 +168,7 @@ std::string_view line_of(std::string_view text) {
 }
 
 LineFormat::LineFormat(std::string_view pattern, std::string_view strategy)
-    : strategy_(strategy), counts_batches_(pattern == kMnist) {
+    : strategy_(strategy), counts_batches_(pattern == kMnist || pattern == kT5) {
   check_printable(pattern);
   check_meaning(pattern);
   std::string_view rest = pattern.empty() ? kStandardLine : line_of(pattern);

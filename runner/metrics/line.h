@@ -13,7 +13,7 @@ namespace trainyard::metrics {
 extern const std::string_view kStandardLine;
 /// The same where the data is images: images/s in the place of tokens/s.
 extern const std::string_view kImagesLine;
-/// Of the line after a validation: Batch 100 Validation loss: 5.12345
+/// The line after a validation: Batch 100 Validation loss: 5.12345
 extern const std::string_view kValidationLine;
 /// The same of a classifier: …, accuracy: 98.31%
 extern const std::string_view kAccuracyLine;
@@ -35,10 +35,10 @@ class LineFormat {
   explicit LineFormat(std::string_view pattern, std::string_view strategy = "");
 
   [[nodiscard]] std::string format(const StepRecord& record) const;
-  /// Whether this step's line is printed: every `interval` steps; of "mnist" every `interval` batches of an epoch,
-  /// whose first is number 0, as that program counts.
-  [[nodiscard]] bool is_due(const StepRecord& record, int64_t interval) const {
-    return (counts_batches_ ? record.step_of_epoch : record.step) % interval == 0;
+  /// Whether this step's line is printed: every `interval` steps and the last; of "mnist" and "t5" every `interval`
+  /// batches of an epoch, whose first is number 0, and no other, as those programs count.
+  [[nodiscard]] bool is_due(const StepRecord& record, int64_t interval, bool is_last) const {
+    return counts_batches_ ? record.step_of_epoch % interval == 0 : is_last || record.step % interval == 0;
   }
 
  private:

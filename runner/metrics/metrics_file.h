@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
 #include "metrics/append_file.h"
 #include "metrics/step_record.h"
@@ -21,6 +22,7 @@ class MetricsFile {
   void append(const StepRecord& record);
 
   [[nodiscard]] const std::filesystem::path& path() const { return file_.path(); }
+  [[nodiscard]] const std::string& error() const { return file_.error(); }
 
  private:
   AppendFile file_;

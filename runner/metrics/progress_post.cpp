@@ -1,118 +1,100 @@
 #include "metrics/progress_post.h"
 
-#include <curl/curl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>
+
+#include "metrics/progress_authorities.h"
+#include "metrics/web_post.h"
 
 namespace trainyard::metrics {
 namespace {
 
 constexpr std::chrono::milliseconds kLeastGap{1000};  // the operator takes no more than one a second
-constexpr std::chrono::milliseconds kConnectTimeout{3000};
 constexpr size_t kMostSilentRanks = 256;  // as many as the operator takes
 constexpr size_t kMostAnswer = 200;       // bytes of it, for the log
+constexpr size_t kMostText = 512;         // bytes of what is wrong
 constexpr int kMostReplicas = 8;          // asked one after the other for the one that leads
-
-template <auto Destroy>
-struct Destroyer {
-  void operator()(auto* handle) const noexcept { static_cast<void>(Destroy(handle)); }
-};
-using CurlEasy = std::unique_ptr<CURL, Destroyer<curl_easy_cleanup>>;
-using CurlList = std::unique_ptr<curl_slist, Destroyer<curl_slist_free_all>>;
-
-size_t keep_beginning(char* data, size_t, size_t size, void* answer) {
-  auto& text = *static_cast<std::string*>(answer);
-  text.append(data, std::min(size, kMostAnswer - std::min(kMostAnswer, text.size())));
-  return size;
-}
-
-/// Ends a transfer that is under way when the end comes; the last one begins after that and has a time-out of its own.
-int is_called_off(void* stop, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-  return static_cast<const std::stop_token*>(stop)->stop_requested() ? 1 : 0;
-}
 
 }  // namespace
 
-std::string to_json(const JobProgress& progress, int64_t generation) {
+std::string to_json(const JobProgress& progress, int64_t generation, int world_size) {
   nlohmann::json json = {{"step", progress.step},
                          {"totalSteps", progress.total_steps},
-                         {"tokensPerSecond", progress.tokens_per_second},
                          {"checkpointStep", progress.checkpoint_step},
                          {"silentRanks", progress.silent_ranks}};
-  if (progress.loss) json["loss"] = *progress.loss;
+  if (progress.loss && std::isfinite(*progress.loss)) json["loss"] = *progress.loss;
+  if (progress.tokens_per_second > 0) json["tokensPerSecond"] = progress.tokens_per_second;
+  if (!progress.checkpoint_error.empty()) json["checkpointError"] = progress.checkpoint_error.substr(0, kMostText);
+  if (!progress.metrics_error.empty()) json["metricsError"] = progress.metrics_error.substr(0, kMostText);
+  if (!progress.config_changed.empty()) json["configChanged"] = progress.config_changed.substr(0, kMostText);
   if (generation > 0) json["generation"] = generation;
-  return json.dump();
+  if (world_size > 0) json["worldSize"] = world_size;
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);  // a path may be cut amid a character
 }
 
-/// A libcurl handle that keeps its connection from post to post.
+/// Where posts go: one address, and whom to trust there.
 class ProgressPoster::Connection {
  public:
-  explicit Connection(const ProgressTarget& target);
+  explicit Connection(const ProgressTarget& target)
+      : target_(target),
+        authorities_(target.ca),
+        web_(target.url, {"Authorization: Bearer " + target.token, "Content-Type: application/json"}, kMostAnswer) {
+    web_.trust(authorities_);
+  }
 
   /// Empty where the operator has taken it, else what happened.
   std::string post(const std::string& body, std::chrono::milliseconds timeout, const std::stop_token& call_off);
 
  private:
-  std::string perform(long& status);
+  std::string trust_anew(std::chrono::milliseconds timeout, const std::stop_token& call_off);
 
-  CurlEasy curl_;
-  CurlList headers_;
+  const ProgressTarget& target_;
+  std::string authorities_;
+  WebPost web_;
 };
-
-ProgressPoster::Connection::Connection(const ProgressTarget& target) : curl_(curl_easy_init()) {
-  if (!curl_) throw std::runtime_error("libcurl gives no handle for posting progress");
-  CURL* const curl = curl_.get();
-  headers_.reset(curl_slist_append(nullptr, ("Authorization: Bearer " + target.token).c_str()));
-  curl_slist_append(headers_.get(), "Content-Type: application/json");
-  curl_easy_setopt(curl, CURLOPT_URL, target.url.c_str());
-  curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers_.get());
-  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https,http");
-  curl_easy_setopt(curl, CURLOPT_PROXY, "");  // a proxy of the pod's environment does not know the cluster's names
-  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(kConnectTimeout.count()));
-  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);  // a name server that hangs does not hold up the end
-  curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-  curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, &is_called_off);
-  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, &keep_beginning);
-  if (target.ca.empty()) return;
-  curl_blob ca{const_cast<char*>(target.ca.data()), target.ca.size(), CURL_BLOB_COPY};
-  curl_easy_setopt(curl, CURLOPT_CAINFO_BLOB, &ca);
-}
 
 std::string ProgressPoster::Connection::post(const std::string& body, std::chrono::milliseconds timeout,
                                              const std::stop_token& call_off) {
-  CURL* const curl = curl_.get();
-  curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body.c_str());
-  curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(timeout.count()));
-  curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &call_off);
   std::string failure;
   for (int i = 0; i < kMostReplicas; ++i) {
-    long status = 0;
-    failure = perform(status);
-    if (status != 503) break;  // 503: this replica does not lead; another connection may come to the one that does
+    const WebPost::Answer answer = web_.send(body, timeout, call_off);
+    if (answer.is_taken()) return "";
+    failure = answer.failure();
+    if (answer.is_distrusted) {
+      const std::string doubt = trust_anew(timeout, call_off);
+      if (!doubt.empty()) return fmt::format("{}, and {}", failure, doubt);
+    } else if (answer.status != 503) {
+      break;  // 503: this replica does not lead; another connection may come to the one that does
+    }
   }
   return failure;
 }
 
-std::string ProgressPoster::Connection::perform(long& status) {
-  std::string answer;
-  curl_easy_setopt(curl_.get(), CURLOPT_WRITEDATA, &answer);
-  const CURLcode code = curl_easy_perform(curl_.get());
-  if (code != CURLE_OK) return curl_easy_strerror(code);
-  curl_easy_getinfo(curl_.get(), CURLINFO_RESPONSE_CODE, &status);
-  if (status >= 200 && status < 300) return "";
-  while (!answer.empty() && answer.back() == '\n') answer.pop_back();
-  return fmt::format("HTTP {}{}{}", status, answer.empty() ? "" : ": ", answer);
+/// Empty where the server has proven another authority than the one that was trusted.
+std::string ProgressPoster::Connection::trust_anew(std::chrono::milliseconds timeout, const std::stop_token& call_off) {
+  try {
+    std::string learned = learn_authorities(target_.url + "/authorities", target_.token, timeout, call_off);
+    if (learned == authorities_) return "the operator has no other authority";
+    authorities_ = std::move(learned);
+    web_.trust(authorities_);
+    spdlog::info("the operator has another certificate authority, proven with this job's token");
+    return "";
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
 }
 
-ProgressPoster::ProgressPoster(ProgressTarget target, JobProgress begin, std::function<std::vector<int>()> silent_ranks)
+ProgressPoster::ProgressPoster(ProgressTarget target, JobProgress begin, std::function<std::vector<int>()> silent_ranks,
+                               ConfigWatch config)
     : target_(std::move(target)),
       silent_ranks_(std::move(silent_ranks)),
+      config_(std::move(config)),
       connection_(std::make_unique<Connection>(target_)),
       newest_(std::move(begin)),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
@@ -129,8 +111,21 @@ void ProgressPoster::step(int64_t step, double loss, double tokens_per_second) {
 void ProgressPoster::checkpoint(int64_t step) {
   const std::lock_guard lock(mutex_);
   newest_.checkpoint_step = step;
+  newest_.checkpoint_error.clear();
   is_urgent_ = true;
   changed_.notify_one();
+}
+
+void ProgressPoster::checkpoint_failed(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  is_urgent_ |= newest_.checkpoint_error != why;
+  newest_.checkpoint_error = why;
+  changed_.notify_one();
+}
+
+void ProgressPoster::metrics_file(const std::string& error) {
+  const std::lock_guard lock(mutex_);
+  newest_.metrics_error = error;
 }
 
 void ProgressPoster::run(const std::stop_token& stop) {
@@ -140,7 +135,7 @@ void ProgressPoster::run(const std::stop_token& stop) {
     is_urgent_ = false;
     const JobProgress progress = newest_;
     lock.unlock();
-    post_if_changed(progress, is_last ? target_.last_words : target_.timeout, is_last ? std::stop_token() : stop);
+    post(progress, is_last, is_last ? target_.last_words : target_.timeout, is_last ? std::stop_token() : stop);
     if (is_last) return;
     lock.lock();
     const auto gap = std::min(kLeastGap, target_.interval);
@@ -149,15 +144,23 @@ void ProgressPoster::run(const std::stop_token& stop) {
   }
 }
 
-void ProgressPoster::post_if_changed(JobProgress progress, std::chrono::milliseconds timeout,
-                                     const std::stop_token& stop) {
+std::vector<int> ProgressPoster::silent_ranks() const {
   try {
-    if (silent_ranks_) progress.silent_ranks = silent_ranks_();
-    progress.silent_ranks.resize(std::min(progress.silent_ranks.size(), kMostSilentRanks));
-  } catch (const std::exception&) {  // the store is closing: the ranks that met there say so themselves
+    std::vector<int> ranks = silent_ranks_ ? silent_ranks_() : std::vector<int>();
+    ranks.resize(std::min(ranks.size(), kMostSilentRanks));
+    return ranks;
+  } catch (const std::exception&) {  // the store is closing: who was silent before is what it closes for
+    return posted_ ? posted_->silent_ranks : std::vector<int>();
   }
-  if (posted_ == progress) return;
-  const std::string failure = connection_->post(to_json(progress, target_.generation), timeout, stop);
+}
+
+void ProgressPoster::post(JobProgress progress, bool is_last, std::chrono::milliseconds timeout,
+                          const std::stop_token& stop) {
+  progress.silent_ranks = silent_ranks();
+  progress.config_changed = config_.changed();
+  if (is_last && posted_ == progress) return;
+  const std::string body = to_json(progress, target_.generation, target_.world_size);
+  const std::string failure = connection_->post(body, timeout, stop);
   if (failure.empty()) posted_ = progress;
   if (!stop.stop_requested()) note(failure);
 }

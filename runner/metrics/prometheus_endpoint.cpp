@@ -24,7 +24,7 @@ using prometheus::Registry;
 
 using GaugeFamily = prometheus::Family<Gauge>;
 
-/// Without a gauge, and so not in the answer, until there is a value: 0 would be one.
+/// It has no gauge, and so is not in the answer, until there is a value: 0 would be one.
 GaugeFamily& family(Registry& registry, const char* name, const char* help) {
   return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
 }

@@ -35,7 +35,7 @@ fs::path file_in(const fs::path& folder) {
 }
 
 /// Where the first record begins that is after `resumed_step`, torn or damaged.
-int64_t bytes_to_keep(const fs::path& path, int64_t resumed_step) {
+int64_t event_bytes_to_keep(const fs::path& path, int64_t resumed_step) {
   const MappedFile file(path);
   std::string_view rest = file.text();
   while (const auto record = first_record(rest)) {
@@ -48,7 +48,7 @@ int64_t bytes_to_keep(const fs::path& path, int64_t resumed_step) {
 }  // namespace
 
 TensorBoard::TensorBoard(const fs::path& folder, int64_t resumed_step) : file_(file_in(folder), kSetting) {
-  const int64_t kept = resumed_step == 0 ? 0 : bytes_to_keep(file_.path(), resumed_step);
+  const int64_t kept = resumed_step == 0 ? 0 : event_bytes_to_keep(file_.path(), resumed_step);
   file_.cut(kept);
   if (kept == 0) file_.append(framed(version_event(seconds_since_1970())), resumed_step);
 }

@@ -56,7 +56,8 @@ class Trace {
 };
 
 /// Lets the spans of this thread go to `trace` until the end of the scope; a null trace leaves recording off.
-/// By thread, because ranks may be threads of one process, and because an op takes tensors and no context.
+/// A trace is attached to a thread, because ranks may be threads of one process, and because an op takes tensors and no
+/// context.
 class AttachTrace {
  public:
   AttachTrace(Trace* trace, const std::string& track);

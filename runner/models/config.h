@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace trainyard::models {
 
@@ -17,6 +18,7 @@ struct T5Config {
   int64_t decoder_layers = 0;
   int64_t buckets = 32, max_distance = 128;  ///< of relative positions
   bool is_gated = false;                     ///< v1.1's feed-forward: gelu(wi_0 x) · wi_1 x instead of relu(wi x)
+  bool scales_output = true;                 ///< v1.0's: the decoder's output times hidden^-½ goes into the head
   int32_t start_token = 0, pad_token = 0;    ///< of the decoder's input
 };
 
@@ -52,6 +54,15 @@ ModelConfig parse_config(std::string_view json, const std::filesystem::path& pat
 
 /// config.json in the published spelling; transformers loads it.
 std::string to_hugging_face(const ModelConfig& config);
+
+/// What files of a family's weights hold beside the parameters of the model, as transformers writes and reads them.
+struct StoredNames {
+  std::string embedding, head;       ///< parameters; the head is none of a model whose head is tied. "": it has none
+  bool may_lack_head = false;        ///< a file without one means a tied head, whatever config.json says
+  std::vector<std::string> copies;   ///< further names of the embedding
+  std::vector<std::string> ignored;  ///< globs: what can be computed, or is used by no model
+};
+const StoredNames& stored_names(const ModelConfig& config);
 
 /// What the models of a family learn from: text, pairs of a source and a target, labelled images.
 enum class LearnsFrom { Text, Pairs, Images };

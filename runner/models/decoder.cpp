@@ -36,9 +36,11 @@ RotaryAttention::RotaryAttention(const std::string& name, const ModelConfig& c, 
 }
 
 nn::Variable RotaryAttention::operator()(const nn::Variable& input, const nn::DecoderContext& context) const {
-  return run(input, [this, context](const nn::Variable& x) {
+  return run(input, [this, context](const nn::Variable& given) {
+    const nn::Variable x = nn::tokens_of(given, context);
     const nn::Variable q = nn::rotate(q_proj_(x), context), k = nn::rotate(k_proj_(x), context);
-    return o_proj_(nn::causal_attention(q, k, v_proj_(x), heads_, layer_, context));
+    const nn::Heads heads = nn::heads_here(heads_, q_proj_.weight());
+    return o_proj_(nn::causal_attention(q, k, v_proj_(x), heads, layer_, context));
   });
 }
 
@@ -64,8 +66,7 @@ ops::Loss Decoder::loss(const Inputs& inputs, const Pass& pass) {
   ops::Loss result;
   run_root(pass.tape, [&] {
     const nn::Variable h = hidden(inputs.input_ids, context_of(inputs), pass.tape);
-    run_head(pass.tape,
-             [&] { result = autograd::linear_cross_entropy(h, head(), inputs.targets, pass.gradient_scale); });
+    run_head(pass.tape, [&] { result = output_head().loss(h, head(), inputs.targets, pass.gradient_scale); });
   });
   return result;
 }
@@ -75,7 +76,8 @@ Tensor Decoder::logits(const Batch& batch) {
   const Inputs inputs = this->inputs(batch);
   run_root(nullptr, [&] {
     const nn::Variable h = hidden(inputs.input_ids, context_of(inputs), nullptr);
-    run_head(nullptr, [&] { logits = autograd::linear(h, head()).value(); });
+    run_head(nullptr,
+             [&] { logits = output_head().logits(output_head().whole(h, inputs.input_ids.count()), head()).value(); });
   });
   return logits.reshape({batch.input_ids.size(0), batch.input_ids.size(1), config_.vocab_size});
 }
@@ -99,9 +101,12 @@ class Decoder::Continuation : public Texts {
                                        model_.rope_tables(before + count),
                                        &caches_};
       const Tensor there = on_device(Tensor::from<int32_t>(ids, {1, count}), model_.device());
-      const Tensor h = model_.hidden(there, context, nullptr).value();
-      const nn::Variable last(h.rows(count - 1, 1));
-      model_.run_head(nullptr, [&] { logits = autograd::linear(last, model_.head()).value(); });
+      const nn::Variable h = model_.hidden(there, context, nullptr);
+      nn::OutputHead& output = model_.output_head();
+      model_.run_head(nullptr, [&] {
+        const nn::Variable last(output.whole(h, count).value().rows(count - 1, 1));
+        logits = output.logits(last, model_.head()).value();
+      });
     });
     return logits;
   }
@@ -140,7 +145,14 @@ nn::DecoderContext Decoder::context_of(const Inputs& inputs) {
     context.positions = counted_.get({context.rows, context.tokens}, device(),
                                      [&] { return counted_positions(context.rows, context.tokens, 0); });
   }
-  context.rope = rope_tables(context.tokens);
+  const bool is_split = inputs.whole.tokens > 0;
+  if (is_split) {
+    if (!split_) throw std::logic_error("loss: the rows are parts, and nothing says where the rest is");
+    context.split = split_.get();
+    context.whole_tokens = inputs.whole.tokens;
+    context.whole_document_starts = inputs.whole.document_starts;
+  }
+  context.rope = rope_tables(is_split ? inputs.whole.tokens : context.tokens);
   return context;
 }
 

@@ -85,6 +85,8 @@ class Decoder : public LanguageModel {
   std::unique_ptr<Texts> begin(const Prompts& prompts, int64_t new_tokens) override;
   [[nodiscard]] std::vector<nn::Module*> blocks() override;
   [[nodiscard]] const ModelConfig& config() const override { return config_; }
+  [[nodiscard]] bool can_split_rows() const override { return true; }
+  void split_rows(std::unique_ptr<nn::SplitAttention> split) override { split_ = std::move(split); }
 
  private:
   class Continuation;
@@ -108,6 +110,7 @@ class Decoder : public LanguageModel {
   std::vector<std::unique_ptr<DecoderBlock>> layers_;
   nn::RmsNorm norm_;
   std::optional<nn::Linear> head_;                       // none where it is tied to the embedding
+  std::unique_ptr<nn::SplitAttention> split_;            // null: rows are whole
   ops::RopeTables rope_;                                 // grows to the longest sequence seen
   nn::Remembered<std::pair<int64_t, int64_t>> counted_;  // positions of [rows, tokens]
 };

@@ -96,6 +96,24 @@ void write_window_of_upper_layers(const ModelConfig& config, json& document) {
   document["max_window_layers"] = windowed ? config.first_windowed_layer : config.layers;
 }
 
+nn::Placements decoder_placements() {
+  using enum nn::Placement;
+  return {{"model.embed_tokens", Vocabulary},
+          {"lm_head", Vocabulary},
+          {"*.self_attn", Region},
+          {"*.self_attn.q_proj", Column, nn::Unit::QueryHead},
+          {"*.self_attn.[kv]_proj", Column, nn::Unit::KeyValueHead},
+          {"*.self_attn.o_proj", Row, nn::Unit::QueryHead},
+          {"*.mlp", Region},
+          {"*.mlp.gate_proj", Column},
+          {"*.mlp.up_proj", Column},
+          {"*.mlp.down_proj", Row}};
+}
+
+StoredNames decoder_names() {
+  return {.embedding = "model.embed_tokens.weight", .head = "lm_head.weight"};
+}
+
 json write_decoder(const ModelConfig& config) {
   return {
       {"vocab_size", config.vocab_size},

@@ -18,6 +18,13 @@ void refuse_window(const Fields& fields);
 void read_window_of_upper_layers(const Fields& fields, ModelConfig& config);
 void write_window_of_upper_layers(const ModelConfig& config, nlohmann::json& document);
 
+/// How tensor parallelism splits every decoder: attention by heads, the feed-forward by its width, embedding and head
+/// by the vocabulary.
+nn::Placements decoder_placements();
+
+/// The names under which the head and the embedding of every decoder are stored.
+StoredNames decoder_names();
+
 /// The same fields again.
 nlohmann::json write_decoder(const ModelConfig& config);
 

@@ -8,6 +8,7 @@
 #include "models/config.h"
 #include "models/fields.h"
 #include "models/model.h"
+#include "nn/placements.h"
 
 namespace trainyard::models {
 
@@ -27,6 +28,8 @@ struct Family {
   /// config.json's fields in the published spelling, but for model_type and architectures.
   nlohmann::json (*write)(const ModelConfig& config);
   std::unique_ptr<Model> (*build)(const ModelConfig& config);
+  nn::Placements placements = {};  ///< how tensor parallelism splits it; empty: not at all
+  StoredNames stored = {};
   LearnsFrom learns_from = LearnsFrom::Text;
   /// flops_per_row where it is not a decoder's.
   double (*flops_per_row)(const ModelConfig& config, const RowLengths& lengths) = nullptr;

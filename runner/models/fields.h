@@ -25,12 +25,12 @@ class Fields {
   [[nodiscard]] int64_t count(const char* key, int64_t otherwise) const;
   /// Above 0.
   [[nodiscard]] double number(const char* key, double otherwise) const;
-  /// From 0 to below 1, as of dropout.
+  /// A number from 0 to below 1, such as the rate of dropout.
   [[nodiscard]] double rate(const char* key, double otherwise) const;
   [[nodiscard]] bool flag(const char* key, bool otherwise) const;
   [[nodiscard]] std::string text(const char* key, const std::string& otherwise) const;
   [[nodiscard]] Fields object(const char* key) const;
-  /// As written in the file; null where it is absent.
+  /// The value as the file has it; null where it is absent.
   [[nodiscard]] nlohmann::json raw(const char* key) const { return object_.value(key, nlohmann::json()); }
 
   /// Throws InputError where `key` is anything but absent or `expected`; `why` completes "FILE: key is VALUE; …".

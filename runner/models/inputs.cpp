@@ -6,22 +6,8 @@
 namespace trainyard::models {
 namespace {
 
-/// Where the position is 0.
-Tensor starts_of(const Tensor& position_ids) {
-  Tensor starts = Tensor::empty({position_ids.count()}, DType::Int32);
-  const auto positions = position_ids.values<int32_t>();
-  const auto out = starts.values<int32_t>();
-  const int64_t tokens = position_ids.size(1);
-  for (int64_t i = 0; i < position_ids.count(); ++i) {
-    const auto index = static_cast<int32_t>(i % tokens);
-    const bool begins = index == 0 || positions[static_cast<size_t>(i)] == 0;
-    out[static_cast<size_t>(i)] = begins ? index : out[static_cast<size_t>(i - 1)];
-  }
-  return starts;
-}
-
 /// What loss() reads where it computes, undefined where the batch lacks it.
-std::array<Tensor, 9> parts_of(const Inputs& inputs) {
+std::array<Tensor, 10> parts_of(const Inputs& inputs) {
   const Device device = inputs.sequences.device();
   const bool has_targets = inputs.targets.values().defined();
   return {inputs.input_ids,
@@ -31,6 +17,7 @@ std::array<Tensor, 9> parts_of(const Inputs& inputs) {
           inputs.features,
           inputs.sequences,
           inputs.decoder_input_ids,
+          inputs.whole.document_starts,
           has_targets ? inputs.targets.values_on(device) : Tensor(),
           has_targets ? inputs.targets.valid_on(device) : Tensor()};
 }
@@ -45,7 +32,12 @@ Inputs::Inputs(const data::Batch& batch, Device device) : valid_tokens(batch.val
   const auto there = [device](const Tensor& tensor) { return tensor.defined() ? on_device(tensor, device) : tensor; };
   input_ids = there(batch.input_ids);
   position_ids = there(batch.position_ids);
-  if (batch.position_ids.defined()) document_starts = there(starts_of(batch.position_ids));
+  whole = {batch.whole.tokens, there(batch.whole.document_starts), there(batch.whole.own_document_starts)};
+  if (whole.tokens > 0) {
+    document_starts = whole.own_document_starts;
+  } else if (batch.position_ids.defined()) {
+    document_starts = there(data::document_starts(batch.position_ids).reshape({batch.position_ids.count()}));
+  }
   input_lengths = there(batch.input_lengths);
   features = there(batch.features);
   sequences = there(Tensor::from<int64_t>(batch.sequences, {std::ssize(batch.sequences)}));
@@ -56,7 +48,7 @@ bool Inputs::is_like(const Inputs& other) const {
   const auto have_one_shape = [](const Tensor& a, const Tensor& b) {
     return a.defined() == b.defined() && a.shape() == b.shape() && a.device() == b.device();
   };
-  return std::ranges::equal(parts_of(*this), parts_of(other), have_one_shape) &&
+  return whole.tokens == other.whole.tokens && std::ranges::equal(parts_of(*this), parts_of(other), have_one_shape) &&
          (!targets.valid().defined() || are_same(targets.valid(), other.targets.valid()));
 }
 

@@ -17,6 +17,7 @@ struct Inputs {
   Tensor sequences;          ///< int64 [rows]
   Tensor decoder_input_ids;  ///< int32 [rows, tokens], of an encoder-decoder
   ops::Targets targets;      ///< [rows · …]
+  data::WholeRows whole;     ///< where the rows are parts of longer ones; document_starts are indices in those then
   int64_t valid_tokens = 0;
 
   Inputs() = default;

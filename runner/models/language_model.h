@@ -1,11 +1,13 @@
 #pragma once
 
 #include <memory>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "models/model.h"
 #include "nn/attention.h"
+#include "nn/output_head.h"
 
 namespace trainyard::models {
 
@@ -38,6 +40,23 @@ class LanguageModel : public Model {
   /// encoder-decoders answer theirs.
   virtual std::unique_ptr<Texts> begin(const Prompts& prompts, int64_t new_tokens) = 0;
   [[nodiscard]] virtual bool continues_prompt() const { return true; }
+
+  /// Whether its rows can be split among ranks.
+  [[nodiscard]] virtual bool can_split_rows() const { return false; }
+  /// From now on loss() takes batches whose rows are parts of longer ones, and attends by `split`. Only where
+  /// can_split_rows().
+  virtual void split_rows(std::unique_ptr<nn::SplitAttention>) {
+    throw std::logic_error("split_rows: this model's rows cannot be split");
+  }
+
+  /// What takes the place of the head's product from now on.
+  void set_output_head(std::unique_ptr<nn::OutputHead> head) { output_head_ = std::move(head); }
+
+ protected:
+  [[nodiscard]] nn::OutputHead& output_head() const { return *output_head_; }
+
+ private:
+  std::unique_ptr<nn::OutputHead> output_head_ = std::make_unique<nn::OutputHead>();
 };
 
 /// `model` as one that makes text. Throws InputError naming its family where it does not.

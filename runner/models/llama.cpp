@@ -52,7 +52,9 @@ const Family& llama() {
                                          {"llama3-debug", llama3_of({256, 768, 6, 16, 16, 16, false}, 8, 2048)}},
                              .read = read_llama,
                              .write = write_llama,
-                             .build = build_decoder<RotaryAttention>};
+                             .build = build_decoder<RotaryAttention>,
+                             .placements = decoder_placements(),
+                             .stored = decoder_names()};
   return family;
 }
 

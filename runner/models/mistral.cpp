@@ -46,7 +46,9 @@ const Family& mistral() {
       .presets = {{"mistral-7b-v0.1", mistral_7b(32000, 1e4, 4096)}, {"mistral-7b-v0.3", mistral_7b(32768, 1e6, 0)}},
       .read = read_mistral,
       .write = write_mistral,
-      .build = build_decoder<RotaryAttention>};
+      .build = build_decoder<RotaryAttention>,
+      .placements = decoder_placements(),
+      .stored = decoder_names()};
   return family;
 }
 

@@ -44,7 +44,9 @@ const Family& qwen2() {
                   {"qwen2.5-7b", qwen2_5_of({3584, 18944, 28, 28, 4, 128, false}, 152064, 131072)}},
       .read = read_qwen2,
       .write = write_qwen2,
-      .build = build_decoder<Qwen2Attention>};
+      .build = build_decoder<Qwen2Attention>,
+      .placements = decoder_placements(),
+      .stored = decoder_names()};
   return family;
 }
 

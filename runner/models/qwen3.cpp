@@ -26,9 +26,10 @@ class Qwen3Attention : public nn::Module {
   }
 
   Variable operator()(const Variable& input, const nn::DecoderContext& context) const {
-    return run(input, [this, context](const Variable& x) {
+    return run(input, [this, context](const Variable& given) {
+      const Variable x = nn::tokens_of(given, context);
       const Variable q = q_norm_(q_proj_(x), context), k = k_norm_(k_proj_(x), context);
-      return o_proj_(nn::causal_attention(q, k, v_proj_(x), heads_, layer_, context));
+      return o_proj_(nn::causal_attention(q, k, v_proj_(x), nn::heads_here(heads_, q_proj_.weight()), layer_, context));
     });
   }
 
@@ -80,7 +81,9 @@ const Family& qwen3() {
                                          {"qwen3-debug", qwen3_of({256, 3072, 8, 16, 8, 128, true}, 2048, 4096)}},
                              .read = read_qwen3,
                              .write = write_qwen3,
-                             .build = build_decoder<Qwen3Attention>};
+                             .build = build_decoder<Qwen3Attention>,
+                             .placements = decoder_placements(),
+                             .stored = decoder_names()};
   return family;
 }
 

@@ -74,8 +74,7 @@ class T5 : public LanguageModel {
     ops::Loss result;
     run_root(pass.tape, [&] {
       const Variable h = hidden(inputs, pass);
-      run_head(pass.tape,
-               [&] { result = autograd::linear_cross_entropy(h, head(), inputs.targets, pass.gradient_scale); });
+      run_head(pass.tape, [&] { result = output_head().loss(h, head(), inputs.targets, pass.gradient_scale); });
     });
     return result;
   }
@@ -83,7 +82,7 @@ class T5 : public LanguageModel {
   Tensor logits(const Batch& batch) override {
     Tensor logits;
     const Inputs inputs = this->inputs(batch);
-    run_root(nullptr, [&] { logits = head_product(hidden(inputs, {})); });
+    run_root(nullptr, [&] { logits = head_product(hidden(inputs, {}), inputs.decoder_input_ids.count()); });
     return logits.reshape({batch.targets.size(0), batch.targets.size(1), config_.vocab_size});
   }
 
@@ -107,15 +106,15 @@ class T5 : public LanguageModel {
     head_ ? head_->run_root(tape, body) : body();
   }
 
-  Tensor head_product(const Variable& h) const {
+  Tensor head_product(const Variable& h, int64_t tokens) const {
     Tensor logits;
-    run_head(nullptr, [&] { logits = autograd::linear(h, head()).value(); });
+    run_head(nullptr, [&] { logits = output_head().logits(output_head().whole(h, tokens), head()).value(); });
     return logits;
   }
 
-  /// A tied head takes the decoder's output times hidden^-½ (the mesh-tensorflow convention of v1.0).
+  /// The head of v1.0 takes the decoder's output times hidden^-½ (the convention of mesh-tensorflow).
   [[nodiscard]] Variable before_head(const Variable& h) const {
-    if (head_) return h;
+    if (!config_.t5.scales_output) return h;
     return autograd::scale(h, static_cast<float>(1 / std::sqrt(static_cast<double>(config_.hidden_size))));
   }
 
@@ -134,12 +133,15 @@ class T5 : public LanguageModel {
   }
 
   [[nodiscard]] Variable hidden(const Inputs& inputs, const Pass& pass) const {
-    const nn::DropoutContext dropout = dropout_of(config_.dropout, inputs, pass);
+    nn::DropoutContext dropout = dropout_of(config_.dropout, inputs, pass);
+    dropout.piece = output_head().piece();
     T5Context context{.rows = inputs.input_ids.size(0), .tokens = inputs.input_ids.size(1)};
     context.lengths = inputs.input_lengths, context.dropout = dropout;
+    context.dropout.tokens = context.tokens;
     const Variable source = encoder_(embedded(inputs.input_ids, pass.tape), context);
     T5Context answer{.rows = inputs.decoder_input_ids.size(0), .tokens = inputs.decoder_input_ids.size(1)};
     answer.dropout = dropout;
+    answer.dropout.tokens = answer.tokens;
     answer.source = source, answer.source_tokens = context.tokens, answer.source_lengths = inputs.input_lengths;
     return before_head(decoder_(embedded(inputs.decoder_input_ids, pass.tape), answer));
   }
@@ -176,7 +178,7 @@ class T5::Answers : public Texts {
       context.source = Variable(source_), context.source_tokens = source_tokens_;
       context.source_lengths = source_lengths_, context.caches = &caches_;
       const Variable h = model_.decoder_(model_.embedded(Tensor::from<int32_t>(ids, {rows_}), nullptr), context);
-      logits = model_.head_product(model_.before_head(h));
+      logits = model_.head_product(model_.before_head(h), rows_);
     });
     return logits;
   }
@@ -211,6 +213,21 @@ std::unique_ptr<Texts> T5::begin(const Prompts& prompts, int64_t new_tokens) {
   return std::make_unique<Answers>(*this, prompts, new_tokens + 1);
 }
 
+/// Of a gated feed-forward both of its inputs are split.
+nn::Placements placements() {
+  using enum nn::Placement;
+  return {{"shared", Vocabulary},
+          {"lm_head", Vocabulary},
+          {"encoder", Encoder},
+          {"*Attention", Region},
+          {"*Attention.[qkv]", Column, nn::Unit::QueryHead},
+          {"*Attention.o", Row, nn::Unit::QueryHead},
+          {"*.relative_attention_bias", Row, nn::Unit::QueryHead},
+          {"*.DenseReluDense", Region},
+          {"*.DenseReluDense.wi*", Column},
+          {"*.DenseReluDense.wo", Row}};
+}
+
 }  // namespace
 
 const Family& t5() {
@@ -222,6 +239,12 @@ const Family& t5() {
       .read = read_t5,
       .write = write_t5,
       .build = [](const ModelConfig& config) -> std::unique_ptr<Model> { return std::make_unique<T5>(config); },
+      .placements = placements(),
+      .stored = {.embedding = "shared.weight",
+                 .head = "lm_head.weight",
+                 .may_lack_head = true,
+                 .copies = {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight"},
+                 .ignored = {"decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"}},
       .learns_from = LearnsFrom::Pairs,
       .flops_per_row = t5_flops_per_row};
   return family;

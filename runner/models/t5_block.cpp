@@ -43,8 +43,7 @@ void T5Cache::append(const Tensor& new_keys, const Tensor& new_values) {
 
 T5Attention::T5Attention(const std::string& name, const ModelConfig& c, int layer)
     : Module(name),
-      heads_(c.heads),
-      head_dim_(c.head_dim),
+      heads_{c.heads, c.heads, c.head_dim},
       layer_(layer),
       q_(name_of("q"), c.hidden_size, c.heads * c.head_dim, init(c, c.hidden_size * c.head_dim)),
       k_(name_of("k"), c.hidden_size, c.heads * c.head_dim, init(c, c.hidden_size)),
@@ -56,8 +55,10 @@ T5Attention::T5Attention(const std::string& name, const ModelConfig& c, int laye
 
 Variable T5Attention::mix(const Variable& x, const KeyValues& seen, const T5Context& context,
                           ops::AttentionOptions options, const Variable& bias) const {
+  const nn::Heads heads = nn::heads_here(heads_, q_.weight());
   options.dropout = dropout_.in(context.dropout);
-  const ops::AttentionShape shape{context.rows, context.tokens, seen.tokens, heads_, heads_, head_dim_};
+  options.dropout.first_head = q_.weight().part().begin / heads.dim;
+  const ops::AttentionShape shape{context.rows, context.tokens, seen.tokens, heads.query, heads.key_value, heads.dim};
   return o_(autograd::attention(q_(x), seen.keys, seen.values, shape, options, bias));
 }
 
@@ -66,7 +67,8 @@ Variable T5SelfAttention::operator()(const Variable& x, const T5Context& context
              [this, context](std::span<const Variable> in) { return forward(in[0], in[1], context); });
 }
 
-Variable T5SelfAttention::forward(const Variable& x, const Variable& bias, const T5Context& context) const {
+Variable T5SelfAttention::forward(const Variable& given, const Variable& bias, const T5Context& context) const {
+  const Variable x = autograd::first_rows(given, context.rows * context.tokens);  // without padding behind them
   ops::AttentionOptions options{.causal = is_causal_};
   options.key_lengths = context.lengths;
   KeyValues seen = key_values(x, context.tokens);
@@ -83,7 +85,10 @@ Variable T5CrossAttention::operator()(const Variable& x, const T5Context& contex
              [this, context](std::span<const Variable> in) { return forward(in[0], in[1], context); });
 }
 
-Variable T5CrossAttention::forward(const Variable& x, const Variable& source, const T5Context& context) const {
+Variable T5CrossAttention::forward(const Variable& given, const Variable& given_source,
+                                   const T5Context& context) const {
+  const Variable x = autograd::first_rows(given, context.rows * context.tokens),
+                 source = autograd::first_rows(given_source, context.rows * context.source_tokens);
   ops::AttentionOptions options{.causal = false};
   options.key_lengths = context.source_lengths;
   T5Cache* const cache = cache_of(context);
@@ -111,10 +116,14 @@ Variable T5FeedForward::operator()(const Variable& x, const nn::DropoutContext& 
   return run(x, [this, dropout](const Variable& input) { return forward(input, dropout); });
 }
 
+Variable T5FeedForward::dropped(const Variable& x, const nn::DropoutContext& dropout) const {
+  return dropout_.of_columns(x, dropout, out_.weight().part().begin);
+}
+
 Variable T5FeedForward::forward(const Variable& x, const nn::DropoutContext& dropout) const {
-  if (!up_) return out_(dropout_(autograd::activation(ops::Activation::Relu, in_(x)), dropout));
+  if (!up_) return out_(dropped(autograd::activation(ops::Activation::Relu, in_(x)), dropout));
   const Variable gate = autograd::activation(ops::Activation::GeluTanh, in_(x));
-  return out_(dropout_(autograd::multiply(gate, (*up_)(x)), dropout));
+  return out_(dropped(autograd::multiply(gate, (*up_)(x)), dropout));
 }
 
 T5Block::T5Block(const ModelConfig& c, T5Stack stack, int layer)

@@ -60,13 +60,13 @@ class T5Attention : public nn::Module {
   }
 
  private:
-  int64_t heads_, head_dim_;
+  nn::Heads heads_;
   int layer_;
   nn::Linear q_, k_, v_, o_;
   nn::DropoutSite dropout_;
 };
 
-/// Of a stack's tokens to each other, with the context's bias; in the decoder to those before them.
+/// Attention of a stack's tokens to each other, with the context's bias; in the decoder to those before them.
 class T5SelfAttention : public T5Attention {
  public:
   T5SelfAttention(const std::string& name, const ModelConfig& config, T5Stack stack, int layer)
@@ -79,7 +79,7 @@ class T5SelfAttention : public T5Attention {
   bool is_causal_;
 };
 
-/// Of the decoder's tokens to the encoder's output.
+/// Attention of the decoder's tokens to the encoder's output.
 class T5CrossAttention : public T5Attention {
  public:
   using T5Attention::T5Attention;
@@ -97,6 +97,8 @@ class T5FeedForward : public nn::Module {
 
  private:
   [[nodiscard]] nn::Variable forward(const nn::Variable& x, const nn::DropoutContext& dropout) const;
+  /// Dropout of what goes into the last layer.
+  [[nodiscard]] nn::Variable dropped(const nn::Variable& x, const nn::DropoutContext& dropout) const;
 
   nn::Linear in_;
   std::optional<nn::Linear> up_;  // of the gated form

@@ -22,7 +22,7 @@ ModelConfig version_1_0(const Size& size) {
 
 ModelConfig version_1_1(const Size& size) {
   ModelConfig c = version_1_0(size);
-  c.t5.is_gated = true, c.tied_head = false;
+  c.t5.is_gated = true, c.t5.scales_output = c.tied_head = false;
   return c;
 }
 
@@ -47,6 +47,7 @@ ModelConfig read_t5(const Fields& fields) {
   c.rms_norm_eps = fields.number("layer_norm_epsilon", 1e-6);
   c.initializer_range = fields.number("initializer_factor", 1);
   c.tied_head = fields.flag("tie_word_embeddings", true);
+  c.t5.scales_output = fields.flag("scale_decoder_outputs", c.tied_head);  // transformers 5 writes it, none before did
   c.t5.decoder_layers = fields.size("num_decoder_layers", c.layers);
   c.t5.buckets = fields.size("relative_attention_num_buckets", 32);
   c.t5.max_distance = fields.size("relative_attention_max_distance", 128);
@@ -83,6 +84,7 @@ nlohmann::json write_t5(const ModelConfig& c) {
           {"eos_token_id", 1},
           {"decoder_start_token_id", c.t5.start_token},
           {"tie_word_embeddings", c.tied_head},
+          {"scale_decoder_outputs", c.t5.scales_output},
           {"torch_dtype", "float32"}};
 }
 

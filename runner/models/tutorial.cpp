@@ -186,7 +186,7 @@ nlohmann::json write_tutorial(const ModelConfig& c) {
           {"n_heads", c.heads},         {"max_seq_len", c.max_positions}, {"dropout_p", c.dropout}};
 }
 
-/// As example.py makes it.
+/// The model that example.py makes.
 ModelConfig example() {
   ModelConfig c{.family = "tutorial", .vocab_size = 1024, .hidden_size = 16, .intermediate_size = 64, .layers = 10};
   c.heads = c.kv_heads = c.head_dim = 4;

@@ -26,6 +26,7 @@ class Linear : public Module {
         bias_(bias == Bias::Yes ? &add_parameter("bias", {out}, bias_init(init)) : nullptr) {}
   Variable operator()(const Variable& x) const {
     return run(x, [this](const Variable& input) {
+      if (functions().product) return functions().product(input, weight_);
       return bias_ ? autograd::linear(input, weight_, *bias_) : autograd::linear(input, weight_);
     });
   }

@@ -5,13 +5,18 @@
 namespace trainyard::nn {
 
 std::vector<Parameter*> Module::parameters() const {
-  std::vector<Parameter*> all;
-  for (const auto& parameter : parameters_) all.push_back(parameter.get());
+  std::vector<Parameter*> all = own_parameters();
   for (const Module* const child : children_) {
     const auto below = child->parameters();
     all.insert(all.end(), below.begin(), below.end());
   }
   return all;
+}
+
+std::vector<Parameter*> Module::own_parameters() const {
+  std::vector<Parameter*> own;
+  for (const auto& parameter : parameters_) own.push_back(parameter.get());
+  return own;
 }
 
 bool Module::holds_shared() const {
@@ -36,12 +41,22 @@ Variable Module::recomputed(std::vector<Variable> inputs,
                             std::function<Variable(std::span<const Variable>)> body) const {
   if (hooks_)
     for (Variable& input : inputs) input = hooks_->input(input);
+  body = with_functions(std::move(body));
   return given(recompute_ ? autograd::checkpoint(std::move(inputs), std::move(body), retention_) : body(inputs));
+}
+
+Module::Body Module::with_functions(Body body) const {
+  if (!functions_.input && !functions_.output) return body;
+  return [this, body = std::move(body)](std::span<const Variable> given_inputs) {
+    std::vector<Variable> inputs(given_inputs.begin(), given_inputs.end());
+    if (functions_.input) inputs.front() = functions_.input(inputs.front());
+    return replaced(body(inputs));
+  };
 }
 
 Variable Module::run(Tape* tape, const std::function<Variable()>& body) const {
   Variable y;
-  run_root(tape, [&] { y = given(body()); });
+  run_root(tape, [&] { y = given(replaced(body())); });
   return y;
 }
 

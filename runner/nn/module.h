@@ -34,6 +34,14 @@ class ModuleHooks {
   [[nodiscard]] virtual Variable output(const Variable& y) { return y; }
 };
 
+/// What tensor parallelism puts around a module, as PyTorch's distribute_module() does: `input` in place of its first
+/// input, `output` in place of what it gives, and in a linear layer without bias `product` in place of x · weightᵀ. All
+/// are recomputed with the module. None: it stays as it is.
+struct ModuleFunctions {
+  std::function<Variable(const Variable& x)> input, output;
+  std::function<Variable(const Variable& x, Parameter& weight)> product;
+};
+
 /// A part of a model: its parameters, its parts, and the places around its forward where hooks run.
 /// Built without memory for its parameters: who places them decides where they live.
 class Module {
@@ -51,6 +59,9 @@ class Module {
   /// This module's parameters and its children's, in order of construction.
   [[nodiscard]] std::vector<Parameter*> parameters() const;
 
+  /// Its own alone.
+  [[nodiscard]] std::vector<Parameter*> own_parameters() const;
+
   /// Parameters below are used outside this module's forward too, as a tied embedding's are by the head: only a group
   /// of the whole model may hold them.
   void set_shared() { shared_ = true; }
@@ -58,6 +69,7 @@ class Module {
   [[nodiscard]] bool holds_shared() const;
 
   void set_hooks(std::unique_ptr<ModuleHooks> hooks) { hooks_ = std::move(hooks); }
+  void set_functions(ModuleFunctions functions) { functions_ = std::move(functions); }
   /// Keep only this module's inputs for backward, and what `retention` says, and compute the rest again.
   void set_recompute(bool recompute, autograd::Retention retention = {}) {
     recompute_ = recompute;
@@ -74,8 +86,9 @@ class Module {
  protected:
   /// A parameter named name() + "." + suffix, owned by this module.
   Parameter& add_parameter(const std::string& suffix, Shape shape, Init init = {});
+  [[nodiscard]] const ModuleFunctions& functions() const { return functions_; }
   /// Whether nothing comes between this module's callers and its body.
-  [[nodiscard]] bool is_plain() const { return !hooks_ && !recompute_; }
+  [[nodiscard]] bool is_plain() const { return !hooks_ && !recompute_ && !functions_.input && !functions_.output; }
   /// A part that a derived class holds as a member.
   void add_child(Module& child) { children_.push_back(&child); }
   [[nodiscard]] std::string name_of(const std::string& suffix) const {
@@ -91,12 +104,16 @@ class Module {
   Variable recomputed(std::vector<Variable> inputs, std::function<Variable(std::span<const Variable>)> body) const;
 
  private:
+  using Body = std::function<Variable(std::span<const Variable>)>;
   [[nodiscard]] Variable given(const Variable& y) const { return hooks_ ? hooks_->output(y) : y; }
+  [[nodiscard]] Variable replaced(const Variable& y) const { return functions_.output ? functions_.output(y) : y; }
+  [[nodiscard]] Body with_functions(Body body) const;
 
   std::string name_;
   std::vector<std::unique_ptr<Parameter>> parameters_;
   std::vector<Module*> children_;
   std::unique_ptr<ModuleHooks> hooks_;
+  ModuleFunctions functions_;
   bool recompute_ = false, shared_ = false;
   autograd::Retention retention_;
 };

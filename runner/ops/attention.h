@@ -24,6 +24,9 @@ struct AttentionOptions {
   /// Packed documents: [batch * q_tokens] int32, for each query the index in its row of its document's first key;
   /// keys before it are hidden. Undefined: the whole row is one document. Only with `causal`.
   Tensor document_starts;
+  /// What document_starts count from: the index in its row of the first key, where the keys are a part of a row. A
+  /// document that begins before it, begins with it here.
+  int64_t document_offset = 0;
   /// Sliding window: a query sees the last `window` of the keys that it would see, its own included. 0: all of them.
   /// Only with `causal`.
   int64_t window = 0;
@@ -32,7 +35,7 @@ struct AttentionOptions {
   /// Added to the scores, by distance: [heads, q_tokens + kv_tokens - 1] float32, the same for each row. Query i and
   /// key j take element j - i + q_tokens - 1. Undefined: none. Only with kv_heads = heads.
   Tensor bias;
-  /// Of the probabilities: token t of the mask is head · 2³² + q_offset + i, its column j. Rate 0: none.
+  /// It drops probabilities: token t of the mask is head · 2³² + q_offset + i, its column j. Rate 0: none.
   Dropout dropout;
 };
 

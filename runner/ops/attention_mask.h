@@ -22,11 +22,13 @@ class Visibility {
         q_offset_(options.q_offset),
         window_(options.window),
         is_causal_(options.causal),
+        document_offset_(options.document_offset),
         starts_(indices(options.document_starts)),
         lengths_(indices(options.key_lengths)) {}
 
   [[nodiscard]] constexpr Range keys_of(int64_t row, int64_t query) const {
-    const int64_t document = starts_ ? starts_[row * q_tokens_ + query] : 0;
+    const int64_t document =
+        starts_ ? std::max<int64_t>(starts_[row * q_tokens_ + query] - document_offset_, 0) : 0;
     const int64_t window = window_ > 0 ? q_offset_ + query + 1 - window_ : 0;
     const int64_t keys = lengths_ ? lengths_[row] : kv_tokens_;
     const int64_t begin = std::min(std::max(document, window), keys);
@@ -44,7 +46,7 @@ class Visibility {
     return all;
   }
 
-  /// Outside these no query sees any of `keys`.
+  /// The queries that may see one of `keys`; no other query does.
   [[nodiscard]] constexpr Range queries_of(Range keys) const {
     const int64_t begin = is_causal_ ? std::max<int64_t>(keys.begin - q_offset_, 0) : 0;
     const int64_t end = window_ > 0 ? std::min(keys.end - 1 + window_ - q_offset_, q_tokens_) : q_tokens_;
@@ -58,6 +60,7 @@ class Visibility {
 
   int64_t q_tokens_, kv_tokens_, q_offset_, window_;
   bool is_causal_;
+  int64_t document_offset_;
   const int32_t *starts_, *lengths_;
 };
 

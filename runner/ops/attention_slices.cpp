@@ -6,16 +6,28 @@
 
 namespace trainyard::ops {
 
+Shape bias_matrices_shape(const AttentionShape& shape, const AttentionSlice& slice) {
+  return {1, slice.kv_heads, shape.q_tokens, shape.kv_tokens};
+}
+
+Shape document_matrices_shape(const AttentionShape& shape, const AttentionSlice& slice) {
+  return {slice.rows, 1, shape.q_tokens, shape.kv_tokens};
+}
+
 bool keeps_scores(AttentionPass pass, const AttentionOptions& options) {
   return pass == AttentionPass::Backward && (is_deterministic() || options.bias.defined());
 }
 
 AttentionMatrices attention_matrices(AttentionPass pass, const AttentionShape& shape, const AttentionOptions& options) {
-  const int64_t matrix = shape.q_tokens * shape.kv_tokens * 2;
+  constexpr AttentionSlice kOneHead{.first_row = 0, .rows = 1, .first_kv_head = 0, .kv_heads = 1};
+  constexpr int64_t kElementBytes = 2;
+  const int64_t documents = count_of(document_matrices_shape(shape, kOneHead)) * kElementBytes;
+  const int64_t bias = count_of(bias_matrices_shape(shape, kOneHead)) * kElementBytes;
+  const int64_t scores = shape.heads / shape.kv_heads * shape.q_tokens * shape.kv_tokens * kElementBytes;
   AttentionMatrices kept;
-  if (options.document_starts.defined()) kept.of_row = matrix;
-  if (options.bias.defined()) kept.of_kv_head_of_all_rows = pass == AttentionPass::Backward ? 2 * matrix : matrix;
-  if (keeps_scores(pass, options)) kept.of_kv_head = shape.heads / shape.kv_heads * matrix;
+  if (options.document_starts.defined()) kept.of_row = documents;
+  if (options.bias.defined()) kept.of_kv_head_of_all_rows = pass == AttentionPass::Backward ? 2 * bias : bias;
+  if (keeps_scores(pass, options)) kept.of_kv_head = scores;
   return kept;
 }
 

@@ -24,6 +24,12 @@ struct AttentionMatrices {
   }
 };
 
+/// T5's bias as matrices that are added to the scores, one for each head of the slice. Where there is a bias, heads are
+/// KV heads.
+Shape bias_matrices_shape(const AttentionShape& shape, const AttentionSlice& slice);
+/// Documents as such matrices, one for each row of the slice.
+Shape document_matrices_shape(const AttentionShape& shape, const AttentionSlice& slice);
+
 /// Whether backward has the scores' gradients of each query head in memory, from which dq is one product, in its order.
 /// Without, dq is added up in float32 as the parts come; a bias's gradient needs them always.
 bool keeps_scores(AttentionPass pass, const AttentionOptions& options);

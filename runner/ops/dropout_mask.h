@@ -24,6 +24,18 @@ struct DropoutStream {
       : low(static_cast<uint32_t>(stream)), high(static_cast<uint32_t>(stream >> 32U)) {}
 };
 
+/// Where the tokens of a tensor stand in the rows of a batch.
+struct DropoutTokens {
+  const int64_t* sequences;
+  int64_t rows, tokens, first;
+
+  /// Of token `token` of the tensor. What is padding behind the last row is 0 and stays so.
+  [[nodiscard]] constexpr DropoutStream stream(uint64_t seed, int64_t token) const {
+    const int64_t place = first + token, row = place / tokens;
+    return {seed, sequences[row < rows ? row : rows - 1], static_cast<uint64_t>(place % tokens)};
+  }
+};
+
 [[gnu::always_inline]] constexpr uint32_t dropout_bits(DropoutStream stream, uint32_t column) {
   uint32_t u = (column + stream.low) ^ stream.high;
   u = (u ^ (u >> 16U)) * 0x7feb352dU;

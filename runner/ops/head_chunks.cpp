@@ -33,7 +33,7 @@ struct Chunk {
   [[nodiscard]] Tensor rows_of(const Kernels& kernels, const Tensor& all) const {
     if (is_contiguous) return all.rows(first, ids.count());
     Tensor gathered = Tensor::empty({ids.count(), all.size(1)}, all.dtype(), all.device());
-    kernels.embedding(ids, all, gathered);
+    kernels.embedding(ids, all, 0, gathered);
     return gathered;
   }
 };
@@ -49,9 +49,9 @@ struct HeadChunks {
     const Tensor rows = chunk.rows_of(kernels, h);
     Tensor logits = Tensor::empty({rows.size(0), w.size(0)}, logits_dtype, h.device());
     kernels.matmul(rows, w, logits, {.b = Transpose::Yes});
-    if (!gradients) return softmax_of(chunk, logits, nullptr);
+    if (!gradients) return softmax(chunk.ids, logits, nullptr);
     Tensor dlogits = logits_dtype == h.dtype() ? logits : Tensor::empty(logits.shape(), h.dtype(), h.device());
-    softmax_of(chunk, logits, &dlogits);
+    softmax(chunk.ids, logits, &dlogits);
     if (gradients->dw.defined())
       kernels.matmul(dlogits, rows, gradients->dw, {.a = Transpose::Yes, .accumulate = true});
     if (chunk.is_contiguous) {
@@ -60,12 +60,7 @@ struct HeadChunks {
     }
     Tensor dh = Tensor::empty(rows.shape(), rows.dtype(), rows.device());
     kernels.matmul(dlogits, w, dh, {});
-    kernels.embedding_backward(dh, chunk.ids, gradients->dh);  // adds to rows that for_head_chunks() has cleared
-  }
-
- private:
-  void softmax_of(const Chunk& chunk, Tensor& logits, Tensor* dlogits) const {
-    if (!dry_run()) softmax(chunk.ids, logits, dlogits);  // whose logits may not have the type that the CPU's have
+    kernels.embedding_backward(dh, chunk.ids, 0, gradients->dh);  // adds to rows that for_head_chunks() has cleared
   }
 };
 

@@ -8,7 +8,8 @@
 namespace trainyard::ops {
 
 /// Takes the logits [rows, vocab] of the tokens `ids` [rows], each on h's device, and keeps their losses. `dlogits`, of
-/// h's dtype, takes their gradients and may be `logits`; null: none are wanted.
+/// h's dtype, takes their gradients and may be `logits`; null: none are wanted. In a dry run the logits may not have
+/// the type that the device's have.
 using ChunkSoftmax = std::function<void(const Tensor& ids, Tensor& logits, Tensor* dlogits)>;
 
 /// Computes the logits of the tokens that count, some at a time, hands them to `softmax`, and makes dh and dw of what

@@ -2,74 +2,41 @@
 
 #include <fmt/format.h>
 
-#include "ops/rehearsed.h"
+#include "ops/cuda/scratch.h"
 #include "tensor/dry_run.h"
 
 namespace trainyard::ops {
 namespace {
 
 constexpr Kernels kCpuKernels{
-    .absmax = cpu::absmax,
-    .activation = cpu::activation,
-    .activation_backward = cpu::activation_backward,
-    .adamw_step = cpu::adamw_step,
-    .add = cpu::add,
-    .add_bias = cpu::add_bias,
-    .add_rms_norm = cpu::add_rms_norm,
-    .add_to = cpu::add_to,
-    .all_finite = cpu::all_finite,
-    .attention = cpu::attention,
-    .attention_backward = cpu::attention_backward,
-    .bias_backward = cpu::bias_backward,
-    .cast = cpu::cast,
-    .channels_first = cpu::channels_first,
-    .channels_last = cpu::channels_last,
-    .clip_factor = cpu::clip_factor,
-    .cross_entropy = cpu::cross_entropy,
-    .dropout = cpu::dropout,
-    .embedding = cpu::embedding,
-    .embedding_backward = cpu::embedding_backward,
-    .fill = cpu::fill,
-    .float8_cast = cpu::float8_cast,
-    .float8_matmul = cpu::float8_matmul,
-    .float8_scale = cpu::float8_scale,
-    .layer_norm = cpu::layer_norm,
-    .layer_norm_backward = cpu::layer_norm_backward,
-    .linear_cross_entropy = cpu::linear_cross_entropy,
-    .matmul = cpu::matmul,
-    .max_pool = cpu::max_pool,
-    .max_pool_backward = cpu::max_pool_backward,
-    .multiply = cpu::multiply,
-    .relative_bias = cpu::relative_bias,
-    .relative_bias_backward = cpu::relative_bias_backward,
-    .rms_norm = cpu::rms_norm,
-    .rms_norm_backward = cpu::rms_norm_backward,
-    .rms_norm_rope = cpu::rms_norm_rope,
-    .rms_norm_rope_backward = cpu::rms_norm_rope_backward,
-    .rope = cpu::rope,
-    .scale = cpu::scale,
-    .set_zero = cpu::set_zero,
-    .sum = cpu::sum,
-    .sums_of_squares = cpu::sums_of_squares,
-    .swiglu = cpu::swiglu,
-    .swiglu_backward = cpu::swiglu_backward,
-    .unfold = cpu::unfold,
-    .unfold_backward = cpu::unfold_backward,
+#define TRAINYARD_KERNEL(result, name, arguments, scratch) .name = cpu::name,
+#include "ops/kernel_list.inc"
 };
 
-/// Those of the CPU, which compute nothing in a dry run, but for what holds memory of its own on a device.
-constexpr Kernels kRehearsedKernels = [] {
-  Kernels kernels = kCpuKernels;
-  kernels.attention = rehearsed::attention;
-  kernels.attention_backward = rehearsed::attention_backward;
-  kernels.bias_backward = rehearsed::bias_backward;
-  kernels.float8_matmul = rehearsed::float8_matmul;
-  kernels.layer_norm_backward = rehearsed::layer_norm_backward;
-  kernels.matmul = rehearsed::matmul;
-  kernels.rms_norm_backward = rehearsed::rms_norm_backward;
-  kernels.rms_norm_rope_backward = rehearsed::rms_norm_rope_backward;
-  return kernels;
-}();
+/// Takes the place of a device's kernel in a dry run: it holds what that would hold and computes nothing.
+template <auto scratch>
+struct HoldsScratch;
+template <typename... Arguments, cuda::Scratch (*scratch)(Arguments...)>
+struct HoldsScratch<scratch> {
+  static void kernel(Arguments... arguments) {
+    const cuda::Scratch held = scratch(arguments...);
+    constexpr DType kUnread = DType::BFloat16;  // host code does not touch it in a dry run, so it needs no memory
+    const auto elements = static_cast<int64_t>(static_cast<size_t>(held.bytes) / size_of(kUnread));
+    if (elements > 0) static_cast<void>(Tensor::empty({elements}, kUnread, held.device));
+  }
+};
+
+// What the words of the list mean. The CPU's kernels compute nothing in a dry run.
+#define TRAINYARD_DRY_RUN_Counted(name) HoldsScratch<&cuda::scratch::name>::kernel
+#define TRAINYARD_DRY_RUN_Little(name) cpu::name
+
+constexpr Kernels kDryRunKernels{
+#define TRAINYARD_KERNEL(result, name, arguments, scratch) .name = TRAINYARD_DRY_RUN_##scratch(name),
+#include "ops/kernel_list.inc"
+};
+
+#undef TRAINYARD_DRY_RUN_Counted
+#undef TRAINYARD_DRY_RUN_Little
 
 }  // namespace
 
@@ -84,7 +51,7 @@ const Kernels& kernels_for(std::string_view op, std::span<const Tensor* const> t
   }
   const bool is_on_cpu = !first || first->device().kind == DeviceKind::Cpu;
   if (is_on_cpu) return kCpuKernels;
-  return dry_run() ? kRehearsedKernels : *cuda_kernels();
+  return dry_run() ? kDryRunKernels : *cuda_kernels();
 }
 
 }  // namespace trainyard::ops

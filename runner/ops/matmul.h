@@ -23,8 +23,8 @@ struct MatmulOptions {
 /// Throws std::invalid_argument where shapes or dtypes do not fit.
 void matmul(const Tensor& a, const Tensor& b, Tensor& c, MatmulOptions options = {});
 
-/// FLOP/s that the calling thread's threads() reach here in large float32 products: the best of a few, about a quarter
-/// of a second in all. What MFU and the benches divide by.
-double measure_matmul_peak();
+/// FLOP/s that the calling thread's threads() reach here in large products of a dtype of the ops: the best of a few,
+/// about a tenth of a second in all. What MFU and the benches divide by.
+double measure_matmul_peak(DType dtype);
 
 }  // namespace trainyard::ops

@@ -25,15 +25,16 @@ void AdamW::step(double lr, const Tensor& gradient_scale) {
   std::vector<ops::AdamWTensor> tensors;
   for (const Moments& moments : moments_) {
     const Shape& shape = moments.shard->parameter->shape();
-    tensors.push_back(
-        {.param = moments.shard->value,
-         .grad = moments.shard->gradient,
-         .m = moments.first,
-         .v = moments.second,
-         .weight_decay = shape.size() >= 2 ? settings_.weight_decay : 0,
-         .step = steps_done_ - moments.started,
-         .seed = moments.number,
-         .first_element = moments.shard->rows.begin * (count_of(shape) / std::max<int64_t>(shape[0], 1))});
+    const autograd::Part& part = moments.shard->parameter->part();
+    const int64_t first_row = moments.shard->rows.begin + (part.dimension == 0 ? part.begin : 0);
+    tensors.push_back({.param = moments.shard->value,
+                       .grad = moments.shard->gradient,
+                       .m = moments.first,
+                       .v = moments.second,
+                       .weight_decay = shape.size() >= 2 ? settings_.weight_decay : 0,
+                       .step = steps_done_ - moments.started,
+                       .seed = moments.number,
+                       .first_element = first_row * (count_of(shape) / std::max<int64_t>(shape[0], 1))});
   }
   ops::adamw_step(tensors, {.lr = lr,
                             .beta1 = settings_.betas[0],

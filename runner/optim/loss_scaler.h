@@ -28,7 +28,7 @@ class LossScaler {
   [[nodiscard]] double scale() const { return is_on() ? state_.scale : 1; }
   /// Whether a step that overflowed may be skipped: with a lower scale, of at least 1, the next may succeed.
   [[nodiscard]] bool can_back_off() const;
-  /// After each step. Overflowed: the step was skipped, and can_back_off().
+  /// It is called after each step. `overflowed`: the step was skipped, and can_back_off() is true.
   void update(bool overflowed);
 
   /// What a resumed run goes on from.
@@ -37,7 +37,7 @@ class LossScaler {
     int64_t growth_tracker = 0;  ///< good steps since the scale last changed
   };
   [[nodiscard]] const State& state() const { return state_; }
-  /// Of a run with dynamic scaling; any other keeps its own.
+  /// It takes the state of a run with dynamic scaling; a run of another kind keeps its own.
   void load_state(const State& state);
 
  private:

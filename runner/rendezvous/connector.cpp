@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <random>
+#include <system_error>
 #include <thread>
 
 #include "base/error.h"
@@ -62,6 +63,8 @@ void bind_to(int socket, int family, const std::string& source) {
 Attempt connect_to(const Address& address, const ClientSettings& settings, Clock::time_point deadline) {
   Attempt attempt;
   UniqueFd socket(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  // No later attempt of this process finds a descriptor.
+  if (!socket.valid() && errno == EMFILE) throw std::system_error(errno, std::system_category(), "socket");
   if (!socket.valid()) return attempt.reason = reason_of(errno), std::move(attempt);
   make_prompt(socket.get());
   if (settings.source && !address.is_loopback()) bind_to(socket.get(), address.family(), *settings.source);

@@ -27,7 +27,7 @@ class InterfaceRule {
  public:
   /// GLOO_SOCKET_IFNAME where set, else NCCL_SOCKET_IFNAME, else a rule that admits all.
   static InterfaceRule of(const Environment& environment);
-  /// As `variable` has it; "" admits all.
+  /// The rule as `variable` has it; "" admits all.
   InterfaceRule(std::string variable, std::string text);
 
   [[nodiscard]] bool admits(std::string_view interface_name) const;

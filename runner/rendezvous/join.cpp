@@ -25,7 +25,7 @@ std::vector<std::string> member_keys(int world) {
   return keys;
 }
 
-/// Without config_text, of which a world of hundreds would make a roster that no store takes.
+/// It leaves config_text out, of which a world of hundreds would make a roster that no store takes.
 Json to_json(const Member& member) {
   return {{"rank", member.rank},       {"world", member.world},   {"host", member.host}, {"process", member.process},
           {"address", member.address}, {"config", member.config}, {"life", member.life}};

@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/membership.h"
+#include "rendezvous/member.h"
+#include "rendezvous/store.h"
 
 namespace trainyard::rendezvous {
 

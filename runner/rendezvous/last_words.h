@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "base/error.h"
 #include "rendezvous/store.h"
 
 namespace trainyard::rendezvous {
@@ -11,6 +12,7 @@ namespace trainyard::rendezvous {
 struct LastWords {
   int rank = 0;
   std::string host, text;
+  ExitCode code = ExitCode::Input;  ///< that it ends with, and so do the others
 };
 
 /// The first of a world stand. Throws PeerError where the master is lost, as all here.

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/host_name.h"
 #include "base/text.h"
 #include "rendezvous/interfaces.h"
 #include "rendezvous/join.h"
@@ -21,12 +22,6 @@ using std::chrono::milliseconds;
 
 constexpr const char* kLeftCount = "left";
 constexpr const char* kAllLeft = "left/all";
-
-std::string host_name() {
-  char name[256] = "";
-  if (::gethostname(name, sizeof name - 1) != 0) return "unknown host";
-  return name;
-}
 
 /// Rank 0's store. `launch` may have bound the port already and left it open for us, so that nobody can take it
 /// between.
@@ -103,6 +98,16 @@ Member self_of(const Place& place, const JoinSettings& settings, std::string add
           std::move(address), settings.config, settings.config_text, fresh_life()};
 }
 
+/// The line that NCCL logs as "NET/Socket : Using [0]eth0:10.0.0.1".
+std::string interface_line(int rank, const Address& address, std::span<const Interface> interfaces,
+                           const InterfaceRule& rule) {
+  const auto found =
+      std::ranges::find_if(interfaces, [&](const Interface& each) { return each.address.host() == address.host(); });
+  return fmt::format("NCCL_DEBUG=INFO: rank {} uses the network interface {}, address {}{}", rank,
+                     found == interfaces.end() ? "of the route to the master" : found->name, address.host(),
+                     rule.is_given() ? fmt::format(" ({})", rule.text()) : "");
+}
+
 Membership alone(const Place& place, const JoinSettings& settings) {
   return {place, nullptr, std::make_unique<MemoryStore>(), {self_of(place, settings, "127.0.0.1")}, settings.heartbeat};
 }
@@ -140,9 +145,10 @@ Membership join(const Place& wanted, const JoinSettings& settings) {
   auto store = std::make_unique<StoreClient>(client);
   const Address address = choose_address(rule, interfaces, route_of(*store, own), reach);
   if (place.logs_meeting) {
-    spdlog::info("rendezvous: rank {} of {} reached the master {} from {}, and tells its peers {}", place.rank,
+    spdlog::info("NCCL_DEBUG=INFO: rank {} of {} reached the master {} from {}, and tells its peers {}", place.rank,
                  place.world, place.master->text(), store->local_address().host(), address.host());
   }
+  if (place.logs_interface) spdlog::info(interface_line(place.rank, address, interfaces, rule));
   try {
     const auto left = std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
     auto members =
@@ -184,9 +190,9 @@ void Membership::leave(milliseconds patience) {
   heartbeat_.reset();
 }
 
-void Membership::leave_last_words(const std::string& text) noexcept {
+void Membership::leave_last_words(const std::string& text, ExitCode code) noexcept {
   try {
-    rendezvous::leave_last_words(*store_, {rank(), self().host, text});
+    rendezvous::leave_last_words(*store_, {rank(), self().host, text, code});
   } catch (const std::exception&) {
     return;
   }

@@ -8,23 +8,12 @@
 
 #include "rendezvous/heartbeat.h"
 #include "rendezvous/last_words.h"
+#include "rendezvous/member.h"
 #include "rendezvous/place.h"
 #include "rendezvous/store.h"
 #include "rendezvous/store_server.h"
 
 namespace trainyard::rendezvous {
-
-/// One rank, as it told the others.
-struct Member {
-  int rank = 0;
-  int world = 1;            ///< the size that it believes in
-  std::string host;         ///< its host's name: in a cluster the pod's
-  int64_t process = 0;      ///< pid
-  std::string address;      ///< numeric, by which its peers reach it
-  std::string config;       ///< hash of its configuration
-  std::string config_text;  ///< what it says, a line a setting: for the message when hashes differ; "" of other ranks
-  std::string life;         ///< random: another process, even of one host and pid in two containers, has another
-};
 
 struct JoinSettings {
   std::chrono::milliseconds timeout = std::chrono::minutes(30);        ///< rendezvous.timeout: until all are there
@@ -66,7 +55,7 @@ class Membership {
 
   /// What this rank ends with of its own fault, which the others then look for: to be left before they can miss it.
   /// Neither throws: at such an end a lost master changes nothing more.
-  void leave_last_words(const std::string& text) noexcept;
+  void leave_last_words(const std::string& text, ExitCode code = ExitCode::Input) noexcept;
   [[nodiscard]] std::optional<LastWords> last_words() const noexcept;
 
   /// Before this rank ends with an error that others learn from the store too: with rank 0 the store would end, and who

@@ -39,7 +39,7 @@ class Variables {
     return std::nullopt;
   }
 
-  /// As first(), and all that are set must agree.
+  /// It does what first() does, and all that are set must agree.
   template <class... Names>
   [[nodiscard]] std::optional<Setting> agreed(const Names&... names) const {
     const auto chosen = first(names...);
@@ -75,13 +75,17 @@ uint16_t port(const Setting& setting) {
   return static_cast<uint16_t>(number(setting, 1, 65535));
 }
 
+/// "[::1]" is ::1: brackets only keep an address and a port apart.
+std::string without_brackets(const std::string& host) {
+  return host.starts_with('[') && host.ends_with(']') ? host.substr(1, host.size() - 2) : host;
+}
+
 Endpoint endpoint_of(const Setting& setting) {
   const std::string& text = setting.value;
   const size_t colon = text.rfind(':');
   const bool is_bare_ipv6 = text.find(':') != colon && text.front() != '[';
   const bool has_port = colon != std::string::npos && !is_bare_ipv6 && text.find(']', colon) == std::string::npos;
-  std::string host = has_port ? text.substr(0, colon) : text;
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  const std::string host = without_brackets(has_port ? text.substr(0, colon) : text);
   if (host.empty()) throw InputError(fmt::format("{} names no host; it must be host or host:port", setting.text()));
   return {host, has_port ? port({setting.name, text.substr(colon + 1)}) : uint16_t{kDefaultRendezvousPort}};
 }
@@ -91,7 +95,7 @@ std::optional<Endpoint> master_of(const std::optional<Setting>& address, const s
   if (!address && rendezvous) return endpoint_of(*rendezvous);
   if (!address) return std::nullopt;
   if (!master_port) throw InputError(fmt::format("{} is set, so MASTER_PORT must be set too", address->text()));
-  return Endpoint{address->value, port(*master_port)};
+  return Endpoint{without_brackets(address->value), port(*master_port)};
 }
 
 void require_below(int index, const Setting& index_setting, int size, const std::string& size_text) {
@@ -202,11 +206,16 @@ std::string in_capitals(std::string text) {
   return text;
 }
 
+bool is_level_info(const Variables& variables) {
+  const auto level = variables.first("NCCL_DEBUG");
+  return level && (in_capitals(level->value) == "INFO" || in_capitals(level->value) == "TRACE");
+}
+
 /// NCCL's rule: at the level INFO or TRACE the subsystems that are listed, or after "^" all but those; by default
 /// three.
 bool is_logged(const Variables& variables, std::string_view subsystem) {
-  const auto level = variables.first("NCCL_DEBUG"), listed = variables.first("NCCL_DEBUG_SUBSYS");
-  if (!level || (in_capitals(level->value) != "INFO" && in_capitals(level->value) != "TRACE")) return false;
+  const auto listed = variables.first("NCCL_DEBUG_SUBSYS");
+  if (!is_level_info(variables)) return false;
   std::string list = listed ? in_capitals(listed->value) : "INIT,BOOTSTRAP,ENV";
   const bool is_of_others = list.starts_with('^');
   if (is_of_others) list.erase(0, 1);
@@ -248,7 +257,10 @@ Place place_of(const Environment& environment) {
   if (const auto restart = variables.first("TORCHELASTIC_RESTART_COUNT"))
     place.restart = number(*restart, 0, std::numeric_limits<int64_t>::max());
   place.logs_meeting = is_logged(variables, "BOOTSTRAP");
+  place.logs_communicator = is_logged(variables, "INIT");
+  place.logs_interface = place.logs_communicator || is_logged(variables, "NET");
   place.logs_collectives = is_logged(variables, "COLL");
+  place.summarizes_collectives = is_level_info(variables) && !variables.first("NCCL_DEBUG_SUBSYS");
   return place;
 }
 

@@ -48,8 +48,11 @@ struct Place {
   int64_t generation = 0;  ///< of the gang (TRAINYARD_GENERATION): fences off ranks of an earlier life
   int64_t restart = 0;     ///< of the generation's ranks by their launchers (TORCHELASTIC_RESTART_COUNT)
   // What NCCL_DEBUG and NCCL_DEBUG_SUBSYS ask to be logged, as NCCL reads them:
-  bool logs_meeting = false;      ///< BOOTSTRAP: who meets whom where
-  bool logs_collectives = false;  ///< COLL: a line for each of them
+  bool logs_meeting = false;            ///< BOOTSTRAP: who meets whom where
+  bool logs_interface = false;          ///< INIT or NET: the network interface that this rank takes
+  bool logs_communicator = false;       ///< INIT: rank, world, host, and what carries data to which peer
+  bool logs_collectives = false;        ///< COLL: a line for each of them
+  bool summarizes_collectives = false;  ///< no subsystem named: what they come to, with each line of the log
 };
 
 /// Pure. Throws InputError naming variable and value where one is malformed, missing, or contradicts another.

@@ -3,7 +3,6 @@
 #include <array>
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 // Both sides of a store prove that they know the job's token, without sending it: HMAC-SHA256 under the token over a
 // label, the side, both nonces, the generation and the restart. A proof seen once is worth nothing under the next
@@ -28,9 +27,7 @@ struct Nonces {
 /// kNonceBytes that nobody can guess. Throws std::runtime_error where the system has no randomness to give.
 std::string fresh_nonce();
 
+/// kProofBytes, to be compared by is_same_secret().
 std::string proof_of(const Credentials& credentials, Side side, const Nonces& nonces);
-
-/// In a time that does not depend on where they differ.
-bool is_same_proof(std::string_view a, std::string_view b);
 
 }  // namespace trainyard::rendezvous

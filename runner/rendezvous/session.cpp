@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "common/hmac.h"
+
 namespace trainyard::rendezvous {
 namespace {
 
@@ -56,7 +58,7 @@ void ServerSession::on_frame(const std::string& body, Step& step) {
 void ServerSession::check(const Proof& proof, Step& step) {
   const Credentials claimed{credentials_.token, proof.generation, proof.restart};
   // The token first: who doesn't know it learns nothing about this job, not even its generation.
-  if (!is_same_proof(proof.proof, proof_of(claimed, Side::Client, nonces_))) {
+  if (!is_same_secret(proof.proof, proof_of(claimed, Side::Client, nonces_))) {
     refuse({Refusal::Reason::Token, kWrongToken}, step);
   } else if (proof.generation < credentials_.generation) {
     refuse({Refusal::Reason::OlderGeneration,
@@ -114,7 +116,7 @@ void ClientGreeting::on_verdict(const std::string& body) {
   auto verdict = parse_verdict(body);
   if (auto* const refusal = std::get_if<Refusal>(&verdict)) {
     refusal_ = Refusal{refusal->reason, printable(std::move(refusal->text))};
-  } else if (is_same_proof(std::get<Welcome>(verdict).proof, proof_of(credentials_, Side::Server, nonces_))) {
+  } else if (is_same_secret(std::get<Welcome>(verdict).proof, proof_of(credentials_, Side::Server, nonces_))) {
     welcome_ = true;
   } else {
     refusal_ = Refusal{Refusal::Reason::Token, kWrongToken};

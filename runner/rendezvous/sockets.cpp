@@ -87,6 +87,7 @@ Resolved resolve(const Endpoint& endpoint) {
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
   const int error = ::getaddrinfo(endpoint.host.c_str(), fmt::format("{}", endpoint.port).c_str(), &hints, &list);
+  if (error == EAI_SYSTEM && errno == EMFILE) throw std::system_error(errno, std::system_category(), "getaddrinfo");
   if (error != 0) return {{}, error == EAI_SYSTEM ? reason_of(errno) : ::gai_strerror(error)};
   const std::unique_ptr<addrinfo, FreeList> owned(list);
   Resolved resolved;

@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// For poll(): at most a minute, after which the caller looks again.
+/// A time for poll(): at most a minute, after which the caller looks again.
 int poll_milliseconds(std::chrono::steady_clock::time_point deadline) {
   const auto left = std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now()).count();
   return static_cast<int>(std::clamp<int64_t>(left, 0, 60'000));

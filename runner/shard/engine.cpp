@@ -7,12 +7,14 @@
 #include <utility>
 
 #include "autograd/functions.h"
+#include "ops/columns.h"
 
 namespace trainyard::shard {
 
 /// Where a module stands among those of its group.
 struct Engine::Place {
-  bool is_root, is_first, is_last;
+  bool is_first, is_last;
+  Reshard reshard;
 };
 
 /// Ties one group to one of its modules.
@@ -21,7 +23,7 @@ class Engine::Hooks final : public nn::ModuleHooks {
   Hooks(Engine& engine, Group& group, Place place) : engine_(engine), group_(group), place_(place) {}
   void before_forward(bool) override { engine_.before_forward(group_); }
   void after_forward(bool will_go_back) override {
-    if (place_.is_last) engine_.after_forward(group_, place_.is_root, will_go_back);
+    if (place_.is_last) engine_.after_forward(group_, place_.reshard, will_go_back);
   }
   void before_backward() override { engine_.before_backward(group_); }
   void after_backward() override {
@@ -59,17 +61,23 @@ Tensor rows_of(const Piece& piece, const Tensor& shard) {
   return shard.rows(piece.shard_offset, piece.local.count * piece.row_elements).reshape(shape);
 }
 
+/// Of this rank's rows those that count here.
+Rows counted_rows(const Piece& piece) {
+  const int64_t shared = std::clamp<int64_t>(piece.parameter->part().shared - piece.local.begin, 0, piece.local.count);
+  return {shared, piece.local.count - shared};
+}
+
 }  // namespace
 
 Engine::Engine(const Mesh& mesh, const Policy& policy) : mesh_(mesh), policy_(policy) {}
 Engine::~Engine() = default;
 
-void Engine::fully_shard(nn::Module& module, const std::optional<MixedPrecision>& precision) {
+void Engine::fully_shard(nn::Module& module, const GroupPolicy& own) {
   nn::Module* const one[] = {&module};
-  fully_shard(one, precision);
+  fully_shard(one, own);
 }
 
-void Engine::fully_shard(std::span<nn::Module* const> modules, const std::optional<MixedPrecision>& precision) {
+void Engine::fully_shard(std::span<nn::Module* const> modules, const GroupPolicy& own) {
   std::unordered_set<const autograd::Parameter*> taken;
   for (const ParameterShard& shard : shards_) taken.insert(shard.parameter);
   std::vector<autograd::Parameter*> parameters;
@@ -79,29 +87,38 @@ void Engine::fully_shard(std::span<nn::Module* const> modules, const std::option
   if (parameters.empty()) return;  // all are in groups further in
 
   Policy policy = policy_;
-  policy.precision = precision.value_or(policy.precision);
+  policy.precision = own.precision.value_or(policy.precision);
   Group& group = *groups_.emplace_back(std::make_unique<Group>(label_of(modules), parameters, mesh_, policy));
   auto gradient = group.gradient_layout().pieces.begin();
   for (const Piece& piece : group.layout().pieces) {
-    ParameterShard shard{piece.parameter, piece.local, rows_of(piece, group.shard()), {}};
+    ParameterShard shard{piece.parameter, piece.local, counted_rows(piece), rows_of(piece, group.shard()), {}};
     if (!piece.parameter->is_frozen()) shard.gradient = rows_of(*gradient++, group.shard_gradient());
     shards_.push_back(std::move(shard));
   }
   for (nn::Module* const module : modules) {
-    const Place place{module->name().empty(), module == modules.front(), module == modules.back()};
-    if (place.is_root) root_ = &group;
+    const bool is_root = module->name().empty();
+    const Place place{module == modules.front(), module == modules.back(),
+                      own.reshard.value_or(is_root ? Reshard::AfterBackward : policy_.reshard)};
+    if (is_root) root_ = &group;
+    group_of_[module] = &group;
     module->set_hooks(std::make_unique<Hooks>(*this, group, place));
   }
 }
 
+Group* Engine::group_of(const nn::Module& module) const {
+  const auto found = group_of_.find(&module);
+  return found == group_of_.end() ? nullptr : found->second;
+}
+
 namespace {
 
-/// Calls `take` with some of `rows` at a time and host memory [rows, elements of a row] for them: 64 MiB, or one row,
-/// is what a rank holds beside its shards.
+/// Calls `take` with some of `rows` of a whole parameter at a time and host memory [rows, elements of a row] for them:
+/// 64 MiB, or one row, is what a rank holds beside its shards.
 template <typename Take>
 void for_blocks(const autograd::Parameter& parameter, Rows rows, const Take& take) {
   constexpr int64_t kBlockElements = int64_t{1} << 24;
-  const int64_t row_elements = std::max<int64_t>(parameter.count() / std::max<int64_t>(parameter.shape()[0], 1), 1);
+  const Shape& shape = parameter.whole_shape();
+  const int64_t row_elements = std::max<int64_t>(count_of(shape) / std::max<int64_t>(shape[0], 1), 1);
   const int64_t most = std::max<int64_t>(kBlockElements / row_elements, 1);
   for (int64_t begin = rows.begin; begin < rows.begin + rows.count; begin += most) {
     const int64_t count = std::min(most, rows.begin + rows.count - begin);
@@ -109,19 +126,41 @@ void for_blocks(const autograd::Parameter& parameter, Rows rows, const Take& tak
   }
 }
 
+/// The rows of the whole parameter that a shard has, or has columns of.
+Rows whole_rows_of(const ParameterShard& shard) {
+  const autograd::Part& part = shard.parameter->part();
+  return {shard.rows.begin + (part.dimension == 0 ? part.begin : 0), shard.rows.count};
+}
+
+/// Puts what the shard has of `rows` of the whole parameter, which are `block`, into its place.
+void take_rows(ParameterShard& shard, Rows rows, const Tensor& block) {
+  const autograd::Part& part = shard.parameter->part();
+  const Rows wanted = whole_rows_of(shard);
+  const int64_t from = std::max(rows.begin, wanted.begin),
+                to = std::min(rows.begin + rows.count, wanted.begin + wanted.count);
+  if (from >= to) return;
+  Tensor taken = block.rows(from - rows.begin, to - from), own = shard.value.rows(from - wanted.begin, to - from);
+  if (part.dimension == 1) {
+    Tensor columns = Tensor::empty({to - from, own.size(1)}, DType::Float32);
+    ops::copy_columns(taken, part.begin, own.size(1), columns, 0);
+    taken = columns;
+  }
+  copy(taken, own);
+}
+
 }  // namespace
 
 void Engine::fill(const Source& source) {
   scales_are_current_ = false;
   for (ParameterShard& shard : shards_) {
-    if (shard.value.device().kind == DeviceKind::Cpu) {
-      source(*shard.parameter, shard.rows, shard.value.values<float>());
+    const bool is_in_place = shard.value.device().kind == DeviceKind::Cpu && shard.parameter->part().dimension == 0;
+    if (is_in_place) {
+      source(*shard.parameter, whole_rows_of(shard), shard.value.values<float>());
       continue;
     }
-    for_blocks(*shard.parameter, shard.rows, [&](Rows rows, Tensor block) {
+    for_blocks(*shard.parameter, whole_rows_of(shard), [&](Rows rows, Tensor block) {
       source(*shard.parameter, rows, block.values<float>());
-      Tensor own = shard.value.rows(rows.begin - shard.rows.begin, rows.count);
-      copy(block, own);
+      take_rows(shard, rows, block);
     });
   }
 }
@@ -129,14 +168,10 @@ void Engine::fill(const Source& source) {
 void Engine::fill_from_rank_0(const Source& source) {
   scales_are_current_ = false;
   for (ParameterShard& shard : shards_) {
-    for_blocks(*shard.parameter, {0, shard.parameter->shape()[0]}, [&](Rows rows, Tensor block) {
+    for_blocks(*shard.parameter, {0, shard.parameter->whole_shape()[0]}, [&](Rows rows, Tensor block) {
       if (mesh_.world().rank() == 0) source(*shard.parameter, rows, block.values<float>());
       mesh_.world().broadcast(block, 0, shard.parameter->name()).wait();
-      const int64_t from = std::max(rows.begin, shard.rows.begin);
-      const int64_t to = std::min(rows.begin + rows.count, shard.rows.begin + shard.rows.count);
-      if (from >= to) return;
-      Tensor own = shard.value.rows(from - shard.rows.begin, to - from);
-      copy(block.rows(from - rows.begin, to - from), own);
+      take_rows(shard, rows, block);
     });
   }
 }
@@ -146,7 +181,7 @@ void Engine::begin_step() {
   Group* const first = forward_order_.empty() ? root_ : forward_order_.front();
   if (!first) return;
   gather(*first);
-  prefetch_after(*first, forward_order_, policy_.prefetch.forward);
+  prefetch_forward(*first);
 }
 
 void Engine::begin_micro_batch(bool last) {
@@ -158,17 +193,16 @@ void Engine::before_forward(Group& group) {
   if (std::ranges::find(forward_order_, &group) == forward_order_.end()) forward_order_.push_back(&group);
   gather(group);
   // A region that backward computes again is between groups that go the other way: it asks for nothing ahead.
-  if (!goes_back_) prefetch_after(group, forward_order_, policy_.prefetch.forward);
+  if (!goes_back_) prefetch_forward(group);
   use(group);
 }
 
-void Engine::after_forward(Group& group, bool is_root, bool will_go_back) {
+void Engine::after_forward(Group& group, Reshard when, bool will_go_back) {
   if (std::ranges::find(backward_order_, &group) == backward_order_.end())
     backward_order_.insert(backward_order_.begin(), &group);
-  // The root keeps its parameters: its backward comes first, so a reshard here would gather them again at once.
-  if (will_go_back && (is_root || policy_.reshard == Reshard::AfterBackward)) return;
-  if (!will_go_back || !mesh_.regather()) return reshard(group);
-  group.reshard_to_part();
+  if (will_go_back && when == Reshard::AfterBackward) return;
+  if (!will_go_back || !mesh_.post_forward()) return reshard(group);
+  group.reshard_to_post_forward();
   tell(Event::Kind::Reshard, group);
 }
 
@@ -176,15 +210,14 @@ void Engine::before_backward(Group& group) {
   goes_back_ = true;
   latest_ = &group;
   gather(group);
-  if (policy_.prefetch.when == BackwardPrefetch::Pre) prefetch_after(group, backward_order_, policy_.prefetch.backward);
+  if (policy_.prefetch.when == BackwardPrefetch::Pre) prefetch_backward(group);
   use(group);
 }
 
 void Engine::after_backward(Group& group) {
   reshard(group);
   // What comes next follows the latest to begin: a group around others ends after them, the root last of all.
-  if (policy_.prefetch.when == BackwardPrefetch::Post)
-    prefetch_after(*latest_, backward_order_, policy_.prefetch.backward);
+  if (policy_.prefetch.when == BackwardPrefetch::Post) prefetch_backward(*latest_);
   if (reduces_ && group.trains()) reduce(group);
 }
 
@@ -221,13 +254,30 @@ void Engine::release_gradients() {
 ops::SquareSums Engine::gradient_squares() const {
   std::vector<Tensor> gradients;
   for (const ParameterShard& shard : shards_)
-    if (shard.gradient.defined()) gradients.push_back(shard.gradient);
+    if (shard.gradient.defined()) gradients.push_back(shard.gradient.rows(shard.counted.begin, shard.counted.count));
   return ops::sums_of_squares(gradients);
+}
+
+void Engine::unshard(Group& group) {
+  gather(group);
+  finish_gather(group);
 }
 
 void Engine::use(Group& group) {
   finish_gather(group);
   tell(Event::Kind::Use, group);
+}
+
+void Engine::prefetch_forward(Group& group) {
+  const auto given = forward_ahead_.find(&group);
+  if (given == forward_ahead_.end()) return prefetch_after(group, forward_order_, policy_.prefetch.forward);
+  for (Group* const next : given->second) gather(*next);
+}
+
+void Engine::prefetch_backward(Group& group) {
+  const auto given = backward_ahead_.find(&group);
+  if (given == backward_ahead_.end()) return prefetch_after(group, backward_order_, policy_.prefetch.backward);
+  for (Group* const next : given->second) gather(*next);
 }
 
 /// Starts on the next `count` groups after `group` in `order`.
@@ -268,7 +318,7 @@ void Engine::update_scales() {
     begin += own;
   }
   most = on_device(most, policy_.device);
-  mesh_.shard().all_reduce(most, comm::ReduceOp::Max, "float8 scales").wait();
+  mesh_.of(Dimension::Shard).all_reduce(most, comm::ReduceOp::Max, "float8 scales").wait();
   ops::float8_scale(most, {}, scales_);
   tell(Event::Kind::Scale, *groups_.front(), most.bytes());
 }
@@ -284,7 +334,15 @@ void Engine::reshard(Group& group) {
   tell(Event::Kind::Reshard, group);
 }
 
+/// What ranks of the tensor dimension have of gradients that are sums over them becomes the sum on each.
+void Engine::sum_over_tensor(Group& group) {
+  if (group.tensor_sum_bytes() == 0) return;
+  group.sum_over_tensor();
+  tell(Event::Kind::TensorSum, group, group.tensor_sum_bytes());
+}
+
 void Engine::reduce(Group& group) {
+  sum_over_tensor(group);
   const size_t scattered = group.scatter_bytes(), summed = group.sum_bytes();
   // One scatter at a time, and one sum over replicas behind it: more would only hold more memory. Where nothing is
   // sharded sums are in place and hold none, so they queue.

@@ -10,7 +10,7 @@
 namespace trainyard::shard {
 namespace {
 
-/// Of one dimension; `offloads`: in pinned host memory instead of on the device.
+/// A tensor of one dimension; `offloads`: in pinned host memory instead of on the device.
 Tensor empty(int64_t elements, DType dtype, MemoryKind kind, Device device, bool offloads = false) {
   const MemoryKindScope scope(kind);
   return offloads ? Tensor::pinned({elements}, dtype) : Tensor::empty({elements}, dtype, device);
@@ -33,8 +33,8 @@ std::vector<autograd::Parameter*> trained(std::span<autograd::Parameter* const> 
 }
 
 /// Whether its gathers are in 8 bits; one rank alone gathers nothing.
-bool is_in_8_bits(const autograd::Parameter* parameter, const Mesh& mesh, const Policy& policy) {
-  return policy.float8_all_gather && parameter->float8() && mesh.shard().world() > 1;
+bool gathers_float8(const autograd::Parameter* parameter, const Mesh& mesh, const Policy& policy) {
+  return policy.float8_all_gather && parameter->float8() && mesh.of(Dimension::Shard).world() > 1;
 }
 
 /// Those that may be gathered in 8 bits last, so that each message's parameters lie side by side in the shard; whether
@@ -45,12 +45,24 @@ std::vector<autograd::Parameter*> by_message(std::span<autograd::Parameter* cons
   return sorted;
 }
 
+bool is_partial(const Piece& piece) {
+  return piece.parameter->part().is_partial_gradient;
+}
+
+/// All of each parameter: what no rank has twice is 0 elsewhere.
+int64_t tensor_sum_elements(const Layout& layout) {
+  int64_t elements = 0;
+  for (const Piece& piece : layout.pieces)
+    if (is_partial(piece)) elements += count_of(piece.parameter->whole_shape());
+  return elements;
+}
+
 /// The parameters of a layout that are gathered in 8 bits, or the others.
-std::vector<autograd::Parameter*> of_message(const Layout& layout, bool in_8_bits, const Mesh& mesh,
+std::vector<autograd::Parameter*> of_message(const Layout& layout, bool is_float8_message, const Mesh& mesh,
                                              const Policy& policy) {
   std::vector<autograd::Parameter*> some;
   for (const Piece& piece : layout.pieces)
-    if (is_in_8_bits(piece.parameter, mesh, policy) == in_8_bits) some.push_back(piece.parameter);
+    if (gathers_float8(piece.parameter, mesh, policy) == is_float8_message) some.push_back(piece.parameter);
   return some;
 }
 
@@ -59,31 +71,33 @@ std::vector<autograd::Parameter*> of_message(const Layout& layout, bool in_8_bit
 Group::Group(std::string label, std::span<autograd::Parameter* const> parameters, const Mesh& mesh,
              const Policy& policy)
     : label_(std::move(label)),
-      sharders_(mesh.shard()),
-      replicas_(mesh.replicate()),
+      sharders_(mesh.of(Dimension::Shard)),
+      replicas_(mesh.of(Dimension::Replicate)),
+      tensor_(mesh.of(Dimension::Tensor)),
       layout_(by_message(parameters), sharders_.world(), sharders_.rank()),
       gradient_layout_(trained(by_message(parameters)), sharders_.world(), sharders_.rank()),
       precision_(policy.precision),
       bucket_bytes_(policy.bucket_bytes),
       device_(policy.device),
       offloads_(policy.offload && device_.kind != DeviceKind::Cpu),
-      // Replicas that reduce every micro-batch add each sum to those before it, so the two must be apart.
+      // Ranks that sum every micro-batch add each sum to those before it, so the two must be apart.
       gradient_in_place_(sharders_.world() == 1 && precision_.reduce_dtype == DType::Float32 && !offloads_ &&
-                         (replicas_.world() == 1 || !policy.sync_every_micro_batch)),
+                         ((replicas_.world() == 1 && !has_tensor_sum()) || !policy.sync_every_micro_batch)),
       coalesces_(coalesces(gradient_layout_, device_)),
       shard_(zeroed(empty(layout_.shard_elements, DType::Float32, MemoryKind::Parameters, device_, offloads_))),
       shard_gradient_(
           released(empty(gradient_layout_.shard_elements, DType::Float32, MemoryKind::Gradients, device_, offloads_))),
-      whole_gradient_(gradient_in_place_ ? shard_gradient_
-                                         : released(empty(gradient_layout_.whole_elements, precision_.reduce_dtype,
-                                                          MemoryKind::Gathered, device_))) {
+      unsharded_gradient_(gradient_in_place_
+                              ? shard_gradient_
+                              : released(empty(gradient_layout_.unsharded_elements, precision_.reduce_dtype,
+                                               MemoryKind::Gathered, device_))) {
   int64_t begin = 0;
-  for (const bool in_8_bits : {false, true}) {
-    const auto parameters_of = of_message(layout_, in_8_bits, mesh, policy);
+  for (const bool is_float8_message : {false, true}) {
+    const auto parameters_of = of_message(layout_, is_float8_message, mesh, policy);
     if (parameters_of.empty()) continue;
     const int64_t elements = Layout(parameters_of, sharders_.world(), sharders_.rank()).shard_elements;
     unsharded_.emplace_back(parameters_of, shard_.rows(begin, elements),
-                            in_8_bits ? DType::Float8E4M3 : precision_.param_dtype, mesh, policy);
+                            is_float8_message ? DType::Float8E4M3 : precision_.param_dtype, mesh, policy);
     begin += elements;
   }
   place_parameters();
@@ -102,7 +116,7 @@ void Group::place_parameters() {
       piece.parameter->place(value, {});
       continue;
     }
-    piece.parameter->place(value, whole_gradient_.rows(gradient->whole_offset, count).reshape(shape),
+    piece.parameter->place(value, unsharded_gradient_.rows(gradient->whole_offset, count).reshape(shape),
                            [this] { prepare_gradient(); });
     ++gradient;
   }
@@ -139,26 +153,56 @@ void Group::reshard() {
   state_ = State::Sharded;
 }
 
-void Group::reshard_to_part() {
+void Group::reshard_to_post_forward() {
   if (state_ == State::Gathering) finish_unshard();
-  for (Unsharded& each : unsharded_) each.release_to_part();
+  for (Unsharded& each : unsharded_) each.release_to_post_forward();
   state_ = State::Sharded;
 }
 
 /// New, unless an earlier micro-batch left its sum there.
 void Group::prepare_gradient() {
   if (whole_gradient_ready_) return;
-  whole_gradient_.storage()->materialize();
+  unsharded_gradient_.storage()->materialize();
   for (const Piece& piece : gradient_layout_.pieces) piece.parameter->begin_gradient();
   whole_gradient_ready_ = true;
+}
+
+bool Group::has_tensor_sum() const {
+  return tensor_.world() > 1 && std::ranges::any_of(gradient_layout_.pieces, is_partial);
+}
+
+size_t Group::tensor_sum_bytes() const {
+  return tensor_.world() == 1
+             ? 0
+             : static_cast<size_t>(tensor_sum_elements(gradient_layout_)) * size_of(precision_.reduce_dtype);
+}
+
+void Group::sum_over_tensor() {
+  const MemoryKindScope scope(MemoryKind::Gathered);
+  Tensor sums = Tensor::empty({tensor_sum_elements(gradient_layout_)}, precision_.reduce_dtype, device_);
+  ops::set_zero(sums);
+  const auto for_each = [&](const auto& act) {
+    int64_t begin = 0;
+    for (const Piece& piece : gradient_layout_.pieces) {
+      if (!is_partial(piece)) continue;
+      Tensor gradient = piece.parameter->gradient();
+      gradient = gradient.reshape({gradient.count()});
+      Tensor place = sums.rows(begin + piece.parameter->part().begin * piece.row_elements, gradient.count());
+      act(gradient, place);
+      begin += count_of(piece.parameter->whole_shape());
+    }
+  };
+  for_each([](const Tensor& gradient, Tensor& place) { copy(gradient, place); });
+  tensor_.all_reduce(sums, comm::ReduceOp::Sum, label_).wait();
+  for_each([](Tensor& gradient, const Tensor& place) { copy(place, gradient); });
 }
 
 void Group::begin_reduction() {
   // Nothing may have come: a rank without rows, a parameter that nothing went through.
   for (const Piece& piece : gradient_layout_.pieces) static_cast<void>(piece.parameter->gradient());
   if (sharders_.world() == 1) {
-    reduced_ = whole_gradient_;
-    return begin_sum();
+    reduced_ = unsharded_gradient_;
+    return begin_all_reduce();
   }
   const MemoryKindScope scope(MemoryKind::Gathered);
   reduction_ = Reduction::Scattering;
@@ -166,22 +210,22 @@ void Group::begin_reduction() {
   if (coalesces_) return scatter_in_place();
   reduce_input_ =
       Tensor::empty({sharders_.world() * gradient_layout_.shard_elements}, precision_.reduce_dtype, device_);
-  copy_in(gradient_layout_, whole_gradient_, reduce_input_);
+  copy_in(gradient_layout_, unsharded_gradient_, reduce_input_);
   release_whole_gradient();
   reducing_ = {sharders_.reduce_scatter(reduce_input_, reduced_, label_)};
 }
 
 void Group::scatter_in_place() {
   std::vector<Tensor> parts = parts_of(gradient_layout_, reduced_);
-  reducing_ = {sharders_.reduce_scatter_coalesced(wholes_of(gradient_layout_, whole_gradient_), parts, label_)};
+  reducing_ = {sharders_.reduce_scatter_coalesced(unsharded_of(gradient_layout_, unsharded_gradient_), parts, label_)};
 }
 
 void Group::release_whole_gradient() {
-  whole_gradient_.storage()->release();
+  unsharded_gradient_.storage()->release();
   whole_gradient_ready_ = false;
 }
 
-void Group::begin_sum() {
+void Group::begin_all_reduce() {
   reduction_ = Reduction::Summing;
   if (replicas_.world() == 1) return;
   const int64_t most = elements_a_message();
@@ -197,7 +241,7 @@ bool Group::advance_reduction() {
   if (reduction_ == Reduction::Scattering) {
     reduce_input_ = {};
     if (coalesces_) release_whole_gradient();
-    begin_sum();
+    begin_all_reduce();
     if (!reducing_.empty()) return false;
   }
   accumulate(reduced_);
@@ -217,7 +261,7 @@ void Group::accumulate(const Tensor& reduced) {
   if (sharders_.world() == 1) release_whole_gradient();
 }
 
-/// To where it belongs, if that is empty and as wide.
+/// It is sent to where it belongs, if that is empty and as wide.
 void Group::send_to_host(const Tensor& reduced) {
   arriving_ = has_gradient_ || reduced.dtype() != DType::Float32
                   ? empty(reduced.count(), reduced.dtype(), MemoryKind::Gradients, device_, offloads_)
@@ -275,12 +319,12 @@ size_t Group::gather_bytes() const {
   return sum_over_messages(&Unsharded::gather_bytes);
 }
 
-size_t Group::regather_bytes() const {
-  return sum_over_messages(&Unsharded::regather_bytes);
+size_t Group::post_forward_gather_bytes() const {
+  return sum_over_messages(&Unsharded::post_forward_gather_bytes);
 }
 
 size_t Group::next_gather_bytes() const {
-  return unsharded_.front().has_part() ? regather_bytes() : gather_bytes();
+  return unsharded_.front().has_post_forward_shard() ? post_forward_gather_bytes() : gather_bytes();
 }
 
 size_t Group::scatter_bytes() const {

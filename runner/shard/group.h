@@ -51,11 +51,19 @@ class Group {
   void begin_unshard();
   /// Waits for the gather; the parameters' values are valid afterwards.
   void finish_unshard();
-  /// Gives the unsharded parameters back, and with them the part that reshard_to_part() kept.
+  /// Gives the unsharded parameters back, and with them the shard that reshard_to_post_forward() kept.
   void reshard();
-  /// Gives them back but for this rank's part among the ranks of Mesh::regather(): the next gather is theirs alone.
-  void reshard_to_part();
+  /// Gives them back but for this rank's shard among the ranks of Mesh::post_forward(): the next gather is theirs
+  /// alone.
+  void reshard_to_post_forward();
   [[nodiscard]] bool is_sharded() const { return state_ == State::Sharded; }
+  /// It is so from finish_unshard() to reshard(): its parameters are those that were gathered.
+  [[nodiscard]] bool is_unsharded() const { return state_ == State::Unsharded; }
+
+  /// Sums what ranks of the tensor dimension have of gradients that are parts of a sum over them (autograd::Part). A
+  /// KV head that several ranks need is on each of them. Before begin_reduction(); waits.
+  void sum_over_tensor();
+  [[nodiscard]] size_t tensor_sum_bytes() const;  ///< of its message; 0: none
 
   /// Starts the reduction of the gradients gathered so far and gives the unsharded ones back.
   void begin_reduction();
@@ -78,7 +86,7 @@ class Group {
 
   // Bytes of the messages, the whole side; 0 where none is sent.
   [[nodiscard]] size_t gather_bytes() const;    ///< of a gather from all shards
-  [[nodiscard]] size_t regather_bytes() const;  ///< of one after reshard_to_part()
+  [[nodiscard]] size_t post_forward_gather_bytes() const;  ///< of one after reshard_to_post_forward()
   [[nodiscard]] size_t next_gather_bytes() const;
   /// The messages that a gather takes.
   [[nodiscard]] int64_t gather_messages() const { return std::ssize(unsharded_); }
@@ -91,12 +99,13 @@ class Group {
   enum class State { Sharded, Gathering, Unsharded };
   enum class Reduction { None, Scattering, Summing };
 
+  [[nodiscard]] bool has_tensor_sum() const;
   void place_parameters();
   void scatter_in_place();
   void release_whole_gradient();
   [[nodiscard]] size_t sum_over_messages(size_t (Unsharded::*bytes)() const) const;
   void prepare_gradient();
-  void begin_sum();
+  void begin_all_reduce();
   [[nodiscard]] int64_t elements_a_message() const;
   void accumulate(const Tensor& reduced);
   void send_to_host(const Tensor& reduced);
@@ -105,6 +114,7 @@ class Group {
   std::string label_;
   comm::Communicator& sharders_;
   comm::Communicator& replicas_;
+  comm::Communicator& tensor_;
   Layout layout_, gradient_layout_;
   MixedPrecision precision_;
   int64_t bucket_bytes_;
@@ -115,7 +125,7 @@ class Group {
 
   Tensor shard_, shard_gradient_;
   std::vector<Unsharded> unsharded_;  // of all parameters, or of those that are not in 8 bits and those that are
-  Tensor whole_gradient_;             // flat, [whole_elements]; the parameters' gradients are views of it
+  Tensor unsharded_gradient_;             // flat, [unsharded_elements]; the parameters' gradients are views of it
   bool has_gradient_ = false, whole_gradient_ready_ = false;
 
   State state_ = State::Sharded;

@@ -16,21 +16,15 @@ Tensor slice(const Tensor& flat, int64_t begin, int64_t count) {
 
 }  // namespace
 
-Rows chunk_of(int64_t rows, int world, int rank) {
-  const int64_t chunk = (rows + world - 1) / world;
-  const int64_t begin = std::min(chunk * rank, rows);
-  return {begin, std::min(chunk, rows - begin)};
-}
-
 Layout::Layout(std::span<autograd::Parameter* const> parameters, int world_size, int rank) : world(world_size) {
   for (autograd::Parameter* const parameter : parameters) {
     const int64_t rows = parameter->shape()[0];
     const int64_t row_elements = rows == 0 ? 0 : parameter->count() / rows;
     const int64_t chunk_rows = chunk_of(rows, world, 0).count;
     pieces.push_back(
-        {parameter, rows, row_elements, chunk_rows, chunk_of(rows, world, rank), shard_elements, whole_elements});
+        {parameter, rows, row_elements, chunk_rows, chunk_of(rows, world, rank), shard_elements, unsharded_elements});
     shard_elements += chunk_rows * row_elements;
-    whole_elements += rows * row_elements;
+    unsharded_elements += rows * row_elements;
   }
 }
 
@@ -46,7 +40,7 @@ std::vector<Tensor> parts_of(const Layout& layout, const Tensor& shard) {
   return parts;
 }
 
-std::vector<Tensor> wholes_of(const Layout& layout, const Tensor& whole) {
+std::vector<Tensor> unsharded_of(const Layout& layout, const Tensor& whole) {
   std::vector<Tensor> wholes;
   for (const Piece& piece : layout.pieces)
     wholes.push_back(slice(whole, piece.whole_offset, piece.rows * piece.row_elements));

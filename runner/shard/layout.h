@@ -5,18 +5,9 @@
 #include <vector>
 
 #include "autograd/parameter.h"
+#include "tensor/chunk.h"
 
 namespace trainyard::shard {
-
-/// Rows of dim 0.
-struct Rows {
-  int64_t begin = 0, count = 0;
-  bool operator==(const Rows&) const = default;
-};
-
-/// The rows that rank `rank` of `world` holds of `rows`, split as torch.chunk does: ceil(rows / world) a rank, the last
-/// ranks short or empty.
-Rows chunk_of(int64_t rows, int world, int rank);
 
 /// One parameter's place in its group.
 struct Piece {
@@ -36,7 +27,7 @@ struct Layout {
   std::vector<Piece> pieces;
   int world;
   int64_t shard_elements = 0;  ///< of a padded shard
-  int64_t whole_elements = 0;
+  int64_t unsharded_elements = 0;
 };
 
 /// Whether each parameter of it is moved on its own between its place there and its place in the whole, without a
@@ -46,16 +37,16 @@ bool coalesces(const Layout& layout, Device device);
 
 /// Views of each piece: in a padded shard, and in the unsharded parameters.
 std::vector<Tensor> parts_of(const Layout& layout, const Tensor& shard);
-std::vector<Tensor> wholes_of(const Layout& layout, const Tensor& whole);
+std::vector<Tensor> unsharded_of(const Layout& layout, const Tensor& whole);
 
-/// Copies gathered shards [world · shard_elements] into unsharded parameters [whole_elements]; same dtype.
+/// Copies gathered shards [world · shard_elements] into unsharded parameters [unsharded_elements]; same dtype.
 void copy_out(const Layout& layout, const Tensor& gathered, Tensor& whole);
 
-/// What `rank` holds of it: unsharded [whole_elements] into one padded shard [shard_elements], padding zeroed, cast to
+/// What `rank` holds of it: unsharded [unsharded_elements] into one padded shard [shard_elements], padding zeroed, cast to
 /// the dtype of `shard`.
 void copy_shard_in(const Layout& layout, int rank, const Tensor& whole, Tensor& shard);
 
-/// The reverse of copy_out: unsharded [whole_elements] into shards side by side, padding zeroed, cast to the dtype of
+/// The reverse of copy_out: unsharded [unsharded_elements] into shards side by side, padding zeroed, cast to the dtype of
 /// `shards`.
 void copy_in(const Layout& layout, const Tensor& whole, Tensor& shards);
 

@@ -39,6 +39,14 @@ struct MixedPrecision {
   bool operator==(const MixedPrecision&) const = default;
 };
 
+/// What one fully_shard call may say for its group.
+struct GroupPolicy {
+  std::optional<MixedPrecision> precision = {};  ///< none: the policy's
+  /// None: the policy's, but that the whole model keeps its parameters: its backward comes first, so a reshard after
+  /// forward would gather them again at once.
+  std::optional<Reshard> reshard = {};
+};
+
 /// Whether any of it is float16, whose gradients underflow unless the loss is scaled.
 constexpr bool uses_float16(const MixedPrecision& precision) {
   return precision.param_dtype == DType::Float16 || precision.reduce_dtype == DType::Float16 ||

@@ -21,8 +21,9 @@ Traffic traffic_of(const Engine& engine, int64_t micro_batches) {
     scales += group->scales();
     add(traffic.gathers, group->gather_messages(), micro_batches, group->gather_bytes());
     if (!is_root && policy.reshard == Reshard::AfterForward)
-      add(traffic.gathers, group->gather_messages(), micro_batches, group->regather_bytes());
+      add(traffic.gathers, group->gather_messages(), micro_batches, group->post_forward_gather_bytes());
     if (!group->trains()) continue;
+    add(traffic.tensor_sums, 1, reductions, group->tensor_sum_bytes());
     add(traffic.scatters, 1, reductions, group->scatter_bytes());
     add(traffic.sums, group->sum_messages(), reductions, group->sum_bytes());
   }

@@ -16,6 +16,7 @@ struct Messages {
 /// What a step sends.
 struct Traffic {
   Messages gathers, scatters, sums;  ///< sums: over replicas
+  Messages tensor_sums;              ///< over the tensor dimension, of what is not split and of shared KV heads
   Messages scales;                   ///< maxima over shards, of weights that are gathered in 8 bits
   bool operator==(const Traffic&) const = default;
 };

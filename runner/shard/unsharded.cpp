@@ -7,8 +7,8 @@
 namespace trainyard::shard {
 namespace {
 
-Layout part_layout(std::span<autograd::Parameter* const> parameters, const comm::Communicator* regatherers) {
-  return regatherers ? Layout(parameters, regatherers->world(), regatherers->rank()) : Layout({}, 1, 0);
+Layout post_forward_layout(std::span<autograd::Parameter* const> parameters, const comm::Communicator* post_forward_mesh) {
+  return post_forward_mesh ? Layout(parameters, post_forward_mesh->world(), post_forward_mesh->rank()) : Layout({}, 1, 0);
 }
 
 Tensor released(int64_t elements, DType dtype, Device device) {
@@ -34,20 +34,20 @@ Tensor matrix_of(const Piece& piece, const Tensor& shard, int64_t rows) {
 
 Unsharded::Unsharded(std::span<autograd::Parameter* const> parameters, Tensor shard, DType dtype, const Mesh& mesh,
                      const Policy& policy)
-    : sharders_(&mesh.shard()),
-      regatherers_(mesh.regather()),
+    : sharders_(&mesh.of(Dimension::Shard)),
+      post_forward_mesh_(mesh.post_forward()),
       layout_(parameters, sharders_->world(), sharders_->rank()),
-      part_layout_(part_layout(parameters, regatherers_)),
+      post_forward_layout_(post_forward_layout(parameters, post_forward_mesh_)),
       dtype_(dtype),
       param_dtype_(policy.precision.param_dtype),
       device_(policy.device),
       shard_(std::move(shard)),
       in_place_(sharders_->world() == 1 && dtype == DType::Float32 && shard_.device() == device_),
       coalesces_(coalesces(layout_, device_)),
-      whole_(in_place_ ? shard_ : released(layout_.whole_elements, dtype, device_)) {}
+      flat_buffer_(in_place_ ? shard_ : released(layout_.unsharded_elements, dtype, device_)) {}
 
 std::vector<Tensor> Unsharded::values() const {
-  std::vector<Tensor> values = wholes_of(layout_, whole_);
+  std::vector<Tensor> values = unsharded_of(layout_, flat_buffer_);
   for (size_t i = 0; i < values.size(); ++i) values[i] = values[i].reshape(layout_.pieces[i].parameter->shape());
   return values;
 }
@@ -71,7 +71,7 @@ void Unsharded::absmax(Tensor& most) const {
   ops::cast(in_dtype(most, param_dtype_), most);  // rounding keeps the order, so this is the largest rounded one
 }
 
-/// In dtype_; what it takes on the way is the current stream's own.
+/// The shard is written in dtype_; what it takes on the way is the current stream's own.
 void Unsharded::write_shard(Tensor& to) const {
   if (dtype_ == shard_.dtype()) return copy_async(shard_, to);
   Tensor shard = shard_;
@@ -79,11 +79,11 @@ void Unsharded::write_shard(Tensor& to) const {
     shard = Tensor::empty(shard_.shape(), shard_.dtype(), device_);
     copy_async(shard_, shard);
   }
-  if (is_float8(dtype_)) return write_in_8_bits(in_dtype(shard, param_dtype_), to);
+  if (is_float8(dtype_)) return write_float8(in_dtype(shard, param_dtype_), to);
   ops::cast(shard, to);
 }
 
-void Unsharded::write_in_8_bits(const Tensor& shard, const Tensor& to) const {
+void Unsharded::write_float8(const Tensor& shard, const Tensor& to) const {
   int64_t index = 0;
   for (const Piece& piece : layout_.pieces)
     ops::float8_cast(matrix_of(piece, shard, piece.chunk_rows),
@@ -94,8 +94,8 @@ void Unsharded::begin(const std::string& label) {
   if (in_place_) return;
   const MemoryKindScope scope(MemoryKind::Gathered);
   take_buffers();
-  Tensor& own = is_alone() ? whole_ : sent_;
-  if (part_.defined() || own.storage() == shard_.storage()) return send(label);
+  Tensor& own = is_alone() ? flat_buffer_ : sent_;
+  if (post_forward_shard_.defined() || own.storage() == shard_.storage()) return send(label);
   const auto write_and_send = [&] {
     write_shard(own);
     send(label);
@@ -105,27 +105,27 @@ void Unsharded::begin(const std::string& label) {
 }
 
 void Unsharded::take_buffers() {
-  if (is_alone()) return whole_.storage()->materialize();
-  if (part_.defined()) {
-    sent_ = part_;
+  if (is_alone()) return flat_buffer_.storage()->materialize();
+  if (post_forward_shard_.defined()) {
+    sent_ = post_forward_shard_;
   } else if (dtype_ == shard_.dtype() && shard_.device() == device_) {
     sent_ = shard_;
   } else {
     sent_ = Tensor::empty(shard_.shape(), dtype_, device_);
   }
-  if (coalesces_ && !part_.defined()) return whole_.storage()->materialize();
-  const int world = part_.defined() ? regatherers_->world() : sharders_->world();
+  if (coalesces_ && !post_forward_shard_.defined()) return flat_buffer_.storage()->materialize();
+  const int world = post_forward_shard_.defined() ? post_forward_mesh_->world() : sharders_->world();
   gathered_ = Tensor::empty({world * sent_.count()}, dtype_, device_);
 }
 
 void Unsharded::send(const std::string& label) {
   if (is_alone()) return;
   if (gathered_.defined()) {
-    comm::Communicator& peers = part_.defined() ? *regatherers_ : *sharders_;
+    comm::Communicator& peers = post_forward_shard_.defined() ? *post_forward_mesh_ : *sharders_;
     gathering_ = peers.all_gather(sent_, gathered_, label);
     return;
   }
-  std::vector<Tensor> wholes = wholes_of(layout_, whole_);
+  std::vector<Tensor> wholes = unsharded_of(layout_, flat_buffer_);
   gathering_ = sharders_->all_gather_coalesced(parts_of(layout_, sent_), wholes, label);
 }
 
@@ -134,28 +134,28 @@ void Unsharded::finish() {
   fetching_.wait();
   sent_ = {};
   if (!gathered_.defined()) return;
-  whole_.storage()->materialize();
-  copy_out(part_.defined() ? part_layout_ : layout_, gathered_, whole_);
+  flat_buffer_.storage()->materialize();
+  copy_out(post_forward_shard_.defined() ? post_forward_layout_ : layout_, gathered_, flat_buffer_);
   gathered_ = {};
 }
 
 void Unsharded::release() {
-  if (!in_place_) whole_.storage()->release();
-  part_ = {};
+  if (!in_place_) flat_buffer_.storage()->release();
+  post_forward_shard_ = {};
 }
 
-void Unsharded::release_to_part() {
+void Unsharded::release_to_post_forward() {
   const MemoryKindScope scope(MemoryKind::Gathered);
-  Tensor part = Tensor::empty({part_layout_.shard_elements}, dtype_, device_);
-  copy_shard_in(part_layout_, regatherers_->rank(), whole_, part);
+  Tensor part = Tensor::empty({post_forward_layout_.shard_elements}, dtype_, device_);
+  copy_shard_in(post_forward_layout_, post_forward_mesh_->rank(), flat_buffer_, part);
   release();
-  part_ = std::move(part);
+  post_forward_shard_ = std::move(part);
 }
 
 size_t Unsharded::held_bytes() const {
-  const bool own_whole = !in_place_ && whole_.storage()->is_materialized();
-  return (own_whole ? whole_.bytes() : 0) + (gathered_.defined() ? gathered_.bytes() : 0) +
-         (part_.defined() ? part_.bytes() : 0);
+  const bool own_whole = !in_place_ && flat_buffer_.storage()->is_materialized();
+  return (own_whole ? flat_buffer_.bytes() : 0) + (gathered_.defined() ? gathered_.bytes() : 0) +
+         (post_forward_shard_.defined() ? post_forward_shard_.bytes() : 0);
 }
 
 size_t Unsharded::gather_bytes() const {
@@ -163,9 +163,9 @@ size_t Unsharded::gather_bytes() const {
   return static_cast<size_t>(sharders_->world() * layout_.shard_elements) * size_of(dtype_);
 }
 
-size_t Unsharded::regather_bytes() const {
-  if (!regatherers_) return gather_bytes();
-  return static_cast<size_t>(regatherers_->world() * part_layout_.shard_elements) * size_of(dtype_);
+size_t Unsharded::post_forward_gather_bytes() const {
+  if (!post_forward_mesh_) return gather_bytes();
+  return static_cast<size_t>(post_forward_mesh_->world() * post_forward_layout_.shard_elements) * size_of(dtype_);
 }
 
 }  // namespace trainyard::shard

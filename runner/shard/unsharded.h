@@ -30,11 +30,11 @@ class Unsharded {
   void begin(const std::string& label);
   /// Waits for the gather; the values are valid afterwards.
   void finish();
-  /// Gives the values back, and with them the part that release_to_part() kept.
+  /// Gives the values back, and with them the shard that release_to_post_forward() kept.
   void release();
-  /// Gives them back but for this rank's part among the ranks of Mesh::regather(): the next gather is theirs alone.
-  void release_to_part();
-  [[nodiscard]] bool has_part() const { return part_.defined(); }
+  /// Gives them back but for this rank's shard among the ranks of Mesh::post_forward(): the next gather is theirs alone.
+  void release_to_post_forward();
+  [[nodiscard]] bool has_post_forward_shard() const { return post_forward_shard_.defined(); }
 
   // Of weights in 8 bits alone.
   /// How many there are; 0 of any other dtype.
@@ -47,28 +47,28 @@ class Unsharded {
 
   [[nodiscard]] size_t held_bytes() const;      ///< by values and buffers now
   [[nodiscard]] size_t gather_bytes() const;    ///< of the message of a gather from all shards, the whole side; 0: none
-  [[nodiscard]] size_t regather_bytes() const;  ///< of one after release_to_part()
+  [[nodiscard]] size_t post_forward_gather_bytes() const;  ///< of one after release_to_post_forward()
 
  private:
   [[nodiscard]] bool is_alone() const { return sharders_->world() == 1; }
   void take_buffers();
   void write_shard(Tensor& to) const;
-  void write_in_8_bits(const Tensor& shard, const Tensor& to) const;
+  void write_float8(const Tensor& shard, const Tensor& to) const;
   void send(const std::string& label);
 
   comm::Communicator* sharders_;
-  comm::Communicator* regatherers_;  // null: none
-  Layout layout_, part_layout_;
+  comm::Communicator* post_forward_mesh_;  // null: none
+  Layout layout_, post_forward_layout_;
   DType dtype_, param_dtype_;
   Device device_;
   Tensor shard_;
   bool in_place_;   // they are the shard
   bool coalesces_;  // each goes to its place, without a buffer in between
-  Tensor whole_;    // flat, [whole_elements]; the values are views of it
+  Tensor flat_buffer_;    // flat, [unsharded_elements]; the values are views of it
   // Kept while it is sent: freed before, its memory would be there again for what comes next when the device is past
   // it, and so elsewhere on each rank; registered buffers are to be the same on all (comm/cuda/nccl_memory.h).
   Tensor sent_;
-  Tensor gathered_, part_;
+  Tensor gathered_, post_forward_shard_;
   SideWork fetching_;  // of an offloaded shard
   ops::Float8Scale scales_;
   comm::Work gathering_;

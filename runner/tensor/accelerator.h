@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <string>
 
-#include "tensor/device.h"
-#include "tensor/device_trace.h"
+#include "tensor/device_activity.h"
+#include "tensor/device_types.h"
 
 // What devices with memory of their own provide to this floor; the one implementation is tensor/cuda/. Failures throw:
 // OutOfMemoryError, DeviceError where the device is at fault, std::runtime_error for a call of ours that it refuses.
@@ -24,7 +24,7 @@ class Accelerator {
   /// The calling thread uses this device, and so do threads that have used none yet where any will do, as for pinned
   /// memory: whichever it is then holds half a GiB for the process.
   virtual void use_device(int index) = 0;
-  /// Of the device's memory.
+  /// The room in the device's memory.
   [[nodiscard]] virtual MemoryRoom room(int index) = 0;
   /// Memory of the device, at least 512-byte aligned; null where it has no room.
   virtual void* take_memory(int index, size_t bytes) = 0;
@@ -32,7 +32,7 @@ class Accelerator {
   virtual void give_memory_back(int index, void* address) noexcept = 0;
   /// Host memory that copies to and from a device run over without a stop in between; null where there is no room.
   virtual void* take_pinned(size_t bytes) = 0;
-  /// As give_memory_back(), of the device that this thread uses.
+  /// It does what give_memory_back() does, of the device that this thread uses.
   virtual void give_pinned_back(void* address) noexcept = 0;
 
   /// Its kernels go before those of default streams. It lasts until the process ends.
@@ -46,7 +46,7 @@ class Accelerator {
   virtual void gate(StreamId stream, void* event) = 0;
   virtual bool has_passed(int index, void* event) = 0;
   virtual void wait(int index, void* event) = 0;
-  /// Of two that keep their time and have passed.
+  /// Both events keep their time and have passed.
   virtual double milliseconds_between(int index, void* begin, void* end) = 0;
 
   /// Between host and the stream's device, or within it. Host memory may be reused when the stream has come past.
@@ -72,8 +72,8 @@ class Accelerator {
   /// nothing can look on.
   virtual void begin_activities() = 0;
   virtual void end_activities() noexcept = 0;
-  /// Of one device, what is over.
-  [[nodiscard]] virtual DeviceTrace::Seen activities(int index) = 0;
+  /// The activities of one device that are over.
+  [[nodiscard]] virtual DeviceActivities activities(int index) = 0;
 };
 
 /// That of this build; null where it has none.

@@ -25,12 +25,12 @@ class Fence {
 class MemorySource {
  public:
   virtual ~MemorySource() = default;
-  /// At least 512-byte aligned; null where there is no room.
+  /// The memory is aligned to 512 bytes at least; null where there is no room.
   virtual void* take(size_t bytes) = 0;
   /// Returns once nobody works in it any more.
   virtual void give_back(void* segment) noexcept = 0;
   virtual std::unique_ptr<Fence> fence(StreamId stream) = 0;
-  /// Of all that there is; nothing where that is not known.
+  /// The room of all memory that there is; nothing where that is not known.
   virtual MemoryRoom room() { return {}; }
 };
 

@@ -5,16 +5,10 @@
 #include <cstdint>
 #include <string>
 
+#include "tensor/device_types.h"
+
 // Devices, without their headers: what is above ops/ and comm/ knows them by these names only.
 namespace trainyard {
-
-enum class DeviceKind : uint8_t { Cpu, Cuda };
-
-struct Device {
-  DeviceKind kind = DeviceKind::Cpu;
-  int index = 0;
-  bool operator==(const Device&) const = default;
-};
 
 /// "cpu", "cuda:0".
 std::string to_string(Device device);
@@ -38,35 +32,14 @@ void require_devices(DeviceKind kind, int local_world);
 /// InputError where the node has fewer, and as require_device().
 Device device_of_rank(DeviceKind kind, int local_rank, int local_world);
 
-struct DeviceProperties {
-  std::string name;
-  std::string uuid;          ///< tells it from any other, whatever its index: 32 hexadecimal digits
-  int major = 0, minor = 0;  ///< compute capability
-  int multiprocessors = 0;
-  size_t memory_bytes = 0, l2_bytes = 0;
-  size_t shared_bytes = 0;  ///< that a block may be given
-};
-
-/// Of a CUDA device. Throws as require_device() does.
+/// The properties of a CUDA device. Throws as require_device() does.
 DeviceProperties properties_of(Device device);
 
-/// Bytes of a device's memory. What nobody here has taken and is not free is the driver's or other processes'.
-struct MemoryRoom {
-  size_t free = 0, total = 0;
-};
 /// Throws as require_device() does.
 MemoryRoom room_on(Device device);
 
 /// "13.0, driver for 13.1, NVIDIA H200"; "none in this build"; "13.0, " and why there is no device.
 std::string describe_cuda();
-
-/// A stream by its device and its handle, a cudaStream_t; null: the device's default stream.
-struct StreamId {
-  int device = -1;
-  void* handle = nullptr;
-  auto operator<=>(const StreamId&) const = default;
-};
-constexpr StreamId kNoStream{};
 
 /// A queue of work on a device. Work on one stream runs in the order in which it was given, by any threads; work on
 /// two has no order but by events. A thread gives work to its current stream; outside a StreamScope that is

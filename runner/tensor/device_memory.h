@@ -16,23 +16,23 @@ class DeviceMemory {
   DeviceMemory(std::string name, std::unique_ptr<MemorySource> source)
       : name_(std::move(name)), source_(std::move(source)), allocator_(*source_) {}
 
-  /// For `stream`. Throws OutOfMemoryError, with a table of what holds the memory.
+  /// Memory for `stream`. Throws OutOfMemoryError, with a table of what holds the memory.
   void* allocate(size_t bytes, MemoryKind kind, StreamId stream);
   void free(void* address, size_t bytes, MemoryKind kind) noexcept;
   /// Nothing is given out any more, and what is freed stays as it is.
   void seal() { is_sealed_ = true; }
-  /// As CachingAllocator's.
+  /// It does what CachingAllocator's does.
   std::shared_ptr<StreamUse> used_on(void* address, StreamId stream);
 
   /// From now on what is MemoryKind::Gathered comes from `source`, which outlives this and is always the same, in
   /// Segments::Own; null: from where everything comes. Nobody uses this memory meanwhile.
   void gather_in(MemorySource* source);
 
-  /// Of all kinds, or of all but what gather_in() set apart.
+  /// The allocator of all kinds, or of all but what gather_in() set apart.
   [[nodiscard]] CachingAllocator& allocator() { return allocator_; }
-  /// Of everything.
+  /// The statistics of everything.
   [[nodiscard]] CachingAllocator::Statistics statistics() const;
-  /// Of all ranks of this process.
+  /// The ledger of all ranks of this process.
   [[nodiscard]] MemoryLedger& ledger() { return ledger_; }
 
  private:
@@ -50,8 +50,8 @@ class DeviceMemory {
 /// The end of what `stream`, a device's, has been given up to now.
 std::unique_ptr<Fence> fence_of(StreamId stream);
 
-/// Of a CUDA device. Throws as require_device(). It lasts until the process ends, as the driver may be gone before a
-/// destructor runs.
+/// The memory of a CUDA device. Throws as require_device(). It lasts until the process ends, as the driver may be gone
+/// before a destructor runs.
 DeviceMemory& memory_of(Device device);
 
 /// While it lives, what this thread allocates on `device` comes out of `memory`, null: out of memory_of(). Scopes nest.

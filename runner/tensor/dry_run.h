@@ -58,6 +58,7 @@ enum class HostAccess : uint8_t { None, ReadsAndWrites };
 /// Zeroed address space without memory behind it until it is touched; of large blocks that host code leaves alone,
 /// where address space is limited, an address of nothing. Throws std::bad_alloc.
 void* reserve_addresses(size_t bytes, HostAccess access);
-void give_addresses_back(void* address, size_t bytes) noexcept;
+/// `access` as they were reserved with.
+void give_addresses_back(void* address, size_t bytes, HostAccess access) noexcept;
 
 }  // namespace trainyard

@@ -15,9 +15,10 @@ struct BFloat16 {
   BFloat16() = default;
   [[gnu::always_inline]] constexpr explicit BFloat16(float value) {
     const auto full = std::bit_cast<uint32_t>(value);
-    const uint32_t rounded = (full + 0x7fffU + ((full >> 16U) & 1U)) >> 16U;
-    const uint32_t quiet_nan = (full >> 16U) | 0x40U;
-    bits = static_cast<uint16_t>((full & 0x7fffffffU) > 0x7f800000U ? quiet_nan : rounded);
+    const uint32_t rounded = full + 0x7fffU + ((full >> 16U) & 1U);
+    const uint32_t quiet_nan = full | 0x400000U;
+    const bool is_nan = value != value;  // one instruction of a vector unit, where comparing the bits takes two
+    bits = static_cast<uint16_t>((is_nan ? quiet_nan : rounded) >> 16U);
   }
   [[gnu::always_inline]] constexpr explicit operator float() const {
     return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16U);

@@ -43,7 +43,7 @@ class MemoryLedger {
   /// What was counted as one kind is of another from now on.
   void move(size_t bytes, MemoryKind from, MemoryKind to);
 
-  /// Of all that is not apart, now and when it was highest.
+  /// The bytes of all that is not apart, now and when they were most.
   [[nodiscard]] size_t held_bytes() const;
   [[nodiscard]] size_t peak_bytes() const;
   [[nodiscard]] MemoryUse held() const;

@@ -13,7 +13,8 @@ class Moment {
   explicit Moment(Device device);
 
   [[nodiscard]] bool has_passed() const;
-  /// On the device's clock; both are of one device and have passed. Throws DeviceError where the device has failed.
+  /// The time between two moments on the device's clock; both are of one device and have passed. Throws DeviceError
+  /// where the device has failed.
   [[nodiscard]] double milliseconds_since(const Moment& earlier) const;
 
  private:

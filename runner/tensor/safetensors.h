@@ -23,7 +23,7 @@ class SafetensorsFile {
   explicit SafetensorsFile(std::filesystem::path path);
 
   [[nodiscard]] bool has(const std::string& name) const { return index_.contains(name); }
-  /// In the order of the data.
+  /// The entries stand in the order of the data.
   [[nodiscard]] const std::vector<SafetensorsEntry>& entries() const { return header_.entries; }
   [[nodiscard]] const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
   [[nodiscard]] const std::filesystem::path& path() const { return source_.path(); }
@@ -64,7 +64,7 @@ class SafetensorsWriter {
   /// Writes the header. Throws std::invalid_argument for a name that stands twice, else what the sink throws.
   SafetensorsWriter(std::unique_ptr<ByteSink> sink, std::span<const Declared> tensors,
                     const std::map<std::string, std::string>& metadata = {});
-  /// To a file. Throws std::filesystem::filesystem_error (disk full and the like) here and below.
+  /// It writes to a file. Throws std::filesystem::filesystem_error (disk full and the like) here and below.
   SafetensorsWriter(const std::filesystem::path& path, std::span<const Declared> tensors,
                     const std::map<std::string, std::string>& metadata = {});
 

@@ -5,13 +5,12 @@
 #include <utility>
 
 #include "tensor/accelerator.h"
+#include "tensor/capture.h"
 
 namespace trainyard {
 namespace {
 
-thread_local StreamGraph* t_made = nullptr;  // the graph that this thread is making
-
-/// Nothing is done while work is written down, so no stream comes past anything.
+/// Nothing is done while work is captured, so no stream comes past anything.
 class NeverPassed final : public Fence {
  public:
   bool has_passed() override { return false; }
@@ -44,7 +43,7 @@ class StreamGraph::Source final : public MemorySource {
 class StreamGraph::Outside {
  public:
   explicit Outside(StreamGraph& graph) : graph_(graph), memory_(graph.device_, nullptr), stream_(graph.outer_) {}
-  ~Outside() { t_made = &graph_; }
+  ~Outside() { graph_being_captured() = &graph_; }
   Outside(const Outside&) = delete;
   Outside& operator=(const Outside&) = delete;
 
@@ -64,15 +63,15 @@ StreamGraph::StreamGraph(Device device, const std::function<void()>& work,
   const DeviceMemoryScope memory_scope(device, memory_);
   const StreamScope stream_scope(stream);
   provider.begin_capture(stream.id());
-  t_made = this;
+  graph_being_captured() = this;
   try {
     work();
   } catch (...) {
-    t_made = nullptr;
+    graph_being_captured() = nullptr;
     provider.abandon_capture(stream.id());
     throw;
   }
-  t_made = nullptr;
+  graph_being_captured() = nullptr;
   const Accelerator::Graph made = provider.end_capture(stream.id());
   handle_ = made.handle, operations_ = made.operations;
   memory_->seal();
@@ -89,18 +88,18 @@ void StreamGraph::launch() {
     if (!result.storage->is_materialized()) result.storage->materialize_at(result.address, memory_);
 }
 
-bool StreamGraph::is_being_made() {
-  return t_made != nullptr;
+bool StreamGraph::is_capturing() {
+  return graph_being_captured() != nullptr;
 }
 
 void StreamGraph::outside(const std::function<void()>& work) {
-  if (!t_made) return work();
-  const Outside scope(*std::exchange(t_made, nullptr));
+  if (!graph_being_captured()) return work();
+  const Outside scope(*std::exchange(graph_being_captured(), nullptr));
   work();
 }
 
 void StreamGraph::keep(const Tensor& tensor) {
-  if (t_made) t_made->kept_.push_back(tensor);
+  if (graph_being_captured()) graph_being_captured()->kept_.push_back(tensor);
 }
 
 }  // namespace trainyard

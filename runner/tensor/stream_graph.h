@@ -11,12 +11,12 @@
 
 namespace trainyard {
 
-/// Work of a device that is written down once and done any number of times, each at one call of the host (a CUDA
+/// Work of a device that is captured once and done any number of times, each at one call of the host (a CUDA
 /// graph). The same kernels work on the same addresses every time: whoever does it again puts new values there before.
 /// One thread.
 class StreamGraph {
  public:
-  /// Calls `work`, which does nothing yet: what it gives the current stream of `device` is written down. Memory that it
+  /// Calls `work`, which does nothing yet: what it gives the current stream of `device` is captured. Memory that it
   /// allocates there is the graph's as long as that lives, taken from the device's.
   ///   `results`: what `work` fills. Each has its memory there again after a launch(), whether or not it was released.
   ///   Who works with them, or with what the graph reads, on other streams sees to the order.
@@ -32,8 +32,8 @@ class StreamGraph {
   /// How many kernels, copies and the like it is.
   [[nodiscard]] size_t operations() const { return operations_; }
 
-  // Of the graph that this thread is making; without one they do what they say all the same.
-  static bool is_being_made();
+  // Of the graph that this thread captures; without one they do what they say all the same.
+  static bool is_capturing();
   /// Does `work` now, before the graph's, and in memory that is not the graph's: makes tables that it reads.
   static void outside(const std::function<void()>& work);
   /// What the graph reads and somebody else may drop stays as long as the graph.
@@ -43,7 +43,7 @@ class StreamGraph {
   class Source;
   class Outside;
 
-  /// What a storage had when the work had been written down.
+  /// What a storage had when the work had been captured.
   struct Result {
     std::shared_ptr<Storage> storage;
     std::byte* address;

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "tensor/accelerator.h"
+#include "tensor/capture.h"
 #include "tensor/device_memory.h"
-#include "tensor/stream_graph.h"
 
 namespace trainyard {
 
@@ -54,7 +54,7 @@ Storage::Storage(size_t bytes, Device device, HostAccess access, HostMemory host
 void Storage::release() noexcept {
   if (!data_) return;
   if (is_dry_)
-    give_addresses_back(data_, std::max<size_t>(bytes_, 1));
+    give_addresses_back(data_, std::max<size_t>(bytes_, 1), access_);
   else if (memory_)
     std::exchange(memory_, nullptr)->free(data_, bytes_, kind_);  // a graph's may go with it
   else
@@ -197,7 +197,7 @@ void copy_async(const Tensor& from, Tensor& to) {
     std::memmove(to.raw(), from.raw(), from.bytes());
     return;
   }
-  if (StreamGraph::is_being_made() && from.device() != to.device())
+  if (graph_being_captured() && from.device() != to.device())
     throw std::logic_error(
         "a graph of a device's work cannot have the host's memory in it, which is another each time");
   const StreamId stream = current_stream(device);

@@ -17,7 +17,10 @@ struct BpeTokenizer::Workspace {
   WordCache cache;
 };
 
-BpeTokenizer::BpeTokenizer(BpeParts parts) : parts_(std::move(parts)), vocab_size_(parts_.model.size()) {
+BpeTokenizer::BpeTokenizer(BpeParts parts)
+    : parts_(std::move(parts)),
+      vocab_size_(parts_.model.size()),
+      workspaces_(std::make_unique<Workspaces<Workspace>>()) {
   if (!parts_.special.texts.empty())
     vocab_size_ = std::max<int64_t>(vocab_size_, parts_.special.texts.rbegin()->first + 1);
   const auto find = [this](const std::string& written) { return find_token(written); };
@@ -33,17 +36,17 @@ std::optional<int32_t> BpeTokenizer::find_token(const std::string& written) cons
   return parts_.model.find(written);
 }
 
-std::vector<int32_t> BpeTokenizer::encode(std::string_view text) const {
+std::vector<int32_t> BpeTokenizer::encode_after(std::string_view before, std::string_view text) const {
   require_utf8(text, "text");
   std::string changed;  // holds the text where it is not taken as it comes
   if (!parts_.normalization.empty()) text = changed = normalize(text, parts_.normalization);
-  if (parts_.add_prefix_space && !text.empty() && text.front() != ' ') text = changed = fmt::format(" {}", text);
+  if (parts_.add_prefix_space && before.empty() && !text.empty() && text.front() != ' ') text = changed = fmt::format(" {}", text);
   std::vector<int32_t> ids;
   ids.reserve(text.size() / 3);
-  auto workspace = take_workspace();
-  parts_.splitter.split(text, workspace->splitter,
-                        [&](std::string_view piece) { encode_piece(piece, *workspace, ids); });
-  give_back(std::move(workspace));
+  const Workspaces<Workspace>::Loan loan(*workspaces_);
+  Workspace& workspace = *loan;
+  parts_.splitter.split(text, workspace.splitter,
+                        [&](std::string_view piece) { encode_piece(piece, workspace, ids); });
   return ids;
 }
 
@@ -68,23 +71,6 @@ std::string BpeTokenizer::decode(std::span<const int32_t> ids) const {
     }
   }
   return text;
-}
-
-std::unique_ptr<BpeTokenizer::Workspace> BpeTokenizer::take_workspace() const {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!idle_.empty()) {
-      auto workspace = std::move(idle_.back());
-      idle_.pop_back();
-      return workspace;
-    }
-  }
-  return std::make_unique<Workspace>();
-}
-
-void BpeTokenizer::give_back(std::unique_ptr<Workspace> workspace) const {
-  const std::lock_guard lock(mutex_);
-  idle_.push_back(std::move(workspace));
 }
 
 }  // namespace trainyard::tokenizer

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "tokenizer/special_tokens.h"
 #include "tokenizer/splitter.h"
 #include "tokenizer/tokenizer.h"
+#include "tokenizer/workspaces.h"
 
 namespace trainyard::tokenizer {
 
@@ -30,7 +30,7 @@ class BpeTokenizer : public Tokenizer {
   explicit BpeTokenizer(BpeParts parts);
   ~BpeTokenizer() override;
 
-  [[nodiscard]] std::vector<int32_t> encode(std::string_view text) const override;
+  [[nodiscard]] std::vector<int32_t> encode_after(std::string_view before, std::string_view text) const override;
   [[nodiscard]] std::string decode(std::span<const int32_t> ids) const override;
   [[nodiscard]] int64_t vocab_size() const override { return vocab_size_; }
   [[nodiscard]] std::optional<int32_t> eos_id() const override { return eos_; }
@@ -38,18 +38,14 @@ class BpeTokenizer : public Tokenizer {
   [[nodiscard]] std::string fingerprint() const override { return parts_.fingerprint; }
 
  private:
-  /// What one call of encode() works with. They are kept for the next call: one for each thread that encodes at once.
   struct Workspace;
-  [[nodiscard]] std::unique_ptr<Workspace> take_workspace() const;
-  void give_back(std::unique_ptr<Workspace> workspace) const;
   void encode_piece(std::string_view piece, Workspace& workspace, std::vector<int32_t>& ids) const;
   [[nodiscard]] std::optional<int32_t> find_token(const std::string& written) const;
 
   BpeParts parts_;
   int64_t vocab_size_;
   std::optional<int32_t> eos_, bos_;
-  mutable std::mutex mutex_;
-  mutable std::vector<std::unique_ptr<Workspace>> idle_;  ///< guarded by mutex_
+  std::unique_ptr<Workspaces<Workspace>> workspaces_;
 };
 
 }  // namespace trainyard::tokenizer

@@ -7,6 +7,11 @@
 #include <cstdint>
 
 namespace trainyard::tokenizer {
+namespace {
+
+constexpr size_t kAtOnce = size_t{8} << 20;
+
+}  // namespace
 
 struct Fingerprint::State {
   XXH3_state_t hash;
@@ -18,9 +23,17 @@ Fingerprint::Fingerprint() : state_(std::make_unique<State>()) {
 Fingerprint::~Fingerprint() = default;
 
 Fingerprint& Fingerprint::add(std::string_view part) {
+  return add(part, [] {});
+}
+
+Fingerprint& Fingerprint::add(std::string_view part, const std::function<void()>& between) {
   const uint64_t size = part.size();
   XXH3_128bits_update(&state_->hash, &size, sizeof(size));
-  XXH3_128bits_update(&state_->hash, part.data(), part.size());
+  for (size_t at = 0; at < part.size(); at += kAtOnce) {
+    const std::string_view some = part.substr(at, kAtOnce);
+    XXH3_128bits_update(&state_->hash, some.data(), some.size());
+    between();
+  }
   return *this;
 }
 

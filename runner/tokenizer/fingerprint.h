@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -16,6 +17,8 @@ class Fingerprint {
 
   /// One part: ("ab", "c") and ("a", "bc") differ.
   Fingerprint& add(std::string_view part);
+  /// The same of a long one; `between` is called now and then, and may throw.
+  Fingerprint& add(std::string_view part, const std::function<void()>& between);
   [[nodiscard]] std::string hex() const;  ///< 32 digits
 
  private:

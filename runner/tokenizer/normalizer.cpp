@@ -7,6 +7,8 @@
 #include <memory>
 #include <stdexcept>
 
+#include "tokenizer/utf8.h"
+
 namespace trainyard::tokenizer {
 namespace {
 
@@ -31,10 +33,6 @@ void append_normalized(std::string& out, std::string_view text, utf8proc_option_
   const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> mapped(raw, &std::free);
   if (length < 0) throw std::runtime_error(fmt::format("normalize: {}", utf8proc_errmsg(length)));
   out.append(reinterpret_cast<const char*>(mapped.get()), static_cast<size_t>(length));
-}
-
-bool is_ascii(char c) {
-  return static_cast<unsigned char>(c) < 0x80;
 }
 
 /// ASCII characters are the same in every form and start a new combining sequence, so only runs of others, each with

@@ -33,7 +33,7 @@ class PairCounts {
   struct Candidate {
     int64_t count;
     Pair pair;
-    /// For a heap with the best on top.
+    /// The order of a heap that has the best on top.
     bool operator<(const Candidate& other) const {
       return count != other.count ? count < other.count : pair > other.pair;
     }

@@ -1,15 +1,18 @@
 #include <fmt/format.h>
 #include <sentencepiece_processor.h>
 
+#include <memory>
 #include <optional>
 
 #include "base/error.h"
 #include "tokenizer/fingerprint.h"
 #include "tokenizer/readers.h"
 #include "tokenizer/sentencepiece_model.h"
+#include "tokenizer/sentencepiece_normalizer.h"
 #include "tokenizer/unigram.h"
 #include "tokenizer/utf8.h"
 #include "tokenizer/word_cache.h"
+#include "tokenizer/workspaces.h"
 
 namespace trainyard::tokenizer {
 namespace {
@@ -32,6 +35,22 @@ size_t end_of_word(std::string_view text, size_t begin) {
   return text.size();
 }
 
+/// Normalises a text and divides it.
+class OwnUnigram {
+ public:
+  explicit OwnUnigram(const SentencePieceModel& model) : normalizer_(model), unigram_(model) {}
+
+  [[nodiscard]] std::vector<int32_t> encode_after(std::string_view before, std::string_view text) const {
+    const Workspaces<Unigram::Scratch>::Loan loan(*scratches_);
+    return unigram_.encode(normalizer_.normalize(text, before), *loan);
+  }
+
+ private:
+  SentencePieceNormalizer normalizer_;
+  Unigram unigram_;
+  std::unique_ptr<Workspaces<Unigram::Scratch>> scratches_ = std::make_unique<Workspaces<Unigram::Scratch>>();
+};
+
 /// SentencePiece's library, and behind its pieces the tokens that the folder's configuration adds (T5's sentinels).
 class SentencePieceTokenizer : public Tokenizer {
  public:
@@ -48,10 +67,11 @@ class SentencePieceTokenizer : public Tokenizer {
     special_.texts.erase(special_.texts.begin(), special_.texts.lower_bound(pieces()));  // the model has these itself
   }
 
-  [[nodiscard]] std::vector<int32_t> encode(std::string_view text) const override {
+  [[nodiscard]] std::vector<int32_t> encode_after(std::string_view before, std::string_view text) const override {
     require_utf8(text, "text");
-    if (unigram_) return unigram_->encode(normalized(text));
-    return by_words_ && text.size() >= kWorthSplitting ? encode_words(text) : encode_whole(text);
+    if (unigram_) return unigram_->encode_after(before, text);
+    const bool is_worth_it = text.size() >= kWorthSplitting || !before.empty();
+    return by_words_ && is_worth_it ? encode_words(before, text) : encode_whole(text);
   }
 
   [[nodiscard]] std::string decode(std::span<const int32_t> ids) const override {
@@ -87,10 +107,13 @@ class SentencePieceTokenizer : public Tokenizer {
   }
 
   /// The library joins the pairs of a whole text far slower than known words are looked up.
-  [[nodiscard]] std::vector<int32_t> encode_words(std::string_view text) const {
+  [[nodiscard]] std::vector<int32_t> encode_words(std::string_view before, std::string_view text) const {
+    if (text.empty()) return {};
     size_t end = end_of_word(text, 0);
-    std::vector<int32_t> ids = encode_whole(text.substr(0, end));
-    WordCache cache;
+    const std::string_view first = text.substr(0, end);
+    std::vector<int32_t> ids = before.empty() ? encode_whole(first) : encode_inner(first);
+    const Workspaces<WordCache>::Loan loan(*word_caches_);
+    WordCache& cache = *loan;
     for (size_t begin = end; begin < text.size(); begin = end) {
       end = end_of_word(text, begin);
       const std::string_view word = text.substr(begin, end - begin);
@@ -102,37 +125,17 @@ class SentencePieceTokenizer : public Tokenizer {
     return ids;
   }
 
-  /// Of a word that begins with a space or a line feed. The library puts a space before whatever it is given: that is
-  /// the word's own, or a token by itself, as nothing joins with a line feed.
+  /// The ids of a word within a text. The library puts a space before whatever it is given: that is the word's own, or
+  /// a token by itself, as nothing joins with the line feed that comes next.
   [[nodiscard]] std::vector<int32_t> encode_inner(std::string_view word) const {
     if (word.front() == ' ') return encode_whole(word.substr(1));
-    std::vector<int32_t> ids = encode_whole(word);
-    ids.erase(ids.begin());
+    const bool has_line_feed = word.front() == '\n';
+    std::vector<int32_t> ids = encode_whole(has_line_feed ? std::string(word) : fmt::format("\n{}", word));
+    ids.erase(ids.begin(), ids.begin() + (has_line_feed ? 1 : 2));
     return ids;
   }
 
-  /// `text` as the model's normaliser leaves it. The library tells that only by the pieces it makes of it.
-  [[nodiscard]] std::string normalized(std::string_view text) const {
-    sentencepiece::ImmutableSentencePieceText pieces_of_text;
-    require_ok(model_.Encode({text.data(), text.size()}, pieces_of_text.mutable_proto()), "encode");
-    std::string out;
-    out.reserve(text.size() + text.size() / 2);
-    for (size_t i = 0; i < pieces_of_text.pieces_size(); ++i) {
-      const auto piece = pieces_of_text.pieces(static_cast<int>(i));
-      if (model_.IsByte(static_cast<int>(piece.id())))
-        out += byte_written(piece.piece());
-      else
-        out += piece.piece();
-    }
-    return out;
-  }
-
-  /// "<0xE3>" is one byte.
-  static char byte_written(const std::string& piece) {
-    return static_cast<char>(std::stoi(piece.substr(3, 2), nullptr, 16));
-  }
-
-  /// As transformers prints them: every token as it is written, the space in front of the text taken off.
+  /// The text as transformers prints it: every token as it is written, the space in front of the text taken off.
   [[nodiscard]] std::string decode_with_added(std::span<const int32_t> ids) const {
     std::string text;
     for (const int32_t id : ids) text += id < pieces() ? model_.IdToPiece(id) : special_.texts.at(id);
@@ -142,8 +145,9 @@ class SentencePieceTokenizer : public Tokenizer {
   }
 
   sentencepiece::SentencePieceProcessor model_;
-  std::optional<Unigram> unigram_;  ///< of a unigram model; the library then only normalises
+  std::optional<OwnUnigram> unigram_;  ///< of a unigram model; the library then only decodes
   bool by_words_ = false;
+  std::unique_ptr<Workspaces<WordCache>> word_caches_ = std::make_unique<Workspaces<WordCache>>();
   SpecialTokens special_;
   std::string fingerprint_;
 };

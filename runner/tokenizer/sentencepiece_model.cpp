@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "tokenizer/bpe_model.h"
+#include "tokenizer/charsmap.h"
 #include "tokenizer/protobuf_reader.h"
 
 namespace trainyard::tokenizer {
@@ -53,6 +54,7 @@ void parse_normalizer_spec(std::string_view message, const std::string& where, S
   parse_charsmap(message, where, model);
   ProtobufReader fields(message, where);
   while (const auto field = fields.next()) {
+    if (field->number == 2) model.normalizer_charsmap = field->bytes;
     if (field->number == 3) model.add_dummy_prefix = field->value != 0;
     if (field->number == 4) model.remove_extra_whitespaces = field->value != 0;
     if (field->number == 5) model.escape_whitespaces = field->value != 0;
@@ -65,8 +67,7 @@ bool reaches_into_next_word(std::string_view piece) {
   return piece.find(kPieceSpace) != std::string_view::npos || piece.find_first_of(" \n") != std::string_view::npos;
 }
 
-/// A character map is a size, a double-array trie (darts-clone) of that many bytes, and a block of strings, each ended
-/// by a zero, that the leaves of the trie point into. Walks over all that can be reached from the root.
+/// Walks over all of a character map (charsmap.h) that can be reached from the root of its trie.
 class CharsmapCheck {
  public:
   CharsmapCheck(std::string_view map, const std::string& where) : where_(where) {
@@ -92,20 +93,17 @@ class CharsmapCheck {
       32;  ///< on one path: the library keeps so many results of a search and reads as many as were found
   static constexpr int kMaxDepth = 256;  ///< published maps stay below 40; a cycle does not
 
-  static uint32_t offset(uint32_t unit) { return (unit >> 10U) << ((unit & (1U << 9U)) >> 6U); }
-  static uint32_t label(uint32_t unit) { return unit & (1U << 31U | 0xFFU); }
-
   /// The most keys that end on one path from `at` on. Ends of keys are shared, so a unit may be come to by many ways.
   int visit(uint32_t at, int depth) {
     if (keys_below_[at] != kUnknown) return keys_below_[at];
     if (depth == kMaxDepth) fail("a cycle in the trie");
-    const uint32_t unit = units_[at], base = at ^ offset(unit);
+    const uint32_t unit = units_[at], base = at ^ Charsmap::offset(unit);
     if ((base | 0xFFU) >= units_.size()) fail("an offset outside the trie");
-    const bool ends_key = (unit >> 8U & 1U) != 0;
-    if (ends_key && (units_[base] & ~(1U << 31U)) >= strings_.size()) fail("an offset outside the strings");
+    const bool ends_key = Charsmap::ends_key(unit);
+    if (ends_key && Charsmap::value(units_[base]) >= strings_.size()) fail("an offset outside the strings");
     int most = 0;
     for (uint32_t byte = 1; byte < 256; ++byte)
-      if (label(units_[base ^ byte]) == byte) most = std::max(most, visit(base ^ byte, depth + 1));
+      if (Charsmap::label(units_[base ^ byte]) == byte) most = std::max(most, visit(base ^ byte, depth + 1));
     most += ends_key ? 1 : 0;
     if (most > kMaxKeys) fail("too many keys that begin alike");
     return keys_below_[at] = static_cast<int8_t>(most);

@@ -22,6 +22,7 @@ struct SentencePieceModel {
   std::vector<Piece> pieces;
   int32_t unknown_id = -1;
   std::vector<std::string_view> charsmaps;  ///< of normalizer and denormalizer, where they have one
+  std::string_view normalizer_charsmap;     ///< "": none
   bool add_dummy_prefix = true, remove_extra_whitespaces = true, escape_whitespaces = true;
   bool treat_whitespace_as_suffix = false;
 };

@@ -31,7 +31,7 @@ void read_ends(const Field& config, SpecialTokens& special) {
   if (const auto bos = token_text(config.at("bos_token"))) special.bos = bos;
 }
 
-void read_added_tokens(const Field& file, SpecialTokens& special) {
+void read_added_tokens_file(const Field& file, SpecialTokens& special) {
   for (const auto& [text, id] : file.object().items())
     special.texts[Field(id, file.where() + ": " + text).token_id()] = text;
 }
@@ -68,7 +68,7 @@ void read_if_there(const fs::path& path, SpecialTokens& special, const Read& rea
 
 SpecialTokens read_special_tokens(const fs::path& folder) {
   SpecialTokens special;
-  read_if_there(folder / "added_tokens.json", special, read_added_tokens);
+  read_if_there(folder / "added_tokens.json", special, read_added_tokens_file);
   read_if_there(folder / "special_tokens_map.json", special, read_ends);
   read_if_there(folder / "tokenizer_config.json", special, read_config);
   return special;

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <stdexcept>
 #include <unordered_map>
+#include <utility>
 
 #include "tokenizer/utf8.h"
 
@@ -16,12 +18,26 @@ namespace {
 using PieceType = SentencePieceModel::PieceType;
 
 constexpr float kUnknownPenalty = 10;   // unigram_model.cc: kUnkPenalty
+constexpr size_t kKeptSteps = size_t{1} << 16;
 constexpr float kLargestSum = 100'000;  // kScoreResetThreshold: above, a float has two decimal places left
+
+/// How far the rounding of one sum below kLargestSum can be off: half of a float's last place there.
+constexpr float kRounding = 1.0F / 256;
 
 /// A path that ends with the piece `id` from `begin`; kept only where it is better than what is there.
 void improve(auto& step, float score, size_t begin, int32_t id) {
-  if (step.begin >= 0 && !(score > step.score)) return;
-  step = {score, static_cast<int32_t>(begin), id};
+  if (step.begin < 0) {
+    step.score = score, step.begin = static_cast<int32_t>(begin), step.id = id;
+  } else if (score > step.score) {
+    step = {score, step.score, static_cast<int32_t>(begin), id};
+  } else {
+    step.runner_up = std::max(step.runner_up, score);
+  }
+}
+
+/// A piece that may begin anywhere but in the midst of it has no beginning of a word.
+bool stays_in_word(const SentencePieceModel::Piece& piece) {
+  return piece.text.find(kPieceSpace, 1) == std::string_view::npos;
 }
 
 /// Makes the score at `begin` zero. Only differences count, so all that have been reached change by the same.
@@ -51,7 +67,9 @@ Unigram::Unigram(const SentencePieceModel& model)
     : byte_ids_(byte_ids_of(model)),
       highest_(std::numeric_limits<float>::min()),
       unknown_score_(0),
-      unknown_id_(model.unknown_id) {
+      largest_(0),
+      unknown_id_(model.unknown_id),
+      by_words_(std::ranges::all_of(model.pieces, stays_in_word)) {
   float lowest = std::numeric_limits<float>::max();
   for (const auto& piece : model.pieces) {
     scores_.push_back({piece.score, piece.type == PieceType::UserDefined, piece.type == PieceType::Unused});
@@ -60,6 +78,9 @@ Unigram::Unigram(const SentencePieceModel& model)
     highest_ = std::max(highest_, piece.score);  // from the smallest positive number up, as the library has it
   }
   unknown_score_ = lowest - kUnknownPenalty;
+  largest_ = std::abs(unknown_score_);
+  for (size_t id = 0; id < model.pieces.size(); ++id)
+    largest_ = std::max(largest_, std::abs(score_of(static_cast<int32_t>(id), model.pieces[id].text.size())));
   build_trie(model);
 }
 
@@ -126,27 +147,80 @@ void Unigram::extend_from(std::string_view text, size_t begin, std::vector<Step>
   improve(steps[begin + one_character], unknown_score_ + so_far, begin, unknown_id_);
 }
 
-std::vector<int32_t> Unigram::encode(std::string_view normalized) const {
+/// Behind the first character, where the next one is that of a word's beginning.
+size_t Unigram::end_of_word(std::string_view text, size_t begin) const {
+  return by_words_ ? std::min(text.find(kPieceSpace, begin + 1), text.size()) : text.size();
+}
+
+bool Unigram::stays_small(float score, std::string_view word) const {
+  return std::abs(score) + static_cast<float>(word.size()) * largest_ < kLargestSum;
+}
+
+std::vector<int32_t> Unigram::encode(std::string_view normalized, Scratch& scratch) const {
   if (normalized.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max()))
     throw std::length_error("Unigram: text of 2 GiB and more");
-  std::vector<Step> steps(normalized.size() + 1);
+  Path path;
+  path.ids.reserve(normalized.size() / 3);
+  for (size_t begin = 0, end = 0; begin < normalized.size(); begin = end) {
+    end = end_of_word(normalized, begin);
+    const std::string_view word = normalized.substr(begin, end - begin);
+    if (!find_known(word, scratch, path)) divide(word, scratch, path);
+  }
+  return std::move(path.ids);
+}
+
+/// The pieces of a known word, and the sum as it would have come about.
+bool Unigram::find_known(std::string_view word, const Scratch& scratch, Path& path) const {
+  if (!stays_small(path.score, word)) return false;
+  const size_t before = path.ids.size();
+  if (!scratch.cache.find(word, path.ids)) return false;
+  for (size_t at = before; at < path.ids.size(); ++at)
+    path.score = scores_[static_cast<size_t>(path.ids[at])].value + path.score;
+  path.after_unknown = false;
+  return true;
+}
+
+void Unigram::divide(std::string_view word, Scratch& scratch, Path& path) const {
+  const bool is_small = stays_small(path.score, word);
+  std::vector<Step>& steps = scratch.steps;
+  steps.assign(word.size() + 1, Step());
+  steps[0].score = path.score;
   size_t reached = 0;
-  for (size_t begin = 0; begin < normalized.size(); begin += utf8_length(static_cast<unsigned char>(normalized[begin])))
-    extend_from(normalized, begin, steps, reached);
-  std::vector<size_t> ends;
-  for (size_t end = normalized.size(); end > 0; end = static_cast<size_t>(steps[end].begin)) ends.push_back(end);
-  std::vector<int32_t> ids;
-  bool after_unknown = false;
-  for (auto end = ends.rbegin(); end != ends.rend(); ++end) {
-    const Step& step = steps[*end];
+  for (size_t begin = 0; begin < word.size(); begin += utf8_length(static_cast<unsigned char>(word[begin])))
+    extend_from(word, begin, steps, reached);
+  scratch.ends.clear();
+  for (auto end = static_cast<int32_t>(word.size()); end > 0; end = steps[static_cast<size_t>(end)].begin)
+    scratch.ends.push_back(end);
+  path.score = steps[word.size()].score;
+  const size_t before = path.ids.size();
+  append_best(word, scratch, path);
+  if (is_small && by_words_ && is_decided(word, scratch))
+    scratch.cache.keep(word, std::span(path.ids).subspan(before));
+  // A text without a space is a word of its own: its steps are not kept for the next.
+  if (steps.capacity() > kKeptSteps) std::vector<Step>().swap(steps);
+}
+
+void Unigram::append_best(std::string_view word, const Scratch& scratch, Path& path) const {
+  for (auto end = scratch.ends.rbegin(); end != scratch.ends.rend(); ++end) {
+    const Step& step = scratch.steps[static_cast<size_t>(*end)];
     const bool is_unknown = step.id == unknown_id_;
     if (!is_unknown)
-      ids.push_back(step.id);
-    else if (!byte_ids_.empty() || !after_unknown)
-      append_unknown(normalized.substr(static_cast<size_t>(step.begin), *end - static_cast<size_t>(step.begin)), ids);
-    after_unknown = is_unknown;
+      path.ids.push_back(step.id);
+    else if (!byte_ids_.empty() || !path.after_unknown)
+      append_unknown(word.substr(static_cast<size_t>(step.begin), static_cast<size_t>(*end - step.begin)), path.ids);
+    path.after_unknown = is_unknown;
   }
-  return ids;
+}
+
+/// Whether the word has these pieces whatever the sum before it: at each of their ends the second best is behind by
+/// more than two paths can be off by their roundings, here and there. What is not a plain piece is not kept.
+bool Unigram::is_decided(std::string_view word, const Scratch& scratch) const {
+  const float margin = 4 * kRounding * static_cast<float>(word.size());
+  return std::ranges::all_of(scratch.ends, [&](int32_t end) {
+    const Step& step = scratch.steps[static_cast<size_t>(end)];
+    return step.id != unknown_id_ && !scores_[static_cast<size_t>(step.id)].is_user_defined &&
+           step.score - step.runner_up > margin;
+  });
 }
 
 void Unigram::append_unknown(std::string_view text, std::vector<int32_t>& ids) const {

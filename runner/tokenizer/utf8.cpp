@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -32,6 +33,19 @@ size_t well_formed_length(std::string_view text) {
     return is_between(byte(1), low, high) && is_tail(2) && is_tail(3) ? 4 : 0;
   }
   return 0;
+}
+
+/// Bytes at the front of `text`, which is no well-formed sequence, that could begin one; 1 where the first cannot.
+size_t begun_length(std::string_view text) {
+  size_t begun = 1;
+  // The rest of a sequence may be any tail but for its second byte, which both ends of the range stand for.
+  for (size_t length = 1; length < std::min<size_t>(4, text.size() + 1); ++length)
+    for (const char tail : {'\x80', '\xBF'})
+      for (size_t missing = 1; length + missing <= 4; ++missing) {
+        const std::string whole = std::string(text.substr(0, length)) + std::string(missing, tail);
+        if (well_formed_length(whole) == whole.size()) begun = length;
+      }
+  return begun;
 }
 
 }  // namespace
@@ -93,9 +107,19 @@ std::string printable(std::string_view text) {
   std::string shown;
   while (const auto wrong = find_invalid_utf8(text)) {
     shown.append(text.substr(0, *wrong)).append("\xEF\xBF\xBD");
-    text.remove_prefix(*wrong + 1);
+    text.remove_prefix(*wrong);
+    text.remove_prefix(begun_length(text));
   }
   return shown.append(text);
+}
+
+size_t unfinished_bytes(std::string_view text) {
+  for (size_t back = std::min<size_t>(3, text.size()); back > 0; --back) {
+    const std::string_view end = text.substr(text.size() - back);
+    const bool begins = static_cast<unsigned char>(end[0]) >= 0xC2 && static_cast<unsigned char>(end[0]) <= 0xF4;
+    if (begins && well_formed_length(end) == 0 && begun_length(end) == back) return back;
+  }
+  return 0;
 }
 
 }  // namespace trainyard::tokenizer

@@ -10,7 +10,7 @@
 
 namespace trainyard::train {
 
-/// As Stopwatch, of a device, by its own clock: the host knows only how long it took to give it the work. One thread.
+/// A Stopwatch of a device, by its own clock: the host knows only how long it took to give it the work. One thread.
 class DeviceTimes {
  public:
   explicit DeviceTimes(Device device) : device_(device) {}
@@ -19,7 +19,7 @@ class DeviceTimes {
   /// `own` is what the device took for all that it was given since begin_lap(), but for waits for collectives, its own
   /// and the host's, which are `waited`; null: nobody asks.
   void end_lap(double StepTimes::*own, double StepTimes::*waited = nullptr);
-  /// Of each lap's times those of the last that the device is through with; 0: of none yet.
+  /// The times of the last laps that the device is through with; 0 where it is through with none yet.
   const StepTimes& latest();
 
  private:

@@ -6,9 +6,9 @@
 #include <array>
 #include <cmath>
 
+#include "assemble/exchange.h"
 #include "base/error.h"
 #include "ops/norm.h"
-#include "train/exchange.h"
 
 namespace trainyard::train {
 namespace {
@@ -29,7 +29,7 @@ size_t first_bad(const std::vector<shard::ParameterShard>& shards, const Tensor&
 /// Collective. Gradients are looked at where their `squares` are defined.
 std::string first_bad_tensor(comm::Communicator& world, const shard::Engine& engine, const Tensor& squares) {
   const auto& shards = engine.shards();
-  const Answers answers(world, std::array{static_cast<double>(first_bad(shards, squares))}, "first bad tensor");
+  const GatheredScalars answers(world, std::array{static_cast<double>(first_bad(shards, squares))}, "first bad tensor");
   const auto index = static_cast<size_t>(answers.min(0));
   if (index < 2 * shards.size())
     return fmt::format("the first bad tensor is {}{}", index < shards.size() ? "" : "the gradient of ",

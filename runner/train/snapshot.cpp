@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <stdexcept>
 #include <utility>
 
+#include "assemble/model_config.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "ops/cast.h"
-#include "train/setup.h"
+#include "train/gather.h"
 
 namespace trainyard::train {
 namespace {
@@ -16,6 +19,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kModelOnly = "model_only";
+constexpr const char* kLoader = "loader";
 constexpr const char* kStarted = "optimizer_started";
 constexpr const char *kFirst = "adam.m.", *kSecond = "adam.v.";
 constexpr const char *kScaler = "loss_scaler", *kScale = "scale", *kGrowthTracker = "growth_tracker";
@@ -29,7 +33,14 @@ constexpr std::pair<const char*, const char*> kSizes[] = {{"num_hidden_layers", 
                                                           {"vocab_size", "model.vocab_size"}};
 
 checkpoint::Shard shard_of(const std::string& prefix, const shard::ParameterShard& shard, const Tensor& local) {
-  return {prefix + shard.parameter->name(), shard.parameter->shape(), shard.rows.begin, local};
+  const autograd::Part& part = shard.parameter->part();
+  const bool splits_columns = part.dimension == 1;
+  return {.name = prefix + shard.parameter->name(),
+          .global_shape = shard.parameter->whole_shape(),
+          .row_offset = shard.rows.begin + (splits_columns ? 0 : part.begin),
+          .local = local,
+          .column_offset = splits_columns ? part.begin : 0,
+          .written = shard.counted};
 }
 
 std::vector<checkpoint::Shard> parameters_of(const shard::Engine& engine) {
@@ -107,6 +118,15 @@ void restore_scaler(optim::LossScaler& scaler, const checkpoint::Checkpoint& che
   scaler.load_state({scale.get<double>(), tracker.get<int64_t>()});
 }
 
+void restore_loader(data::Loader& loader, const checkpoint::Checkpoint& checkpoint) {
+  const auto found = checkpoint.state().find(kLoader);
+  if (found == checkpoint.state().end())
+    throw InputError(fmt::format("{}: holds no place in the data, as a program with the library saved it; "
+                                 "--checkpoint.exclude data begins the data anew",
+                                 checkpoint.path().string()));
+  loader.load_state(*found);
+}
+
 void warn_of_fresh(const std::vector<std::string>& names, const checkpoint::Checkpoint& checkpoint) {
   if (names.empty()) return;
   spdlog::warn("{}: holds no optimizer state of {}{}, frozen when it was saved; the moments begin at zero",
@@ -133,23 +153,38 @@ void require_same_model(const checkpoint::Checkpoint& checkpoint, const models::
 
 }  // namespace
 
+checkpoint::Snapshot snapshot_of(const shard::Engine& engine, optim::AdamW& optimizer, const Progress& progress,
+                                 const std::string& config_json) {
+  return {.step = progress.step,
+          .holders = engine.mesh().holders(),
+          .model = parameters_of(engine),
+          .optimizer = moments_of(optimizer),
+          .state = {{"tokens", progress.tokens},
+                    {"optimizer_steps", optimizer.steps_done()},
+                    {kStarted, started_of(optimizer)},
+                    {"config_json", config_json}}};
+}
+
 checkpoint::Snapshot snapshot_of(const Parts& parts, const Progress& progress, const Description& description) {
-  checkpoint::Snapshot snapshot{.step = progress.step,
-                                .holders = parts.engine.mesh().holders(),
-                                .model = parameters_of(parts.engine),
-                                .optimizer = moments_of(parts.optimizer)};
-  snapshot.state = {{"tokens", progress.tokens},
-                    {"optimizer_steps", parts.optimizer.steps_done()},
-                    {kStarted, started_of(parts.optimizer)},
-                    {"loader", parts.loader.state()},
-                    {"config_json", description.config_json},
-                    {"tokenizer", description.tokenizer},
-                    {"tokenizer_files", description.tokenizer_files},
-                    {"configuration", description.configuration}};
+  checkpoint::Snapshot snapshot = snapshot_of(parts.engine, parts.optimizer, progress, description.config_json);
+  snapshot.state[kLoader] = parts.loader.state();
+  snapshot.state["tokenizer"] = description.tokenizer;
+  snapshot.state["tokenizer_files"] = description.tokenizer_files;
+  snapshot.state["configuration"] = description.configuration;
   const optim::LossScaler::State& scaling = parts.scaler.state();
   if (parts.scaler.is_on())
     snapshot.state[kScaler] = {{kScale, scaling.scale}, {kGrowthTracker, scaling.growth_tracker}};
   return snapshot;
+}
+
+Tensor gather_whole(const shard::Engine& engine, const checkpoint::Shard& shard) {
+  const auto is_of = [&shard](const shard::ParameterShard& each) {
+    const std::string& name = each.parameter->name();
+    return shard.name == name || shard.name == kFirst + name || shard.name == kSecond + name;
+  };
+  const auto found = std::ranges::find_if(engine.shards(), is_of);
+  if (found == engine.shards().end()) throw std::invalid_argument("gather_whole: no parameter has " + shard.name);
+  return gather_whole(engine.mesh(), *found->parameter, shard.local, shard.name);
 }
 
 Excluded excluded_of(const std::string& words) {
@@ -162,6 +197,14 @@ Excluded excluded_of(const std::string& words) {
   return excluded;
 }
 
+Progress restore(shard::Engine& engine, optim::AdamW& optimizer, const checkpoint::Checkpoint& checkpoint,
+                 const models::ModelConfig& model) {
+  require_same_model(checkpoint, model, "give the model of the checkpoint");
+  fill_from_checkpoint(engine, checkpoint);
+  restore_optimizer(optimizer, checkpoint);
+  return {checkpoint.step(), whole_number(checkpoint, "tokens")};
+}
+
 Progress restore(Parts& parts, const checkpoint::Checkpoint& checkpoint, const models::ModelConfig& model,
                  const Excluded& excluded, const std::string& instead) {
   require_same_model(checkpoint, model, instead);
@@ -171,7 +214,7 @@ Progress restore(Parts& parts, const checkpoint::Checkpoint& checkpoint, const m
     restore_scaler(parts.scaler, checkpoint);
     if (parts.world.rank() == 0) warn_of_fresh(fresh, checkpoint);
   }
-  if (!excluded.data) parts.loader.load_state(checkpoint.state().at("loader"));
+  if (!excluded.data) restore_loader(parts.loader, checkpoint);
   if (excluded.progress) return {};
   return {checkpoint.step(), whole_number(checkpoint, "tokens")};
 }

@@ -20,8 +20,17 @@ struct Description {
   std::string configuration;                 ///< of the run, as --print-config prints it
 };
 
+/// Model and optimizer, of a loop that is not ours, and what that puts back. `config_json`: as Description's.
+checkpoint::Snapshot snapshot_of(const shard::Engine& engine, optim::AdamW& optimizer, const Progress& progress,
+                                 const std::string& config_json);
+Progress restore(shard::Engine& engine, optim::AdamW& optimizer, const checkpoint::Checkpoint& checkpoint,
+                 const models::ModelConfig& model);
+
 /// All that a resumed run needs. Refers to the tensors, copies none.
 checkpoint::Snapshot snapshot_of(const Parts& parts, const Progress& progress, const Description& description);
+
+/// The whole tensor of which `shard`, of a snapshot, has this rank's rows. Collective.
+Tensor gather_whole(const shard::Engine& engine, const checkpoint::Shard& shard);
 
 /// What resuming leaves as a fresh run has it (checkpoint.exclude).
 struct Excluded {

@@ -14,20 +14,20 @@ namespace trainyard::train {
 namespace {
 
 /// Why a run can have no graph; empty: it can.
-std::string obstacle(const config::Config& config, const World& world) {
+std::string obstacle(const RunSpec& spec, const World& world) {
   if (world.device.kind == DeviceKind::Cpu) return "this run computes on the CPU";
   if (const int ranks = world.comm.world(); ranks > 1)
     return fmt::format("this run has {} ranks, and their collectives cannot be part of a graph", ranks);
-  if (config.parallel.offload || config.activation_checkpointing.offload) return "tensors go by way of the host";
+  if (spec.offloads()) return "tensors go by way of the host";
   return "";
 }
 
 }  // namespace
 
-bool has_graphs(const config::Loaded& loaded, const World& world) {
+bool has_graphs(const config::Loaded& loaded, const RunSpec& spec, const World& world) {
   const config::CudaGraphs wanted = loaded.config.device.cuda_graphs;
   if (wanted == config::CudaGraphs::Never) return false;
-  const std::string why = obstacle(loaded.config, world);
+  const std::string why = obstacle(spec, world);
   if (wanted == config::CudaGraphs::Always && !why.empty())
     throw InputError(fmt::format("{} is always, but {}; use auto", loaded.subject("device.cuda_graphs"), why));
   return why.empty();
@@ -43,21 +43,21 @@ std::vector<ops::Loss> StepGraph::run(MicroBatches micro_batches, float scale) {
     return compute_(micro_batches_, scale_);
   }
   for (size_t i = 0; i < micro_batches.size(); ++i) micro_batches_[i].copy_values(micro_batches[i]);
-  if (!graph_) write_down();
+  if (!graph_) capture();
   const metrics::TraceSpan span("graph", "forward");
   graph_->launch();
   engine_.accept_gradients();
   return losses_;
 }
 
-void StepGraph::write_down() {
+void StepGraph::capture() {
   std::vector<std::shared_ptr<Storage>> gradients;
   for (const auto& group : engine_.groups())
     if (group->trains()) gradients.push_back(group->shard_gradient().storage());
   const Device device = engine_.policy().device;
   graph_ = std::make_unique<StreamGraph>(
       device, [this] { losses_ = compute_(micro_batches_, scale_); }, std::move(gradients));
-  if (!std::exchange(is_told_, true))
+  if (!std::exchange(is_logged_, true))
     spdlog::info("forward and backward are one CUDA graph of {} operations, where steps are alike",
                  graph_->operations());
 }

@@ -37,7 +37,7 @@ std::optional<SlowRank> slow_rank(std::span<const double> milliseconds_by_rank);
 class SlowRankNews {
  public:
   void step(const std::optional<SlowRank>& slow);
-  /// At a line: a sentence, "" where there is nothing new, or fewer than five steps to judge by.
+  /// A sentence for a line of the log; "" where there is nothing new, or fewer than five steps to judge by.
   std::string at_line();
 
  private:

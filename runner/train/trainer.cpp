@@ -19,7 +19,7 @@
 namespace trainyard::train {
 namespace {
 
-/// Of the numbers that a rank gives for a step; the losses of its micro-batches come last.
+/// The columns of the numbers that a rank gives for a step; the losses of its micro-batches come last.
 enum Column : size_t { kSquares, kMemory, kDataWait, kCompute, kCommunication, kOwnTime, kFirstLoss };
 
 }  // namespace
@@ -27,6 +27,7 @@ enum Column : size_t { kSquares, kMemory, kDataWait, kCompute, kCommunication, k
 Trainer::Trainer(Parts parts, Plan plan, Callbacks callbacks)
     : parts_(parts), plan_(plan), callbacks_(std::move(callbacks)) {
   const Device device = parts_.engine.policy().device;
+  reports_late_ = totals_device().kind == DeviceKind::Cuda && !parts_.scaler.is_on() && !dry_run();
   if (device.kind == DeviceKind::Cuda && !dry_run()) device_times_.emplace(device);
   if (plan_.graphs)
     graph_.emplace(parts_.engine, [this](const StepGraph::MicroBatches& micro_batches, float scale) {
@@ -35,66 +36,62 @@ Trainer::Trainer(Parts parts, Plan plan, Callbacks callbacks)
 }
 
 Outcome Trainer::run(Progress& progress) {
-  const bool waits = totals_device().kind == DeviceKind::Cpu || parts_.scaler.is_on() || dry_run();
   while (progress.step < plan_.total_steps) {
-    if (!graph_) parts_.engine.begin_step();  // a graph gathers all that it uses
-    std::vector<data::Batch> micro_batches;
-    const std::string error = input_error_of([&] { micro_batches = next_micro_batches(); });
-    const Agreed agreed = agree(micro_batches, error);
-    if (agreed.valid_tokens == 0 && !dry_run()) {  // whose ranks agree on nothing
-      tell();
-      throw_first(parts_.world,
-                  fmt::format("step {}: every label is ignored, so there is nothing to learn from; look at the data",
-                              progress.step + 1));
-    }
-    const std::vector<ops::Loss> losses = forward_backward(micro_batches, agreed.loss_weight);
-    tell();  // the step before; the device has this one to do meanwhile
-    if (waits && !dry_run()) synchronize(parts_.engine.policy().device);  // so that its time counts as this step's
-    Step step = total(losses, progress.step + 1, agreed);
-    if (waits) read(step);
+    const Input input = next_input();
+    const Agreed agreed = agree(input, progress.step + 1);
+    const std::vector<ops::Loss> losses = forward_backward(input.micro_batches, agreed.loss_weight);
+    Step step = gather_totals(losses, progress.step + 1, agreed);
 
     step.result.lr = plan_.schedule.at(progress.step);
     update(step);
     progress = {step.result.step, progress.tokens + agreed.valid_tokens};
     if (callbacks_.validate) step.result.validated = callbacks_.validate(progress.step);
-    untold_ = std::move(step);
 
     const bool is_last = progress.step == plan_.total_steps;
     const bool saves = is_last || agreed.stop || callbacks_.is_checkpoint_due(progress.step);
-    if (waits || saves) tell();
+    unreported_ = std::move(step);
+    if (saves || !reports_late_) report();
     if (saves) save(progress);
     if (agreed.stop && !is_last) return Outcome::Stopped;
   }
   return Outcome::Completed;
 }
 
-std::vector<data::Batch> Trainer::next_micro_batches() {
+Trainer::Input Trainer::next_input() {
+  if (!graph_) parts_.engine.begin_step();  // a graph gathers all that it uses
   const metrics::TraceSpan span("data", "data");
   watch_.lap();
-  std::vector<data::Batch> batches;
-  for (int64_t i = 0; i < plan_.accumulation_steps; ++i) batches.push_back(parts_.loader.next());
+  Input input;
+  input.error = input_error_of([&] {
+    for (int64_t i = 0; i < plan_.accumulation_steps; ++i) input.micro_batches.push_back(parts_.loader.next());
+  });
   own_.data_wait = watch_.lap().own;
-  return batches;
+  return input;
 }
 
 /// The gradient's scale is 1 / the weight of the global batch, known before the first forward. Where that is its valid
 /// tokens, the gradient depends neither on the number of ranks nor on how the batch is split. Where losses are scaled,
 /// it is so many times that.
-Trainer::Agreed Trainer::agree(const std::vector<data::Batch>& micro_batches, const std::string& error) {
+Trainer::Agreed Trainer::agree(const Input& input, int64_t step) {
   double valid = 0, weight = 0;
-  for (const data::Batch& batch : micro_batches) {
+  const bool counts = parts_.engine.mesh().counts_rows();
+  for (const data::Batch& batch : input.micro_batches) {
+    if (!counts) break;
     valid += static_cast<double>(batch.valid_tokens);
     weight += parts_.model.loss_weight(batch);
   }
-  const Answers answers(parts_.world,
-                        std::array{valid, weight, callbacks_.asked_to_stop() ? 1.0 : 0.0, error.empty() ? 0.0 : 1.0},
-                        "agree");
-  if (answers.max(3) > 0) {
-    tell();
-    throw_first(parts_.world, error);
+  const GatheredScalars all(
+      parts_.world,
+      std::array{valid, weight, callbacks_.asked_to_stop() ? 1.0 : 0.0, input.error.empty() ? 0.0 : 1.0}, "agree");
+  if (dry_run()) return {0, 1, false};  // its ranks agree on nothing
+  const auto valid_tokens = static_cast<int64_t>(all.sum(0));
+  if (all.max(3) > 0 || valid_tokens == 0) {
+    report();
+    throw_first(parts_.world, input.error);
+    throw_first(parts_.world,
+                fmt::format("step {}: every label is ignored, so there is nothing to learn from; look at the data", step));
   }
-  // A dry run's ranks agree on nothing.
-  return {static_cast<int64_t>(answers.sum(0)), dry_run() ? 1 : answers.sum(1), answers.max(2) > 0};
+  return {valid_tokens, all.sum(1), all.max(2) > 0};
 }
 
 std::vector<ops::Loss> Trainer::forward_backward(const std::vector<data::Batch>& micro_batches, double loss_weight) {
@@ -131,7 +128,7 @@ Device Trainer::totals_device() const {
   return parts_.engine.shards().front().value.device();
 }
 
-/// Of forward and backward; of a device what it has told by now, of its last update too.
+/// It notes the times of forward and backward, and of a device what it has told by now, its last update too.
 void Trainer::note_times() {
   const Stopwatch::Lap lap = watch_.lap();
   own_.compute = lap.own;
@@ -143,7 +140,15 @@ void Trainer::note_times() {
   own_.optimizer = latest.optimizer;
 }
 
-Trainer::Step Trainer::total(const std::vector<ops::Loss>& losses, int64_t step, const Agreed& agreed) {
+Trainer::Step Trainer::gather_totals(const std::vector<ops::Loss>& losses, int64_t step, const Agreed& agreed) {
+  report();  // the step before, while the device computes this one
+  if (!reports_late_ && !dry_run()) synchronize(parts_.engine.policy().device);  // so that its time counts as this step's
+  Step gathering = begin_totals(losses, step, agreed);
+  if (!reports_late_) wait_for_totals(gathering);
+  return gathering;
+}
+
+Trainer::Step Trainer::begin_totals(const std::vector<ops::Loss>& losses, int64_t step, const Agreed& agreed) {
   const ops::SquareSums squares = parts_.engine.gradient_squares();
   note_times();
 
@@ -159,8 +164,9 @@ Trainer::Step Trainer::total(const std::vector<ops::Loss>& losses, int64_t step,
     copy(value, place);
   };
   // Replicas of a shard hold the same gradient: only one of them counts.
-  if (parts_.engine.mesh().replicate().rank() == 0) put(squares.total, kSquares);
-  for (size_t i = 0; i < losses.size(); ++i) put(losses[i].sums().rows(0, 1), kFirstLoss + i);
+  if (parts_.engine.mesh().of(shard::Dimension::Replicate).rank() == 0) put(squares.total, kSquares);
+  for (size_t i = 0; i < losses.size() && parts_.engine.mesh().counts_rows(); ++i)
+    put(losses[i].sums().rows(0, 1), kFirstLoss + i);
   return {.result = {.step = step,
                      .tokens = agreed.valid_tokens,
                      .times = {.checkpoint = std::exchange(own_.checkpoint, 0)},
@@ -168,13 +174,13 @@ Trainer::Step Trainer::total(const std::vector<ops::Loss>& losses, int64_t step,
           .loss_weight = agreed.loss_weight,
           .loss_scale = parts_.scaler.scale(),
           .gradient_squares = squares.of_each,
-          .totals = Answers(parts_.world, own, "totals")};
+          .totals = GatheredScalars(parts_.world, own, "totals")};
 }
 
-/// Waits for the step, and throws where it is not finite.
-void Trainer::read(Step& step) {
+/// Throws where the step is not finite.
+void Trainer::wait_for_totals(Step& step) {
   if (std::exchange(step.is_read, true)) return;
-  const Answers& totals = step.totals;
+  const GatheredScalars& totals = step.totals;
   StepResult& result = step.result;
   double loss = 0;
   for (int rank = 0; rank < totals.ranks(); ++rank)
@@ -190,11 +196,10 @@ void Trainer::read(Step& step) {
   if (!result.skipped) require_finite(step);
 }
 
-/// The last step, unless that was done.
-void Trainer::tell() {
-  if (!untold_) return;
-  Step step = *std::exchange(untold_, std::nullopt);
-  read(step);
+void Trainer::report() {
+  if (!unreported_) return;
+  Step step = *std::exchange(unreported_, std::nullopt);
+  wait_for_totals(step);
   callbacks_.on_step(step.result);
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "assemble/exchange.h"
 #include "comm/communicator.h"
 #include "data/loader.h"
 #include "models/model.h"
@@ -13,7 +14,6 @@
 #include "optim/schedule.h"
 #include "shard/engine.h"
 #include "train/device_times.h"
-#include "train/exchange.h"
 #include "train/step_graph.h"
 #include "train/step_times.h"
 
@@ -75,7 +75,7 @@ struct Callbacks {
   /// What held-out data says after this step, where that is due; null: never. Changes nothing of training.
   std::function<std::optional<Validated>(int64_t step)> validate;
   std::function<void(const StepResult&)> on_step;
-  /// Before the weights and the optimizer's state change; null: nothing is to be done.
+  /// It is called before the weights and the optimizer's state change; null: nothing is to be done.
   std::function<void()> before_update = {};
   /// Whether to save after this step, and the saving; also called for the last step and when stopping.
   std::function<bool(int64_t step)> is_checkpoint_due;
@@ -88,15 +88,15 @@ enum class Outcome { Completed, Stopped };
 /// live in shard/, below the model.
 ///
 /// On a device the host stays a step ahead: norm, clipping and whether the gradients are finite are the device's own
-/// affair, and a step is read and told when the next one is queued. Where losses are scaled the host has to know at
-/// once whether a step is skipped, and waits.
+/// affair, and a step is reported when the next one is queued. Where losses are scaled the host has to know at once
+/// whether a step is skipped, and waits.
 class Trainer {
  public:
   Trainer(Parts parts, Plan plan, Callbacks callbacks);
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  /// From `progress` to the last step, or to the step after which some rank wanted to stop; saved in both cases.
+  /// It trains from `progress` to the last step, or to the step after which some rank wanted to stop, and saves.
   /// Throws NotFiniteError, naming step and first bad tensor, on all ranks alike: at once where the loss is not finite,
   /// and where gradients are not and the scale of the loss cannot be lowered. Where it can, the step is skipped: it
   /// counts, for the schedule too, and its tokens are seen, but the optimizer knows nothing of it.
@@ -108,24 +108,29 @@ class Trainer {
     double loss_weight = 0;    ///< what its loss is divided by
     bool stop = false;
   };
-  std::vector<data::Batch> next_micro_batches();
-  /// `error`: what kept this rank from having them. Throws the first of all ranks.
-  Agreed agree(const std::vector<data::Batch>& micro_batches, const std::string& error);
-  /// A step on its way. Of the result is there at first what the host knows by itself; read() waits for the rest.
+  struct Input {
+    std::vector<data::Batch> micro_batches;
+    std::string error;  ///< what kept this rank from having them; "": nothing
+  };
+  Input next_input();
+  /// Throws the first rank's error, on all ranks alike.
+  Agreed agree(const Input& input, int64_t step);
+  /// A step on its way. At first its result holds what the host knows by itself; wait_for_totals() adds the rest.
   struct Step {
     StepResult result;
     double loss_weight = 0, loss_scale = 0;
     Tensor gradient_squares;  ///< this rank's, of each tensor
-    Answers totals;           ///< of all ranks
+    GatheredScalars totals;           ///< of all ranks
     bool is_read = false;
   };
   std::vector<ops::Loss> forward_backward(const std::vector<data::Batch>& micro_batches, double loss_weight);
   std::vector<ops::Loss> compute(const StepGraph::MicroBatches& micro_batches, float scale);
-  Step total(const std::vector<ops::Loss>& losses, int64_t step, const Agreed& agreed);
+  Step gather_totals(const std::vector<ops::Loss>& losses, int64_t step, const Agreed& agreed);
+  Step begin_totals(const std::vector<ops::Loss>& losses, int64_t step, const Agreed& agreed);
   void note_times();
   [[nodiscard]] Device totals_device() const;
-  void read(Step& step);
-  void tell();
+  void wait_for_totals(Step& step);
+  void report();  ///< the last step, unless that was done
   [[nodiscard]] bool has_overflowed(const StepResult& result) const;
   void require_finite(const Step& step);
   void update(Step& step);
@@ -137,7 +142,8 @@ class Trainer {
   Stopwatch watch_;
   std::optional<DeviceTimes> device_times_;  ///< none: the host computes
   StepTimes own_;  ///< this rank's, as the step goes on; of the update and of saving until they are replaced
-  std::optional<Step> untold_;  ///< the last, where nobody has waited for it yet
+  bool reports_late_ = false;  ///< on a device: a step is reported once the next one is queued
+  std::optional<Step> unreported_;
   std::optional<StepGraph> graph_;
 };
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "assemble/exchange.h"
 #include "base/error.h"
 #include "metrics/trace.h"
-#include "train/exchange.h"
 
 namespace trainyard::train {
 namespace {
@@ -31,10 +31,11 @@ Validated Validation::run(comm::Communicator& world, models::Model& model, shard
     const data::Batch batch = loader_->next();
     engine.begin_micro_batch(true);
     const ops::LossSums sums = model.loss(batch, {}).read();
+    if (!engine.mesh().counts_rows()) continue;
     loss_sum += sums.loss_sum, correct += static_cast<double>(sums.correct);
     weight += model.loss_weight(batch), valid += static_cast<double>(batch.valid_tokens);
   }
-  const Answers answers(world, std::array{loss_sum, weight, valid, correct}, "validation");
+  const GatheredScalars answers(world, std::array{loss_sum, weight, valid, correct}, "validation");
   if (answers.sum(2) == 0) throw InputError("the validation data has no position with a target, so there is no loss");
   const bool classifies = models::learns_from(model.config()) == models::LearnsFrom::Images;
   return {answers.sum(0) / answers.sum(1), classifies ? std::optional(answers.sum(3) / answers.sum(2)) : std::nullopt};

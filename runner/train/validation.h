@@ -4,13 +4,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "assemble/world.h"
 #include "config/config.h"
 #include "data/loader.h"
 #include "models/model.h"
 #include "shard/engine.h"
 #include "tokenizer/tokenizer.h"
 #include "train/trainer.h"
-#include "train/world.h"
 
 namespace trainyard::train {
 
@@ -21,8 +21,8 @@ class Validation {
   /// Each validation is `steps` batches of `loader`, from where it stands now; 0: of one pass over its data.
   Validation(std::unique_ptr<data::Loader> loader, int64_t steps);
 
-  /// Over the held-out data of all ranks. Collective; no micro-batch is under way. Throws InputError where no position
-  /// has a target.
+  /// It goes over the held-out data of all ranks. Collective; no micro-batch is under way. Throws InputError where no
+  /// position has a target.
   Validated run(comm::Communicator& world, models::Model& model, shard::Engine& engine);
 
  private:

@@ -6,12 +6,15 @@ usage: floors.py FOLDER         check a program's tree
        floors.py --self-test    break each rule in a small tree and see that it is found
 
 A folder may include itself, the folders above its line in the program's CMakeLists.txt (lowest first), and of those only
-what its own CMakeLists.txt links, directly or through PUBLIC links. So neither program includes the other's code.
+what its own CMakeLists.txt links, directly or through PUBLIC links. common/ is for both programs, and neither includes the
+other's code. No unit (a header and the sources of its name) includes itself by way of others.
 """
 import re
 import sys
 import tempfile
 from pathlib import Path
+
+from command import main
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 ACCELERATOR = re.compile(r"^(cuda|cublas|cudnn|curand|nccl|nvml|nvtx)[\w./]*\.(h|hpp|cuh)$|^(cuda|cub|thrust|cutlass)/|^nvtx3/")
@@ -19,8 +22,11 @@ ACCELERATOR = re.compile(r"^(cuda|cublas|cudnn|curand|nccl|nvml|nvtx)[\w./]*\.(h
 MAY_INCLUDE_ACCELERATOR = {"tensor", "ops", "comm"}
 # Below models/ in order, yet not theirs: a model file knows of no parallelism.
 TARGET_PREFIX = {"runner": "trainyard_", "operator": "operator_"}
-FORBIDDEN = {"decide": {"kube"}, "models": {"comm", "rendezvous", "launch", "shard", "config"}, "nn": {"comm", "rendezvous", "launch", "config"},
+FORBIDDEN = {"decide": {"kube"},
+             "models": {"comm", "rendezvous", "launch", "shard", "config", "context_parallel", "tensor_parallel"},
+             "nn": {"comm", "rendezvous", "launch", "config"},
              "autograd": {"comm", "rendezvous", "launch", "config"}}
+
 
 
 def without_comments(cmake):
@@ -64,9 +70,9 @@ def broken_rule(folder, quoted, angled, order, links):
     if not quoted:
         return None
     floor = header.split("/")[0]
-    if "/" not in header or floor not in order:
+    if "/" not in header or floor not in [*order, "common"]:
         return 'a header in quotes is named from the top of its program on: "floor/file.h"'
-    if floor == folder:
+    if floor in (folder, "common"):
         return None
     if order.index(floor) > order.index(folder):
         return f"upward: {floor}/ stands below {folder}/ in CMakeLists.txt"
@@ -75,6 +81,36 @@ def broken_rule(folder, quoted, angled, order, links):
     if floor not in reachable(folder, links):
         return f"{folder}/CMakeLists.txt does not link {floor}/"
     return None
+
+
+def units_of(program):
+    """The units that each unit includes."""
+    units = {}
+    for file in sorted(program.rglob("*")):
+        if file.suffix not in {".h", ".cpp", ".cu", ".cuh"}:
+            continue
+        unit = str(file.relative_to(program).with_suffix(""))
+        headers = [match[1] for match in map(INCLUDE.match, file.read_text().splitlines()) if match and match[1]]
+        units.setdefault(unit, set()).update(str(Path(header).with_suffix("")) for header in headers)
+    return {unit: (included & units.keys()) - {unit} for unit, included in units.items()}
+
+
+def circle_in(units):
+    """Units that include one another in a ring; none where there is no such ring."""
+    done = set()
+
+    def visit(unit, way):
+        if unit in way:
+            return way[way.index(unit):]
+        if unit in done:
+            return None
+        for included in sorted(units[unit]):
+            if ring := visit(included, [*way, unit]):
+                return ring
+        done.add(unit)
+        return None
+
+    return next((ring for unit in units if (ring := visit(unit, []))), None)
 
 
 def check(program):
@@ -90,6 +126,8 @@ def check(program):
                 problem = match and broken_rule(floor, match[1], match[2], order, links)
                 if problem:
                     problems.append(f"{file.relative_to(program.parent)}:{number}: {line.strip()}: {problem}")
+    if ring := circle_in(units_of(program)):
+        problems.append(f"{program.name}/: a circle of units: {' -> '.join([*ring, ring[0]])}")
     return problems
 
 
@@ -102,6 +140,8 @@ def self_test():
         "models/CMakeLists.txt": "trainyard_floor(models SOURCES a.cpp PUBLIC trainyard_tensor trainyard_comm)",
         "train/CMakeLists.txt": "trainyard_floor(train SOURCES a.cpp\n  PUBLIC trainyard_comm  # and what it brings\n  PRIVATE fmt::fmt)",
         "base/a.cpp": '#include "base/a.h"\n#include <string>\n',
+        "base/b.h": '#include "base/a.h"\n',
+        "base/a.h": "",
         "tensor/a.h": '#include "base/a.h"\n#include <cuda_runtime.h>\n',
         "train/a.cpp": '#include "comm/a.h"\n',
     }
@@ -113,6 +153,7 @@ def self_test():
         "CUDA in the loop": ("train/b.h", "#include <cuda_runtime.h>\n", "accelerator"),
         "NCCL in a model": ("models/b.h", "#include <nccl.h>\n", "accelerator"),
         "a header without its folder": ("comm/b.cpp", '#include "a.h"\n', "named from the top of its program on"),
+        "two units that include each other": ("base/a.cpp", '#include "base/b.h"\n', "base/a -> base/b -> base/a"),
         "a folder that nobody builds": ("extra/b.cpp", "", "no line in runner/CMakeLists.txt"),
     }
     failures = []
@@ -128,12 +169,4 @@ def self_test():
     return failures
 
 
-def main(arguments):
-    if len(arguments) != 1:
-        sys.exit(__doc__)
-    problems = self_test() if arguments[0] == "--self-test" else check(Path(arguments[0]))
-    print(*problems, sep="\n", end="\n" if problems else "")
-    return 1 if problems else 0
-
-
-sys.exit(main(sys.argv[1:]))
+sys.exit(main(__doc__, check, self_test))

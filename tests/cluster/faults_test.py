@@ -165,6 +165,9 @@ class Faults(unittest.TestCase):
         self.train_while_away("api", self.train, "kill", "kube-apiserver", 5)
 
     def test_etcd_that_is_away_for_half_a_minute_costs_no_step(self):
+        # A kubelet's next report, for which a node that nobody heard of meanwhile counts as not ready, may come late.
+        install(self.cluster, flags=["--node-lost-grace=60s"])
+        self.addCleanup(install, self.cluster)
         self.train_while_away("etcd", self.slow, "stop", "etcd", 30)
 
     def train_while_away(self, name, train, end, program, seconds):

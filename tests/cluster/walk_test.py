@@ -8,7 +8,7 @@ import unittest
 from pathlib import Path
 
 from yard import Cluster, images, skip_where_there_can_be_none
-from yard.training import ROOT, Training, settings
+from yard.training import ROOT, Training, settings, undisturbed
 from kube import wait_until
 
 DEMO = ROOT / "kustomize/overlays/cpu-demo"
@@ -44,7 +44,8 @@ class Walk(unittest.TestCase):
 
     def test_3_kubectl_get_tells_how_far_it_is(self):
         rows = [line.split() for line in self.watched.splitlines()]
-        self.assertEqual(rows[0], ["NAME", "STATE", "AGE", "STEP", "LOSS", "TOKENS/S", "ETA", "RESTARTS"])
+        self.assertEqual(rows[0], ["NAME", "STATE", "AGE", "STEP", "LOSS", "TOKENS/S", "ETA", "RESTARTS",
+                                   "DISRUPTIONS", "READY", "CHECKPOINT", "TROUBLE"])
         states = [row[1] for row in rows[1:]]
         self.assertEqual(sorted(set(states), key=states.index), ["Created", "Running", "Succeeded"])
         running = [line for line in self.watched.splitlines() if " Running " in line]
@@ -84,14 +85,31 @@ class Walk(unittest.TestCase):
                 self.assertEqual([each["step"] for each in second.metrics()], list(range(1, 161)))
                 self.assertLess(abs(second.metrics()[80]["loss"] - second.metrics()[79]["loss"]), 0.5, "it began anew")
 
-    def test_7_deleted_nothing_is_left(self):
+    def test_7_layers_are_split_inside_a_pod_and_rows_across_pods(self):
+        plain = settings(training={"steps": 20})
+        split = settings(training={"steps": 20}, parallel={"tensor": 2, "context": 2})
+        two_ranks = {"op": "add", "path": "/spec/nprocPerNode", "value": "2"}
+        apart = [{"op": "add", "path": f"/spec/pytorchReplicaSpecs/{role}/template/spec/topologySpreadConstraints",
+                  "value": [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname",
+                             "whenUnsatisfiable": "DoNotSchedule",
+                             "labelSelector": {"matchLabels": {"training.kubeflow.org/job-name": "train-split"}}}]}
+                 for role in ("Master", "Worker")]
+        with Training(self.cluster, "split", split, workers=1, patches=[two_ranks, *apart]) as job:
+            job.apply()
+            job.wait_for("Succeeded")
+            self.assertNotEqual(job.node_of("master"), job.node_of("worker"), "both pods are on one node")
+            self.assertIn("each layer split over 2; each row's tok", job.log())
+            for there, alone in zip(job.metrics(), undisturbed(plain, 1), strict=True):
+                self.assertAlmostEqual(there["loss"], alone["loss"], delta=1e-3, msg=f"step {there['step']}")
+
+    def test_8_deleted_nothing_is_left(self):
         self.kubectl("delete", "-k", DEMO)
         wait_until("the job's pods and services to go", lambda: self.left() == "", 60)
         self.kubectl("delete", "-k", ROOT / "manifests", timeout=180)
         for kind in ("crds", "clusterroles", "clusterrolebindings", "validatingwebhookconfigurations", "namespaces"):
             self.assertNotRegex(self.kubectl("get", kind, "-o", "name"), "kubeflow|trainyard")
 
-    def test_8_of_the_cluster_nothing_is_left(self):
+    def test_9_of_the_cluster_nothing_is_left(self):
         self.cluster.down()
         self.assertFalse(self.cluster.folder.exists())
         self.assertEqual(list(Path("/sys/fs/cgroup").glob("**/trainyard-cluster-walk")), [])

@@ -21,18 +21,22 @@ import tempfile
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
-CORPUS = SOURCE / "runner/train/demo/shakespeare.txt"
+CORPUS = SOURCE / "runner/assemble/demo/shakespeare.txt"
 SECONDS_A_BLOCK = 300  # a loaded machine is no failure, a hang is
 
 # (page, first line of the block without a comment behind it): why it cannot run here.
 NOT_RUN = {
     ("README.md", "./quickstart"): "it builds the tree that this test is a part of; tests/setup/clean_root runs it",
     ("README.md", "./check"): "it runs this test",
+    ("coming-from-pytorch.md", "#!/bin/bash"): "it is a batch script of Slurm",
     ("training.md", "# on the first machine"): "it takes two machines",
     ("operator.md", "kubectl apply -k manifests"):
         "it takes a cluster; tests/operator/manifests_test.py applies them",
     ("operator.md", "sed 's|image: .*|image: registry.example.org/team/pytorch:2|' manifests/examples/python.yaml | kubectl apply -f -"):
         "it takes a cluster and an image with PyTorch",
+    ("faults.md", "kubectl get pytorchjobs"): "it takes a cluster; tests/cluster/walk_test.py does it",
+    ("metrics.md", "kubectl get --raw /api/v1/namespaces/kubeflow/services/training-operator:8080/proxy/metrics"):
+        "it takes a cluster; bench/operator/prometheus scrapes the operator",
     ("operator.md", "kubectl apply -k kustomize/overlays/elastic"): "it takes a cluster; tests/operator/kustomize_test.py scales it",
     ("kustomize.md", "kubectl apply -k kustomize/overlays/cpu-demo"): "it takes a cluster; tests/cluster/walk_test.py does it",
     ("testing.md", "./cluster up && tests/cluster/walk_test.py"):
@@ -51,8 +55,10 @@ NOT_RUN = {
     ("images.md", "cmake --preset cuda -DTRAINYARD_CUDA_ARCHITECTURES=\"80;89;90a;100;120\" && ninja -C build/cuda trainyard"): "it builds with CUDA again",
     ("images.md", "docker run --rm --gpus all --shm-size 16g --ulimit memlock=-1 --volume \"$PWD:/workspace\" --user \"$(id -u)\" \\"):
         "it takes docker, and GPUs",
-    ("images.md", "skopeo copy oci-archive:build/images/trainyard.tar docker://registry.example/trainyard:0.1.0"):
-        "it takes a registry",
+    ("images.md", "container/build runner-cuda"):
+        "tests/cluster/images_test.py builds them",
+    ("library.md", "cmake --preset release && ninja -C build/release trainyard_library"):
+        "tests/library/library_test.py installs the library and builds the sample",
     ("clients.md", "bench/cluster/sdk"):
         "it takes root, and a package from PyPI",
     ("performance.md", "bench/operator/webhook"):

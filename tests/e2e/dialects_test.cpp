@@ -57,16 +57,19 @@ Ended run_well(Words words) {
 }
 
 TEST_CASE("dialects: the sample of Accelerate's page starts two ranks, which train as with our own keys", "[e2e]") {
-  const SmallJob theirs, ours;
+  const SmallJob theirs, ours, in_float32;
   const std::string file = (theirs.folder() / "fsdp.yaml").string();
   write_text(file, kAccelerateSample);
   const Ended ended = run_well(Words{"launch", "--config_file", file} + theirs.train(4));
   CHECK_THAT(ended.err, Catch::Contains("fsdp_use_orig_params true changes nothing: "));
-  CHECK_THAT(ended.out, Catch::Contains("2 ranks") || Catch::Contains("bf16"));
-  run_well(Words{"launch", "--nproc-per-node", "2"} +
-           ours.train(4, {"--parallel.strategy", "shard_grad_op", "--parallel.param_dtype", "bf16"}));
+  CHECK_THAT(ended.err, Catch::Contains("fsdp_transformer_layer_cls_to_wrap BertLayer changes nothing: "));
+  CHECK_THAT(ended.out, Catch::Contains("2 ranks, each parameter split over 2"));
+  CHECK_THAT(ended.out, Catch::Contains("[rank 0]"));
+  run_well(Words{"launch", "--nproc-per-node", "2"} + ours.train(4, {"--parallel.param_dtype", "bf16"}));
   CHECK(theirs.losses().size() == 4);
   CHECK(theirs.losses() == ours.losses());
+  run_well(Words{"launch", "--nproc-per-node", "2"} + in_float32.train(4));
+  CHECK(theirs.losses() != in_float32.losses());  // so mixed_precision: bf16 acted
 }
 
 TEST_CASE("dialects: flags of launch win over the file of Accelerate", "[e2e]") {
@@ -144,7 +147,7 @@ TEST_CASE("dialects: --print-config ends with what each key became", "[e2e]") {
   write_text(file, kAccelerateSample);
   const Ended ended = run_well(job.train(1, {"--config", file, "--print-config"}));
   CHECK_THAT(ended.out, Catch::Contains(fmt::format(
-                            "fsdp_sharding_strategy: SHARD_GRAD_OP → parallel.strategy shard_grad_op ({}:11)", file)));
+                            "fsdp_sharding_strategy: 1 → parallel.strategy full_shard ({}:11)", file)));
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ std::vector<std::string> saved_in(const fs::path& folder) {
   if (!fs::exists(folder)) return names;
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
-    if (name != ".generation" && name != ".lock") names.push_back(name);
+    if (!name.ends_with(".generation") && name != ".lock") names.push_back(name);
   }
   std::ranges::sort(names);
   return names;

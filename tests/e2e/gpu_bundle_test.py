@@ -162,7 +162,7 @@ def keeps_what_can_be_had(bundle):
         assert done.returncode == 1 and "Traceback" not in done.stderr, done
         return done.stdout
 
-    shakespeare = bundle.folder / "runner/train/demo/shakespeare.txt"
+    shakespeare = bundle.folder / "runner/assemble/demo/shakespeare.txt"
     shakespeare.parent.mkdir(parents=True)
     shakespeare.write_text("To be, or not to be")
     said = of("alone")

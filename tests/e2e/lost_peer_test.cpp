@@ -244,6 +244,21 @@ TEST_CASE("lost peer: launch kills a rank that stands still while the others fai
   CHECK_THAT(ended.err, Catch::Contains("rank 2 did not end in time and is killed"));
 }
 
+TEST_CASE("lost peer: of a rank that stands still in a mesh, who waits for it tells the place, and launch the rank") {
+  const SmallJob job;
+  Process launch(
+      {on_ranks(4, endless(job) + Words{"--parallel.tensor", "2", "--comm.timeout", "4s"}), {}, seconds(90)});
+  REQUIRE(launch.says("step: 3 "));
+  const auto ranks = launch.children();
+  REQUIRE(ranks.size() == 4);
+  ::kill(ranks[2], SIGSTOP);
+  const Ended ended = launch.wait();
+  INFO(ended.all());
+  CHECK(ended.code == 138);
+  CHECK_THAT(ended.err, Catch::Contains("; shard 1, tensor 0)"));
+  CHECK_THAT(ended.err, Catch::Contains("it waited in the end for rank 2, which did not answer and had to be killed"));
+}
+
 TEST_CASE("lost peer: launch ends with the code of the rank that failed first, and with its words") {
   const SmallJob job;
   const auto log = job.folder() / "termination-log";

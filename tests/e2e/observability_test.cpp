@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <csignal>
 #include <fstream>
 
 #include "failure.h"
@@ -129,6 +130,22 @@ TEST_CASE("observability: --profile and traces every few steps exclude each othe
   const Ended ended =
       run({trainyard(job.train(2, {"--metrics.profile_interval", "2", "--profile", "trace.json"})), {}});
   check_failure(ended, 2, {"--metrics.profile_interval", "--profile", "keep one"});
+}
+
+TEST_CASE("observability: a second run in one metrics.dir is refused while the first lives, which loses nothing") {
+  const SmallJob job;
+  Process first({trainyard(job.train(1'000'000)), {}});
+  REQUIRE(first.says("step: 2"));
+  const auto before = saved_in(job.checkpoints());
+  check_failure(run({trainyard(job.train(2)), {}}), 2,
+                {"metrics.dir: ", fmt::format("another run writes its metrics there, process {} on ", first.pid()),
+                 "choose another folder"});
+  CHECK(saved_in(job.checkpoints()) == before);
+  first.signal(SIGTERM);
+  CHECK(first.wait().code == 143);  // it could still save: the second had not claimed its checkpoints
+  const auto steps = job.metrics();
+  for (size_t i = 0; i < steps.size(); ++i) CHECK(steps[i].at("step") == i + 1);
+  CHECK(run({trainyard(job.train(static_cast<int>(steps.size()) + 1)), {}}).code == 0);
 }
 
 TEST_CASE("observability: a resumed run goes on in the same event file") {

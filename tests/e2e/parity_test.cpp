@@ -55,15 +55,18 @@ std::vector<nlohmann::json> replay(int ranks, const std::string& name, const nlo
 }  // namespace
 
 TEST_CASE(
-    "evaluate: logits, loss and every gradient of a ported model agree with PyTorch, alone and over three ranks") {
+    "evaluate: logits, loss and every gradient of a ported model agree with PyTorch, alone, over three ranks, and with "
+    "layers that ranks split") {
   const auto name = GENERATE(from_range(decoder_cases()));
   if (case_folder(name).empty()) return skip("no reference data");
-  const int ranks = GENERATE(1, 3);
+  const auto [ranks, tensor] = GENERATE(std::pair(1, 1), std::pair(3, 1), std::pair(2, 2), std::pair(4, 2));
+  if (load_case(name).config.heads % tensor != 0) return;
   const TemporaryFolder folder;
-  const Ended ended = run({on_ranks(ranks, {"evaluate", "--model", case_folder(name).string(), "--tokens",
-                                            (case_folder(name) / "golden.safetensors").string(), "--dump",
-                                            (folder / "dump.safetensors").string(), "--gradients"})});
-  CAPTURE(name, ranks);
+  const Ended ended =
+      run({on_ranks(ranks, {"evaluate", "--tensor", std::to_string(tensor), "--model", case_folder(name).string(),
+                            "--tokens", (case_folder(name) / "golden.safetensors").string(), "--dump",
+                            (folder / "dump.safetensors").string(), "--gradients"})});
+  CAPTURE(name, ranks, tensor);
   INFO(ended.all());
   REQUIRE(ended.code == 0);
 

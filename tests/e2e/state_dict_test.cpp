@@ -83,6 +83,27 @@ TEST_CASE(
     CHECK(losses[step] == Approx(training.at("loss").at(step).get<double>()).epsilon(1e-5));
 }
 
+TEST_CASE("broadcast_from_rank0: a run goes on, with the same losses, where only rank 0 reaches the checkpoint") {
+  const SmallJob job;
+  const std::string form = GENERATE("sharded", "full");
+  done(on_ranks(2, job.train(6, {"--checkpoint.interval", "3", "--checkpoint.state_dict", form})));
+  const TemporaryFolder with, without, metrics;
+  fs::rename(job.checkpoints() / "step-3", with / "saved");
+  const Words go_on = job.train(6, {"--checkpoint.resume", "saved", "--broadcast_from_rank0", "--checkpoint.enabled",
+                                    "false", "--metrics.dir", metrics.path().string()});
+  for (const Ended& ended : train_in({without.path(), with.path()}, go_on)) {
+    CHECK(ended.code == 2);
+    CHECK_THAT(ended.err, Catch::Contains("saved"));
+  }
+  for (const Ended& ended : train_in({with.path(), without.path()}, go_on)) {
+    INFO(ended.all());
+    REQUIRE(ended.code == 0);
+  }
+  std::vector<double> expected = job.losses();
+  expected.erase(expected.begin(), expected.begin() + 3);
+  CHECK(column(json_lines(metrics / "metrics.jsonl"), "loss") == expected);
+}
+
 TEST_CASE("state dict: shards that were swapped are found by whoever takes weights from them, each of them by verify") {
   const SmallJob job;
   done(on_ranks(2, job.train(2)));
@@ -104,6 +125,35 @@ TEST_CASE("state dict: shards that were swapped are found by whoever takes weigh
   const Ended verified = failed(trainyard({"checkpoint", "verify", job.checkpoints().string()}));
   CHECK(verified.code == 2);
   CHECK_THAT(verified.out, Catch::Contains("shard-00001-model") && Catch::Contains("shard-00002-model"));
+}
+
+TEST_CASE("state dict: a head that differs from the embedding is trained, saved, resumed and exported, whatever config.json says") {
+  const SmallJob job;
+  nlohmann::json config = job.config();
+  config["tie_word_embeddings"] = false;
+  write_text(job.folder() / "config.json", config.dump());
+  done(on_ranks(1, job.train(1)));
+  const fs::path given = job.folder() / "given", saved = job.folder() / "saved", out = job.folder() / "out";
+  done(trainyard({"checkpoint", "export", job.checkpoints().string(), "--output", given.string()}));
+  config["tie_word_embeddings"] = true;
+  write_text(given / "config.json", config.dump());
+
+  const Words from{"--model.init_from", given.string(), "--model.config",    "",
+                   "--checkpoint.dir",  saved.string(), "--optimizer.decay", "constant"};
+  const Words whole{"--metrics.dir", (job.folder() / "whole").string(), "--checkpoint.enabled", "false"};
+  const Ended told = done(on_ranks(1, job.train(4, from + whole)));
+  CHECK_THAT(told.all(), Catch::Contains("lm_head.weight differs from model.embed_tokens.weight and is used"));
+  const Words parts = from + Words{"--metrics.dir", (job.folder() / "parts").string()};
+  done(on_ranks(1, job.train(2, parts)));
+  done(on_ranks(1, job.train(4, parts)));
+  CHECK(column(json_lines(job.folder() / "parts/metrics.jsonl"), "loss") ==
+        column(json_lines(job.folder() / "whole/metrics.jsonl"), "loss"));
+
+  done(trainyard({"checkpoint", "export", saved.string(), "--output", out.string()}));
+  const auto exported = nlohmann::json::parse(std::ifstream(out / "config.json"));
+  CHECK(exported.at("tie_word_embeddings") == false);
+  done(trainyard({"checkpoint", "convert", given.string(), "--output", (job.folder() / "again").string()}));
+  CHECK(nlohmann::json::parse(std::ifstream(job.folder() / "again/config.json")).at("tie_word_embeddings") == false);
 }
 
 TEST_CASE("state dict: a distributed checkpoint whose last file is missing is no smaller model") {

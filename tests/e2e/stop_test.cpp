@@ -2,13 +2,17 @@
 #include <catch2/catch.hpp>
 
 #include <fmt/format.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <memory>
+#include <thread>
 
 #include "failure.h"
 
@@ -62,6 +66,25 @@ void flip_a_bit(const fs::path& file) {
   stream.put(last);
 }
 
+bool has_open(pid_t process, const fs::path& file) {
+  std::error_code gone;
+  for (const auto& descriptor : fs::directory_iterator(fmt::format("/proc/{}/fd", process), gone))
+    if (fs::read_symlink(descriptor.path(), gone) == fs::canonical(file)) return true;
+  return false;
+}
+
+/// Waits until `launch` has so many ranks, and each has `file` open; false where that has not come about in a minute.
+bool waits_for(const Process& launch, size_t ranks, const fs::path& file) {
+  const auto deadline = std::chrono::steady_clock::now() + seconds(60);
+  while (std::chrono::steady_clock::now() < deadline) {
+    const std::vector<pid_t> started = launch.children();
+    if (started.size() == ranks && std::ranges::all_of(started, [&](pid_t rank) { return has_open(rank, file); }))
+      return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
 const Words kConstant{"--optimizer.decay", "constant"};  // so that a step does not depend on how many were asked for
 
 /// The same rows a step at any number of ranks.
@@ -106,6 +129,23 @@ TEST_CASE("stop: SIGTERM to launch ends with 143 and a checkpoint") {
   CHECK(saved_step(job) == static_cast<int64_t>(job.metrics().size()));
 }
 
+TEST_CASE("stop: SIGTERM while the corpus is waited for ends with 143, and no cache is there that is not whole") {
+  const SmallJob job;
+  completed({trainyard(job.train(1)), {}, seconds(60)});
+  const fs::path cached = *fs::directory_iterator(job.folder() / ".trainyard"), partial = cached.string() + ".partial";
+  fs::remove(cached);
+  const UniqueFd another(::open(partial.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  REQUIRE(::flock(another.get(), LOCK_EX) == 0);
+  Process launch({on_ranks(2, job.train(1)), {}, seconds(60)});
+  REQUIRE(waits_for(launch, 2, partial));
+  launch.signal(SIGTERM);
+  const Ended ended = launch.wait();
+  INFO(ended.all());
+  CHECK_FALSE(ended.timed_out);
+  CHECK(ended.code == 143);
+  CHECK_FALSE(fs::exists(cached));
+}
+
 TEST_CASE("stop: where checkpoints are off SIGTERM ends with 143 all the same, and it is said that nothing is saved") {
   const SmallJob job;
   Process process(
@@ -115,6 +155,47 @@ TEST_CASE("stop: where checkpoints are off SIGTERM ends with 143 all the same, a
   check_failure(process.wait(), 143,
                 {"asked to stop: ended after step ", "nothing saved, as checkpoint.enabled is false"});
   CHECK(saved_in(job.checkpoints()).empty());
+}
+
+TEST_CASE("resume: runs of two names share a folder, each goes on from its own, and commands take them by any name") {
+  const SmallJob job;
+  const auto train = [&](const std::string& name, int steps) {
+    return completed({trainyard(job.train(steps, kConstant + Words{"--checkpoint.name", name})), {}, seconds(60)});
+  };
+  train("qwen3_0_6b", 2), train("llama", 3);
+  CHECK(bytes_of(job.checkpoints() / "qwen3_0_6b-latest") == "qwen3_0_6b-2steps\n");
+  CHECK(bytes_of(job.checkpoints() / "llama-latest") == "llama-3steps\n");
+  CHECK_THAT(train("qwen3_0_6b", 4).err, Catch::Contains("Loaded checkpoint from step 2 "));
+  completed({trainyard({"checkpoint", "verify", job.checkpoints().string()})});
+  const std::string newest = (job.checkpoints() / "qwen3_0_6b-latest").string();
+  CHECK_THAT(completed({trainyard({"checkpoint", "inspect", newest})}).out, Catch::Contains("qwen3_0_6b-4steps"));
+  const std::string folder = (job.checkpoints() / "llama-3steps").string();
+  completed({trainyard({"checkpoint", "export", folder, "--output", (job.folder() / "exported").string()})});
+  for (const char* const dtype : {"fp32", "bf16", "fp16"})
+    completed({trainyard(
+        {"generate", "--checkpoint", folder, "--prompt", "a", "--max-new-tokens", "2", "--param-dtype", dtype})});
+  CHECK_THAT(run({trainyard({"checkpoint", "inspect", job.checkpoints().string()})}).err,
+             Catch::Contains("holds checkpoints of several names"));
+}
+
+TEST_CASE("resume: --save_path saves each epoch in checkpoint_<strategy>, and goes on with the next epoch") {
+  const SmallJob job;
+  const fs::path saved = job.folder() / "saved";
+  const auto train = [&](const std::string& epochs) {
+    Words words = job.train(1, kConstant + Words{"--save_path", saved.string(), "--training.epochs", epochs,
+                                                "--training.batch_size", "64"});
+    const auto steps = std::ranges::find(words, "--training.steps");
+    REQUIRE(steps != words.end());
+    words.erase(steps, steps + 2);
+    const auto dir = std::ranges::find(words, "--checkpoint.dir");
+    REQUIRE(dir != words.end());
+    words.erase(dir, dir + 2);
+    return completed({trainyard(words), {}, seconds(60)});
+  };
+  train("1");
+  CHECK(saved_in(saved) == Words{"checkpoint_FULL_SHARD", "checkpoint_FULL_SHARD-latest"});
+  CHECK_THAT(train("2").out, Catch::Contains("Resuming at epoch 1, after step "));
+  CHECK(saved_in(saved) == Words{"checkpoint_FULL_SHARD", "checkpoint_FULL_SHARD-latest"});
 }
 
 TEST_CASE("resume: a damaged newest checkpoint is named and the one before it goes on, bit for bit") {

@@ -159,8 +159,9 @@ TEST_CASE("summarize: what does not fit is one clear error") {
   refused({"--data.max_source_length", "65"}, {"data.max_source_length is 65", "sources of 64 tokens"});
   refused({"--data.truncate", "false", "--data.max_source_length", "12"}, {"pair 1: the source has", "limit of 12"});
   refused({"--data.target_field", ""}, {"data.source_field is text", "data.target_field is not given"});
-  refused({"--data.source_field", "", "--data.target_field", "", "--sample.path", ""},
-          {"a t5 model learns from pairs", "data.source_field"});
+  check_failure(run({trainyard({"train", "--model.config", job.path("config.json"), "--data.path", "random",
+                                "--training.steps", "1", "--metrics.dir", job.path("")})}),
+                2, {"a t5 model learns from pairs", "data.source_field"});
 }
 
 TEST_CASE("summarize: a batch of which every label is ignored is told of") {

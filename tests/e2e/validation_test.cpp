@@ -59,15 +59,15 @@ TEST_CASE("validation: training is the same to the bit with and without it, unde
 TEST_CASE("validation: every held-out token counts once, whatever the ranks and rows a batch") {
   std::vector<double> losses;
   struct Split {
-    int ranks, rows;
+    int ranks, rows, tensor = 1;
   };
-  for (const auto& [ranks, rows] : {Split{1, 103}, Split{1, 10}, Split{2, 7}, Split{3, 16}}) {
+  for (const auto& [ranks, rows, tensor] : {Split{1, 103}, Split{1, 10}, Split{2, 7}, Split{3, 16}, Split{4, 7, 2}}) {
     const SmallJob job;
     write_text(job.folder() / "held-out.txt", held_out_text());
     // The batches of training differ with the ranks; a learning rate of nearly nothing keeps the weights.
     train(job, ranks,
           {"--validation.path", (job.folder() / "held-out.txt").string(), "--validation.batch_size",
-           std::to_string(rows), "--optimizer.lr", "1e-30"});
+           std::to_string(rows), "--optimizer.lr", "1e-30", "--parallel.tensor", std::to_string(tensor)});
     REQUIRE(validations(job).size() == 1);
     losses.push_back(validations(job)[0].second);
   }

@@ -81,6 +81,25 @@ TEST_CASE("worlds: mpirun gives the same losses as launch") {
   check_same_losses(by_mpirun, launched);
 }
 
+TEST_CASE("worlds: rows and layers that processes share give the losses of one process, over gloo and over MPI") {
+  const bool by_mpi = GENERATE(false, true);
+  if (by_mpi && run({{"mpirun", "--version"}}).code != 0) return skip("no mpirun");
+  const Words way =
+      GENERATE(Words{"--parallel.context", "2", "--parallel.context_method", "ring"},
+               Words{"--parallel.context", "2", "--parallel.context_method", "all_gather"},
+               Words{"--parallel.context", "2", "--parallel.context_method", "ulysses"},
+               Words{"--parallel.tensor", "2"}, Words{"--parallel.tensor", "2", "--parallel.async_tensor", "true"},
+               Words{"--parallel.tensor", "2", "--parallel.sequence_parallel", "false"});
+  CAPTURE(by_mpi, way);
+  const SmallJob alone, split;
+  completed({trainyard(alone.train(4)), {}, seconds(60)});
+  const Words words = by_mpi ? Words{"mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2"} +
+                                   trainyard(split.train(4, way + Words{"--comm.backend", "mpi"}))
+                             : on_ranks(2, split.train(4, way));
+  completed({words, {}, seconds(120)});
+  check_same_losses(alone, split);
+}
+
 TEST_CASE("worlds: two nodes that the operator's environment describes start their ranks and train together") {
   const SmallJob launched, on_nodes;
   completed({on_ranks(4, launched.train(3)), {}, seconds(60)});

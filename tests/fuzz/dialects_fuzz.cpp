@@ -11,15 +11,17 @@ namespace {
 using namespace trainyard;
 
 dialects::Translation translated(uint8_t which, const config::YamlText& source) {
+  config::Loaded run;
+  run.config.training.steps = 10;  // what follows from a run follows from this one
   switch (which % 4) {
     case 0:
-      return dialects::translate(dialects::accelerate(), dialects::read_accelerate(source));
+      return dialects::translate(dialects::accelerate(), dialects::read_accelerate(source), &run);
     case 1:
-      return dialects::translate(dialects::trainer(), dialects::read_trainer_config(source));
+      return dialects::translate(dialects::trainer(), dialects::read_trainer_config(source), &run);
     case 2:
-      return dialects::translate(dialects::trainer(), dialects::read_trainer_words(source.text));
+      return dialects::translate(dialects::trainer(), dialects::read_trainer_words(source.text), &run);
     default:
-      return dialects::translate(dialects::torchtitan(), dialects::read_toml(source));
+      return dialects::translate(dialects::torchtitan(), dialects::read_toml(source), &run);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "assemble/sharded_model.h"
 #include "base/files.h"
 #include "data/images.h"
 #include "data/loaders.h"
@@ -11,7 +12,6 @@
 #include "parity_case.h"
 #include "support/ranks.h"
 #include "support/support.h"
-#include "train/sharded_model.h"
 #include "train/trainer.h"
 #include "train/validation.h"
 

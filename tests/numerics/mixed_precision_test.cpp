@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "assemble/sharded_model.h"
 #include "autograd/functions.h"
 #include "base/files.h"
 #include "ops/cast.h"
@@ -13,7 +14,6 @@
 #include "parity_case.h"
 #include "support/ranks.h"
 #include "support/support.h"
-#include "train/sharded_model.h"
 
 namespace trainyard::test {
 namespace {
@@ -115,10 +115,10 @@ Computed compute(comm::Communicator& world, const json& policies, bool recompute
   for (int i = 0; i < kBlocks; ++i) {
     Block& block = *chain.blocks()[static_cast<size_t>(i)];
     block.set_recompute(recompute);
-    engine.fully_shard(block, precision_of(policies.at(static_cast<size_t>(i))));
+    engine.fully_shard(block, {precision_of(policies.at(static_cast<size_t>(i)))});
   }
-  engine.fully_shard(chain, precision_of(policies.back()));
-  engine.fill([](const autograd::Parameter& parameter, shard::Rows rows, std::span<float> out) {
+  engine.fully_shard(chain, {precision_of(policies.back())});
+  engine.fill([](const autograd::Parameter& parameter, Rows rows, std::span<float> out) {
     for (size_t i = 0; i < out.size(); ++i)
       out[i] = formula(rows.begin * kWidth + static_cast<int64_t>(i), seed_of(parameter.name()));
   });

@@ -4,12 +4,13 @@
 #include <cmath>
 #include <fstream>
 
+#include "assemble/loaders.h"
+#include "assemble/sharded_model.h"
 #include "base/error.h"
 #include "data/loaders.h"
 #include "parity_case.h"
 #include "support/ranks.h"
 #include "support/support.h"
-#include "train/sharded_model.h"
 #include "train/trainer.h"
 
 namespace trainyard::test {
@@ -25,6 +26,8 @@ struct Setting {
   shard::Policy policy;
   int64_t accumulation_steps = 1;
   train::Wrap wrap = {};
+  train::ContextParallel context = {};
+  tensor_parallel::Options tensor = {};
 };
 
 double peak_lr(const ParityCase& parity) {
@@ -33,14 +36,21 @@ double peak_lr(const ParityCase& parity) {
 
 Trajectory trajectory_of(comm::Communicator& world, const Setting& setting) {
   const ParityCase parity = load_case(setting.name);
-  train::ShardedModel sharded = train::shard_model(parity.config, world, {setting.mesh, setting.policy, setting.wrap});
+  const train::Sharding sharding{.mesh = setting.mesh,
+                                 .policy = setting.policy,
+                                 .wrap = setting.wrap,
+                                 .context = setting.context,
+                                 .tensor = setting.tensor};
+  train::ShardedModel sharded = train::shard_model(parity.config, world, sharding);
   train::fill_from_weights(sharded, parity.folder);
   config::Optimizer settings{.lr = peak_lr(parity), .warmup_steps = 5, .min_lr_ratio = 0.1};
   optim::AdamW optimizer(*sharded.engine, settings);
   optim::LossScaler scaler;
-  const auto loader =
-      data::token_batches(parity.folder / "golden.safetensors",
-                          {.place = {world.rank(), world.world()}, .accumulation_steps = setting.accumulation_steps});
+  const auto loader = train::rows_of_rank(
+      data::token_batches(
+          parity.folder / "golden.safetensors",
+          {.place = train::place_of(setting.mesh, world.rank()), .accumulation_steps = setting.accumulation_steps}),
+      sharding, world.rank());
   Trajectory seen;
   train::Trainer trainer({world, *sharded.model, *sharded.engine, optimizer, scaler, *loader},
                          {.total_steps = 30,
@@ -61,7 +71,7 @@ Trajectory trajectory_of(comm::Communicator& world, const Setting& setting) {
 }
 
 Trajectory run(const Setting& setting) {
-  return run_ranks(setting.mesh.replicate * setting.mesh.shard,
+  return run_ranks(setting.mesh.world(),
                    [&](comm::Communicator& world) { return trajectory_of(world, setting); })
       .front();
 }
@@ -95,6 +105,63 @@ TEST_CASE("training: thirty steps on a device follow PyTorch at 1 and 2 ranks", 
   const int world = GENERATE(1, 2);
   CAPTURE(name, world);
   const Trajectory seen = run({name, {1, world}, {.device = {DeviceKind::Cuda, 0}}});
+  const nlohmann::json training = load_case(name).expected.at("training");
+  check_near(seen.loss, training.at("loss"), 1e-5);
+  check_near(seen.grad_norm, training.at("grad_norm"), 2e-4);
+}
+
+TEST_CASE("training: rows that ranks share leave the reference", "[parity]") {
+  using context_parallel::Method;
+  using Balance = data::RowParts::Balance;
+  const std::string name = GENERATE("llama-nd", "qwen3-nd-packed", "qwen3-odd", "llama-packed");
+  if (case_folder(name).empty()) return skip("no reference data");
+  const auto context = GENERATE(values<train::ContextParallel>({{Method::Ring, Balance::HeadTail},
+                                                                {Method::Ring, Balance::None},
+                                                                {Method::AllGather, Balance::HeadTail},
+                                                                {Method::AllGather, Balance::None},
+                                                                {Method::Ulysses, Balance::HeadTail}}));
+  // full_shard with a context of 2 and of 4, beside shards and copies; no_shard, whose parameters are whole.
+  const auto mesh = GENERATE(values<train::MeshSize>({{.context = 2},
+                                                      {.context = 4},
+                                                      {.shard = 2, .context = 2},
+                                                      {.replicate = 2, .context = 2},
+                                                      {.replicate = 2, .context = 2, .replicates_context = true}}));
+  // Every model with every method, and one with every mesh.
+  const bool is_plain = mesh.context == 2 && mesh.world() == 2;
+  if (!is_plain && name != "llama-nd") return;
+  const bool divides_heads = load_case(name).config.heads % mesh.context == 0;
+  if (context.method == Method::Ulysses && !divides_heads) return;
+  CAPTURE(name, static_cast<int>(context.method), static_cast<int>(context.balance), mesh.replicate, mesh.shard,
+          mesh.context);
+  const Trajectory seen = run({.name = name, .mesh = mesh, .policy = {}, .context = context});
+  const nlohmann::json training = load_case(name).expected.at("training");
+  check_near(seen.loss, training.at("loss"), 1e-5);
+  check_near(seen.grad_norm, training.at("grad_norm"), 2e-4);
+}
+
+TEST_CASE("training: layers that ranks split leave the reference", "[parity]") {
+  const auto name = GENERATE(from_range(all_cases()));
+  if (case_folder(name).empty()) return skip("no reference data");
+  const auto options =
+      GENERATE(values<tensor_parallel::Options>({{},
+                                                 {.sequence_parallel = false},
+                                                 {.loss_parallel = false},
+                                                 {.sequence_parallel = false, .loss_parallel = false}}));
+  const auto mesh = GENERATE(values<train::MeshSize>({{.tensor = 2},
+                                                      {.tensor = 3},
+                                                      {.tensor = 4},
+                                                      {.shard = 2, .tensor = 2},
+                                                      {.replicate = 2, .tensor = 2},
+                                                      {.replicate = 2, .shard = 2, .tensor = 2},
+                                                      {.context = 2, .tensor = 2},
+                                                      {.tensor = 8}}));
+  if (load_case(name).config.heads % mesh.tensor != 0) return;
+  // Every case with every way at two and three ranks, and one with every mesh.
+  const bool is_tensor_alone = mesh.world() == mesh.tensor;
+  if (name != "llama-nd" && (!is_tensor_alone || mesh.tensor > 4)) return;
+  CAPTURE(name, options.sequence_parallel, options.loss_parallel, mesh.replicate, mesh.shard, mesh.context,
+          mesh.tensor);
+  const Trajectory seen = run({.name = name, .mesh = mesh, .policy = {}, .tensor = options});
   const nlohmann::json training = load_case(name).expected.at("training");
   check_near(seen.loss, training.at("loss"), 1e-5);
   check_near(seen.grad_norm, training.at("grad_norm"), 2e-4);

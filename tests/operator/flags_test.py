@@ -53,6 +53,7 @@ REFUSED_FLAGS = [
     (["--leader-election-id", "Not_A_Name"], "--leader-election-id: 'Not_A_Name' is given; a name of lower case"),
     (["--namespace", "Team"], "--namespace: 'Team' is given; a name of at most 63 lower case letters, digits and '-'"),
     (["--webhook-secret-name", "a/b"], "--webhook-secret-name: 'a/b' is given; a name"),
+    (["--token-secret-name", "a/b"], "--token-secret-name: 'a/b' is given; a name"),
     (["--webhook-service-name", "a.b"], "--webhook-service-name: 'a.b' is given; a name"),
     (["--progress-url", "op.team.svc"], "--progress-url: 'op.team.svc' is given; https://HOST[:PORT]/PATH"),
     (["--controller-threads", "many"], "--controller-threads: 'many' is given; a whole number from 0"),

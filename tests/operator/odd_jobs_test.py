@@ -158,6 +158,16 @@ class OddJobs(unittest.TestCase):
             {"name": "pytorch", "image": "i", "imageID": "", "ready": False, "restartCount": 0,
              "state": {"terminated": ended}}]}}, "team", "status")
 
+    def test_a_job_is_not_scaled_to_zero_but_told_of_suspend(self):
+        self.admin.create(pytorch_job("small", "team"))
+        none = {"spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 0}}}}
+        for subresource, change in (("scale", {"spec": {"replicas": 0}}), (None, none)):
+            with self.assertRaisesRegex(ApiError, "cannot be scaled to 0; use suspend"):
+                self.admin.patch(API, "PyTorchJob", "small", change, "team", subresource)
+        self.admin.patch(API, "PyTorchJob", "small", {"metadata": {"labels": {"a": "b"}}}, "team")
+        self.admin.patch(API, "PyTorchJob", "small", {"spec": {"replicas": 1}}, "team", "scale")
+        self.admin.delete(API, "PyTorchJob", "small", "team")
+
     def test_labels_that_pods_cannot_have_are_said_at_the_job(self):
         job = pytorch_job("labels", "team", workers=1)
         job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["metadata"] = {"labels": {"größe": "groß"}}

@@ -115,6 +115,14 @@ class Webhook(unittest.TestCase):
         self.admin.patch(API, "PyTorchJob", "good", {"spec": {"runPolicy": {"backoffLimit": 3}}}, "default")
         self.admin.delete(API, "PyTorchJob", "good", "default")
 
+    def test_a_misspelt_field_of_a_pod_and_a_bad_name_are_answered_with_what_would_do(self):
+        job = pytorch_job("misspelt", "default")
+        job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["comand"] = ["true"]
+        with self.assertRaisesRegex(ApiError, r"Worker\].*containers\[0\].comand: .*did you mean command\?"):
+            self.admin.create(job)
+        with self.assertRaisesRegex(ApiError, r'403.*; "my-job-7" would do'):
+            self.admin.create(pytorch_job("my.job.7", "default"))
+
     def test_bodies_that_are_no_reviews(self):
         for body in [*BAD_BODIES, {**review_of(self.job), "kind": "Pod"}, {**review_of(self.job), "request": None}]:
             with self.subTest(body=str(body)[:40]):

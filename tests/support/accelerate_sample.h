@@ -2,7 +2,7 @@
 
 namespace trainyard::test {
 
-/// The keys of the sample on Accelerate's page about FSDP, for two ranks.
+/// The sample on transformers' page about FSDP with Accelerate, as it stands there.
 inline constexpr const char* kAccelerateSample = R"(compute_environment: LOCAL_MACHINE
 debug: false
 distributed_type: FSDP
@@ -10,10 +10,10 @@ downcast_bf16: 'no'
 fsdp_config:
   fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP
   fsdp_backward_prefetch_policy: BACKWARD_PRE
-  fsdp_forward_prefetch: false
   fsdp_cpu_ram_efficient_loading: true
-  fsdp_offload_params: false
-  fsdp_sharding_strategy: SHARD_GRAD_OP
+  fsdp_forward_prefetch: false
+  fsdp_offload_params: true
+  fsdp_sharding_strategy: 1
   fsdp_state_dict_type: SHARDED_STATE_DICT
   fsdp_sync_module_states: true
   fsdp_transformer_layer_cls_to_wrap: BertLayer
@@ -28,7 +28,7 @@ same_network: true
 tpu_env: []
 tpu_use_cluster: false
 tpu_use_sudo: false
-use_cpu: true
+use_cpu: false
 )";
 
 }  // namespace trainyard::test

@@ -68,6 +68,10 @@ Work FaultyCommunicator::all_to_all(const Tensor& input, Tensor& output, std::st
   return later([=, this]() mutable { return present().all_to_all(input, output, label); });
 }
 
+Work FaultyCommunicator::shift(const Tensor& input, Tensor& output, std::string label) {
+  return later([=, this]() mutable { return present().shift(input, output, label); });
+}
+
 void FaultyCommunicator::barrier() {
   later([this] {
     present().barrier();

@@ -31,6 +31,8 @@ class FaultyCommunicator final : public comm::Communicator {
   [[nodiscard]] comm::Work all_reduce(Tensor& values, comm::ReduceOp op, std::string label) override;
   [[nodiscard]] comm::Work broadcast(Tensor& values, int root, std::string label) override;
   [[nodiscard]] comm::Work all_to_all(const Tensor& input, Tensor& output, std::string label) override;
+  void name_ranks(std::vector<std::string> places) override { inner_->name_ranks(std::move(places)); }
+  [[nodiscard]] comm::Work shift(const Tensor& input, Tensor& output, std::string label) override;
   void barrier() override;
   [[nodiscard]] std::unique_ptr<comm::Communicator> split(int color, std::string name) override;
   [[nodiscard]] std::string transport() const override { return inner_ ? inner_->transport() : "none: lost"; }

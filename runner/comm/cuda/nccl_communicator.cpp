@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "comm/backend.h"
 #include "comm/checks.h"
 #include "comm/stream_waits.h"
 #include "tensor/caching_allocator.h"
@@ -157,6 +158,22 @@ class NcclCommunicator final : public Communicator {
                  [&](ncclComm_t comm, cudaStream_t stream) { return exchange(input, output, comm, stream); });
   }
 
+  void name_ranks(std::vector<std::string> places) override { group_->roster().places->set(std::move(places)); }
+  Work shift(const Tensor& input, Tensor& output, std::string label) override {
+    if (are_on_host({&input, 1})) return host_->shift(input, output, std::move(label));
+    check_shift(input, output, seat());
+    const ncclDataType_t type = nccl_type_of(input.dtype());
+    return issue("shift", std::move(label), input.bytes(), {{&input, 1}, {&output, 1}},
+                 [&](ncclComm_t comm, cudaStream_t stream) {
+                   return as_one(2, [&](size_t i) {
+                     return i == 0 ? nccl().send(input.raw(), count_of(input), type, rank_after(rank(), world()), comm,
+                                                 stream)
+                                   : nccl().recv(output.raw(), count_of(output), type, rank_before(rank(), world()),
+                                                 comm, stream);
+                   });
+                 });
+  }
+
   void barrier() override { host_->barrier(); }
 
   std::unique_ptr<Communicator> split(int color, std::string name) override {
@@ -238,7 +255,7 @@ class NcclCommunicator final : public Communicator {
     return is_under_way(result) ? ended : result;
   }
 
-  /// Of each pair of ranks both a send and a receive.
+  /// Each pair of ranks has both a send and a receive.
   ncclResult_t exchange(const Tensor& input, Tensor& output, ncclComm_t comm, cudaStream_t stream) const {
     const ncclDataType_t type = nccl_type_of(input.dtype());
     const int64_t rows = input.size(0) / world();

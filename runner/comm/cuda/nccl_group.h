@@ -17,7 +17,7 @@ namespace trainyard::comm {
 /// by themselves. One thread issues, another asks for the state; any may abort.
 class NcclGroup {
  public:
-  /// Without an ncclComm_t yet. `name` is the communicator's, "" for the world; `prefix` is of its keys in the store.
+  /// It has no ncclComm_t yet. `name` is the communicator's, "" for the world; `prefix` is of its keys in the store.
   NcclGroup(Roster roster, std::string name, std::string prefix)
       : roster_(std::move(roster)), name_(std::move(name)), prefix_(std::move(prefix)) {}
   ~NcclGroup() { abort(); }
@@ -28,14 +28,14 @@ class NcclGroup {
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const std::string& prefix() const { return prefix_; }
 
-  /// Of the next operation, from 1. By the thread that issues.
+  /// The number of the next operation, from 1 on. The thread that issues calls it.
   uint64_t next_number() { return ++operations_; }
 
   /// Starts the world's; ncclInProgress. The calling thread's current CUDA device becomes the group's.
   ncclResult_t join(const ncclUniqueId& id);
   /// Starts that of `part`, ranks of this group that all give the same `color`, under way in this group's state().
   ncclResult_t split(int color, NcclGroup& part);
-  /// Of a part, once that state is ncclSuccess.
+  /// A part calls it once that state is ncclSuccess.
   void adopt_split();
 
   /// Calls `function(ncclComm_t)` and returns its result.

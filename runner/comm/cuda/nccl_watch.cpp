@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 // How exact the times of records are. An event is asked for in about a microsecond.
-constexpr std::chrono::microseconds kLook = 1ms, kTracedLook = 50us;
+constexpr std::chrono::microseconds kNcclLook = 1ms, kTracedLook = 50us;
 // The store is asked who is lost only while something takes long.
 constexpr std::chrono::milliseconds kQuestion = 1s;
 // A broken connection is NCCL's first sign of a process that has ended; the master's count of heartbeats, which knows
@@ -24,7 +24,7 @@ constexpr std::chrono::milliseconds kNaming = 12s;
 constexpr const char* kNoRoom = "out of memory";
 constexpr const char* kSharedMemory = "/dev/shm";  // in NCCL's words where it finds no room there
 
-/// Between two looks at what should be there at once, and may take as long as a peer does.
+/// The pause between two looks at what should be there at once, and may take as long as a peer does.
 class Pause {
  public:
   void operator()() {
@@ -187,7 +187,7 @@ void NcclWatch::serve(const std::stop_token& stop) {
       fail(failure);
       lock.lock();
     } else {
-      changed_.wait_for(lock, stop, seen_->observer ? kTracedLook : kLook, [] { return false; });
+      changed_.wait_for(lock, stop, seen_->observer ? kTracedLook : kNcclLook, [] { return false; });
     }
   }
 }

@@ -5,6 +5,7 @@
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/parallel.h"
 #include "ops/cpu/simd.h"
+#include "ops/cpu_info.h"
 
 namespace trainyard::ops::cpu {
 namespace {
@@ -65,14 +66,15 @@ TRAINYARD_MULTIVERSION void divide_rows(const SoftmaxBlock& block) {
   }
 }
 
+template <typename T>
 class Forward {
  public:
   Forward(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionShape& shape,
           const AttentionOptions& options, Tensor& out, Tensor& lse)
-      : q_(q.data<float>()),
-        k_(k.data<float>()),
-        v_(v.data<float>()),
-        out_(out.data<float>()),
+      : q_(q.data<T>()),
+        k_(k.data<T>()),
+        v_(v.data<T>()),
+        out_(out.data<T>()),
         lse_(lse.data<float>()),
         shape_(shape),
         bias_(options.bias.defined() ? options.bias.data<float>() : nullptr),
@@ -84,42 +86,61 @@ class Forward {
     const int64_t blocks = (shape_.q_tokens + kQueryBlock - 1) / kQueryBlock;
     parallel_for(shape_.batch * shape_.heads * blocks, 1, [&](int64_t begin, int64_t end) {
       const SerialScope serial;
-      std::vector<float> scores(kQueryBlock * kScoreStride);
-      BlockColumns columns;
+      Scratch scratch(shape_.head_dim);
       for (int64_t unit = begin; unit < end; ++unit) {
         const int64_t query = unit % blocks * kQueryBlock;
-        add_queries(unit / blocks, {query, std::min(query + kQueryBlock, shape_.q_tokens)}, scores.data(), columns);
+        add_queries(unit / blocks, {query, std::min(query + kQueryBlock, shape_.q_tokens)}, scratch);
       }
     });
   }
 
  private:
+  struct Scratch {
+    std::vector<float> scores = std::vector<float>(kQueryBlock * kScoreStride);
+    BlockColumns columns;
+    RoundedBlock<T> probabilities;
+    HeadSums<T> sums;
+
+    explicit Scratch(int64_t head_dim) : sums(kQueryBlock, head_dim) {}
+  };
+
   /// `head` counts over all batch rows.
-  void add_queries(int64_t head, Range queries, float* scores, BlockColumns& columns) {
+  void add_queries(int64_t head, Range queries, Scratch& scratch) {
     const AttentionShape& s = shape_;
     const int64_t row = head / s.heads, kv_head = head % s.heads / (s.heads / s.kv_heads);
     const auto q = head_of(q_, row * s.q_tokens, head % s.heads, s.heads, s.head_dim);
-    const auto out = head_of(out_, row * s.q_tokens, head % s.heads, s.heads, s.head_dim);
+    const Head<T> out = head_of(out_, row * s.q_tokens + queries.begin, head % s.heads, s.heads, s.head_dim);
+    const Head<float> sums = scratch.sums.of(out);
     const auto k = head_of(k_, row * s.kv_tokens, kv_head, s.kv_heads, s.head_dim);
     const auto v = head_of(v_, row * s.kv_tokens, kv_head, s.kv_heads, s.head_dim);
+    float* const scores = scratch.scores.data();
     std::vector<Running> running(static_cast<size_t>(queries.size()), {-INFINITY, 0});
     const Range visible = visibility_.keys_of(row, queries);
-    SoftmaxBlock block{
-        scores, columns.begin.data(), columns.end.data(), running.data(), out.at(queries.begin), queries.size(),
-        0,      out.stride,           s.head_dim};
+    SoftmaxBlock block{.scores = scores,
+                       .begin = scratch.columns.begin.data(),
+                       .end = scratch.columns.end.data(),
+                       .running = running.data(),
+                       .out = sums.data,
+                       .rows = queries.size(),
+                       .columns = 0,  // of the keys at hand, set below
+                       .out_stride = sums.stride,
+                       .head_dim = s.head_dim};
     for (int64_t key = visible.begin; key < visible.end; key += kKeyBlock) {
       const Range keys{key, std::min(key + kKeyBlock, visible.end)};
       block.columns = keys.size();
-      sgemm({.m = queries.size(), .n = keys.size(), .k = s.head_dim, .alpha = scale_}, {q.at(queries.begin), q.stride},
-            {k.at(key), k.stride, Transpose::Yes}, {scores, kScoreStride});
+      gemm({.m = queries.size(), .n = keys.size(), .k = s.head_dim, .alpha = scale_},
+           Factor<T>(q.at(queries.begin), q.stride), Factor<T>(k.at(key), k.stride, Transpose::Yes),
+           {scores, kScoreStride});
       if (bias_) add_bias(scores, bias_at(bias_, s, head % s.heads, queries.begin, key), queries.size(), keys.size());
-      columns.set(visibility_, row, queries, keys);
+      scratch.columns.set(visibility_, row, queries, keys);
       softmax_block(block);
       if (dropout_.drops()) dropout_.apply(scores, row, head % s.heads, queries, keys);
-      sgemm({.m = queries.size(), .n = s.head_dim, .k = keys.size(), .beta = key == visible.begin ? 0.0F : 1.0F},
-            {scores, kScoreStride}, {v.at(key), v.stride}, {block.out, out.stride});
+      gemm({.m = queries.size(), .n = s.head_dim, .k = keys.size(), .beta = key == visible.begin ? 0.0F : 1.0F},
+           scratch.probabilities.of(scores, queries.size(), keys.size()), Factor<T>(v.at(key), v.stride),
+           {sums.data, sums.stride});
     }
     finish(block, visible, lse_ + head * s.q_tokens + queries.begin);
+    scratch.sums.round_to(out, queries.size());
   }
 
   static void finish(const SoftmaxBlock& block, Range visible, float* lse) {
@@ -131,8 +152,9 @@ class Forward {
       lse[row] = block.running[row].most + std::log(block.running[row].total);
   }
 
-  const float *q_, *k_, *v_;
-  float *out_, *lse_;
+  const T *q_, *k_, *v_;
+  T* out_;
+  float* lse_;
   const AttentionShape& shape_;
   const float* bias_;
   float scale_;
@@ -145,11 +167,14 @@ class Forward {
 void attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionShape& shape,
                const AttentionOptions& options, Tensor& out, Tensor& lse) {
   if (runs_elsewhere()) return;
-  if (q.dtype() == DType::Float32) return Forward(q, k, v, shape, options, out, lse).run();
+  if (q.dtype() == DType::Float32) return Forward<float>(q, k, v, shape, options, out, lse).run();
+  if (q.dtype() == DType::BFloat16 && multiplies_bfloat16())
+    return Forward<BFloat16>(q, k, v, shape, options, out, lse).run();
   for (int64_t row = 0; row < shape.batch; ++row) {
     const AttentionRow at(shape, options, row);
     Tensor out_row = Tensor::empty(at.queries(out).shape(), DType::Float32), lse_row = lse.rows(row, 1);
-    Forward(in_float(at.queries(q)), in_float(at.keys(k)), in_float(at.keys(v)), at.shape, at.options, out_row, lse_row)
+    Forward<float>(in_float(at.queries(q)), in_float(at.keys(k)), in_float(at.keys(v)), at.shape, at.options, out_row,
+                   lse_row)
         .run();
     Tensor rounded = at.queries(out);
     cast(out_row, rounded);

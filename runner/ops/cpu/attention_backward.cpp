@@ -3,6 +3,7 @@
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/parallel.h"
 #include "ops/cpu/simd.h"
+#include "ops/cpu_info.h"
 
 namespace trainyard::ops::cpu {
 namespace {
@@ -32,13 +33,13 @@ TRAINYARD_MULTIVERSION void gradient_block(const GradientBlock& block) {
   }
 }
 
-TRAINYARD_MULTIVERSION void row_dots(Head<const float> a, Head<const float> b, Range rows, int64_t head_dim,
-                                     float* dots) {
+template <typename T>
+TRAINYARD_MULTIVERSION void row_dots(Head<const T> a, Head<const T> b, Range rows, int64_t head_dim, float* dots) {
   for (int64_t row = rows.begin; row < rows.end; ++row) {
-    const float *const left = a.at(row), *const right = b.at(row);
+    const T *const left = a.at(row), *const right = b.at(row);
     float dot = 0;
 #pragma omp simd reduction(+ : dot)
-    for (int64_t i = 0; i < head_dim; ++i) dot += left[i] * right[i];
+    for (int64_t i = 0; i < head_dim; ++i) dot += to_float(left[i]) * to_float(right[i]);
     dots[row - rows.begin] = dot;
   }
 }
@@ -47,28 +48,37 @@ void clear(Head<float> head, Range tokens, int64_t head_dim) {
   for (int64_t token = tokens.begin; token < tokens.end; ++token) std::fill_n(head.at(token), head_dim, 0.0F);
 }
 
-struct Scratch {
+template <typename T>
+struct GradientScratch {
   std::vector<float> scores = std::vector<float>(kQueryBlock * kScoreStride);
   std::vector<float> dprobabilities = std::vector<float>(kQueryBlock * kScoreStride);
   std::vector<float> delta = std::vector<float>(kQueryBlock);
   BlockColumns columns;
+  RoundedBlock<T> probabilities, dscores;
+  HeadSums<T> dq, dk, dv;
+
+  explicit GradientScratch(const AttentionShape& shape)
+      : dq(kQueryBlock, shape.head_dim), dk(shape.kv_tokens, shape.head_dim), dv(shape.kv_tokens, shape.head_dim) {}
 };
 
 /// One KV head of one batch row is one unit of work: the query heads that share it add to its dk and dv in turn, so
 /// nothing depends on the number of threads and five products do where a split by keys would need seven.
+template <typename T>
 class Backward {
+  using Scratch = GradientScratch<T>;
+
  public:
   Backward(const Tensor& dout, const AttentionSaved& saved, const AttentionShape& shape,
            const AttentionOptions& options, AttentionGradients& gradients)
-      : dout_(dout.data<float>()),
-        q_(saved.q.data<float>()),
-        k_(saved.k.data<float>()),
-        v_(saved.v.data<float>()),
-        out_(saved.out.data<float>()),
+      : dout_(dout.data<T>()),
+        q_(saved.q.data<T>()),
+        k_(saved.k.data<T>()),
+        v_(saved.v.data<T>()),
+        out_(saved.out.data<T>()),
         lse_(saved.lse.data<float>()),
-        dq_(gradients.dq.data<float>()),
-        dk_(gradients.dk.data<float>()),
-        dv_(gradients.dv.data<float>()),
+        dq_(gradients.dq.data<T>()),
+        dk_(gradients.dk.data<T>()),
+        dv_(gradients.dv.data<T>()),
         shape_(shape),
         bias_(options.bias.defined() ? options.bias.data<float>() : nullptr),
         scale_(options.scale),
@@ -82,7 +92,7 @@ class Backward {
   void run() {
     parallel_for(shape_.batch * shape_.kv_heads, 1, [&](int64_t begin, int64_t end) {
       const SerialScope serial;
-      Scratch scratch;
+      Scratch scratch(shape_);
       for (int64_t unit = begin; unit < end; ++unit)
         add_kv_head(unit / shape_.kv_heads, unit % shape_.kv_heads, scratch);
     });
@@ -92,8 +102,8 @@ class Backward {
  private:
   /// The pointers that one query head and its KV head need, from the first token of a batch row on.
   struct Heads {
-    Head<const float> q, out, dout, k, v;
-    Head<float> dq, dk, dv;
+    Head<const T> q, out, dout, k, v;
+    Head<T> dq, dk, dv;
     const float* lse;
     int64_t row, head;
   };
@@ -118,50 +128,58 @@ class Backward {
   void add_kv_head(int64_t row, int64_t kv_head, Scratch& scratch) {
     const int64_t group = shape_.heads / shape_.kv_heads;
     const Heads first = heads_of(row, kv_head, kv_head * group);
-    clear(first.dk, {0, shape_.kv_tokens}, shape_.head_dim);
-    clear(first.dv, {0, shape_.kv_tokens}, shape_.head_dim);
+    clear(scratch.dk.of(first.dk), {0, shape_.kv_tokens}, shape_.head_dim);
+    clear(scratch.dv.of(first.dv), {0, shape_.kv_tokens}, shape_.head_dim);
     for (int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
       const Heads heads = heads_of(row, kv_head, head);
       for (int64_t query = 0; query < shape_.q_tokens; query += kQueryBlock)
         add_queries(heads, {query, std::min(query + kQueryBlock, shape_.q_tokens)}, scratch);
     }
+    scratch.dk.round_to(first.dk, shape_.kv_tokens);
+    scratch.dv.round_to(first.dv, shape_.kv_tokens);
   }
 
   void add_queries(const Heads& heads, Range queries, Scratch& scratch) {
-    row_dots(heads.dout, {heads.out.data, heads.out.stride}, queries, shape_.head_dim, scratch.delta.data());
+    row_dots(heads.dout, heads.out, queries, shape_.head_dim, scratch.delta.data());
     const Range visible = visibility_.keys_of(heads.row, queries);
-    if (visible.size() == 0) clear(heads.dq, queries, shape_.head_dim);
+    const Head<T> dq{heads.dq.at(queries.begin), heads.dq.stride};
+    if (visible.size() == 0) clear(scratch.dq.of(dq), {0, queries.size()}, shape_.head_dim);
     for (int64_t key = visible.begin; key < visible.end; key += kKeyBlock) {
       const Range keys{key, std::min(key + kKeyBlock, visible.end)};
       scratch.columns.set(visibility_, heads.row, queries, keys);
       add_block(heads, queries, keys, key == visible.begin ? 0.0F : 1.0F, scratch);
     }
+    scratch.dq.round_to(dq, queries.size());
   }
 
   void add_block(const Heads& at, Range queries, Range keys, float dq_beta, Scratch& scratch) {
     const int64_t rows = queries.size(), columns = keys.size(), head_dim = shape_.head_dim;
-    const Factor q{at.q.at(queries.begin), at.q.stride}, dout{at.dout.at(queries.begin), at.dout.stride};
-    const Factor k{at.k.at(keys.begin), at.k.stride}, v{at.v.at(keys.begin), at.v.stride};
+    const Factor<T> q(at.q.at(queries.begin), at.q.stride), dout(at.dout.at(queries.begin), at.dout.stride);
+    const Factor<T> k(at.k.at(keys.begin), at.k.stride), v(at.v.at(keys.begin), at.v.stride);
     const Product scores{scratch.scores.data(), kScoreStride}, dscores{scratch.dprobabilities.data(), kScoreStride};
-    const auto transposed = [](auto matrix) { return Factor{matrix.data, matrix.stride, Transpose::Yes}; };
+    const auto transposed = [](Factor<T> factor) { return Factor<T>(factor.data, factor.stride, Transpose::Yes); };
 
-    sgemm({.m = rows, .n = columns, .k = head_dim, .alpha = scale_}, q, transposed(k), scores);
-    sgemm({.m = rows, .n = columns, .k = head_dim}, dout, transposed(v), dscores);
+    gemm({.m = rows, .n = columns, .k = head_dim, .alpha = scale_}, q, transposed(k), scores);
+    gemm({.m = rows, .n = columns, .k = head_dim}, dout, transposed(v), dscores);
     if (bias_) add_bias(scores.data, bias_at(bias_, shape_, at.head, queries.begin, keys.begin), rows, columns);
     if (dropout_.drops()) dropout_.apply(dscores.data, at.row, at.head, queries, keys);
     gradient_block({scores.data, dscores.data, scratch.columns.begin.data(), scratch.columns.end.data(),
                     at.lse + queries.begin, scratch.delta.data(), rows, columns});
     if (bias_) {
-      float* const dbias = row_dbias_.data<float>() + at.row * dbias_.count();
+      float* const dbias = row_dbias_.template data<float>() + at.row * dbias_.count();
       add_to_bias(dscores.data, bias_at(dbias, shape_, at.head, queries.begin, keys.begin), rows, columns);
     }
     if (dropout_.drops()) dropout_.apply(scores.data, at.row, at.head, queries, keys);
-    sgemm({.m = columns, .n = head_dim, .k = rows, .beta = 1}, transposed(scores), dout,
-          {at.dv.at(keys.begin), at.dv.stride});
-    sgemm({.m = columns, .n = head_dim, .k = rows, .alpha = scale_, .beta = 1}, transposed(dscores), q,
-          {at.dk.at(keys.begin), at.dk.stride});
-    sgemm({.m = rows, .n = head_dim, .k = columns, .alpha = scale_, .beta = dq_beta}, {dscores.data, dscores.stride}, k,
-          {at.dq.at(queries.begin), at.dq.stride});
+    const Head<float> dq = scratch.dq.of({at.dq.at(queries.begin), at.dq.stride}), dk = scratch.dk.of(at.dk),
+                      dv = scratch.dv.of(at.dv);
+    const Factor<T> probabilities = scratch.probabilities.of(scores.data, rows, columns),
+                    dscores_factor = scratch.dscores.of(dscores.data, rows, columns);
+    gemm({.m = columns, .n = head_dim, .k = rows, .beta = 1}, transposed(probabilities), dout,
+         {dv.at(keys.begin), dv.stride});
+    gemm({.m = columns, .n = head_dim, .k = rows, .alpha = scale_, .beta = 1}, transposed(dscores_factor), q,
+         {dk.at(keys.begin), dk.stride});
+    gemm({.m = rows, .n = head_dim, .k = columns, .alpha = scale_, .beta = dq_beta}, dscores_factor, k,
+         {dq.data, dq.stride});
   }
 
   /// Each row has sums of its own until here, so that the order of the addends is the same for any number of threads.
@@ -173,8 +191,9 @@ class Backward {
     }
   }
 
-  const float *dout_, *q_, *k_, *v_, *out_, *lse_;
-  float *dq_, *dk_, *dv_;
+  const T *dout_, *q_, *k_, *v_, *out_;
+  const float* lse_;
+  T *dq_, *dk_, *dv_;
   const AttentionShape& shape_;
   const float* bias_;
   float scale_;
@@ -192,7 +211,9 @@ Tensor float_like(const Tensor& tensor) {
 void attention_backward(const Tensor& dout, const AttentionSaved& saved, const AttentionShape& shape,
                         const AttentionOptions& options, AttentionGradients& gradients) {
   if (runs_elsewhere()) return;
-  if (saved.q.dtype() == DType::Float32) return Backward(dout, saved, shape, options, gradients).run();
+  if (saved.q.dtype() == DType::Float32) return Backward<float>(dout, saved, shape, options, gradients).run();
+  if (saved.q.dtype() == DType::BFloat16 && multiplies_bfloat16())
+    return Backward<BFloat16>(dout, saved, shape, options, gradients).run();
   const bool has_bias = options.bias.defined();
   if (has_bias) cpu::set_zero(gradients.dbias);
   for (int64_t row = 0; row < shape.batch; ++row) {
@@ -203,7 +224,7 @@ void attention_backward(const Tensor& dout, const AttentionSaved& saved, const A
                               .dk = float_like(k),
                               .dv = float_like(v),
                               .dbias = has_bias ? float_like(gradients.dbias) : Tensor()};
-    Backward(in_float(at.queries(dout)), {q, k, v, out, lse}, at.shape, at.options, in_row).run();
+    Backward<float>(in_float(at.queries(dout)), {q, k, v, out, lse}, at.shape, at.options, in_row).run();
     Tensor dq = at.queries(gradients.dq), dk = at.keys(gradients.dk), dv = at.keys(gradients.dv);
     cast(in_row.dq, dq);
     cast(in_row.dk, dk);

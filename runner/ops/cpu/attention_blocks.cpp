@@ -32,7 +32,8 @@ void BlockDropout::apply(float* values, int64_t row, int64_t head, Range queries
   const DropoutRate rate(options_.dropout.rate);
   const int64_t sequence = options_.dropout.sequences.data<int64_t>()[row];
   for (int64_t query = queries.begin; query < queries.end; ++query, values += kScoreStride) {
-    const auto token = static_cast<uint64_t>(head) << 32U | static_cast<uint64_t>(options_.q_offset + query);
+    const auto token = static_cast<uint64_t>(options_.dropout.first_head + head) << 32U |
+                       static_cast<uint64_t>(options_.q_offset + query);
     drop_values(values, DropoutStream(options_.dropout.seed, sequence, token), rate, keys);
   }
 }

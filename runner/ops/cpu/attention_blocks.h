@@ -4,7 +4,8 @@
 #include <vector>
 
 #include "ops/attention_mask.h"
-#include "ops/cpu/sgemm.h"
+#include "ops/cpu/convert_rows.h"
+#include "ops/cpu/gemm.h"
 #include "ops/cpu/simd.h"
 
 namespace trainyard::ops::cpu {
@@ -67,8 +68,71 @@ class BlockDropout {
   const AttentionOptions& options_;
 };
 
-/// One row of a batch as a batch of one. bfloat16 is computed row by row in float32, so that the converted copies are
-/// of one row at a time.
+/// One head of a [tokens, heads * head_dim] tensor, from its first token of a batch row on.
+template <typename T>
+struct Head {
+  T* data;
+  int64_t stride;
+
+  [[nodiscard]] T* at(int64_t token) const { return data + token * stride; }
+};
+
+template <typename T>
+Head<T> head_of(T* data, int64_t first_token, int64_t head, int64_t heads, int64_t head_dim) {
+  return {data + (first_token * heads + head) * head_dim, heads * head_dim};
+}
+
+/// Makes blocks of float32 values into factors of products with T. They are rounded copies, or for float32 the values
+/// themselves.
+template <typename T>
+class RoundedBlock {
+ public:
+  /// `values` lie kScoreStride apart. Good until the next call.
+  Factor<T> of(const float* values, int64_t rows, int64_t columns) {
+    convert_rows(values, kScoreStride, rounded_.data(), kScoreStride, rows, columns);
+    return {rounded_.data(), kScoreStride};
+  }
+
+ private:
+  std::vector<T> rounded_ = std::vector<T>(kQueryBlock * kScoreStride);
+};
+
+template <>
+class RoundedBlock<float> {
+ public:
+  static Factor<float> of(const float* values, int64_t, int64_t) { return {values, kScoreStride}; }
+};
+
+/// Tells where the float32 sums of the tokens of a head lie until they are whole. Those of a float32 head lie in the
+/// head itself, and others in room of their own.
+template <typename T>
+class HeadSums {
+ public:
+  HeadSums(int64_t tokens, int64_t head_dim)
+      : head_dim_(head_dim), sums_(static_cast<size_t>(tokens * head_dim)) {}
+
+  [[nodiscard]] Head<float> of(Head<T>) { return {sums_.data(), head_dim_}; }
+
+  /// Rounds the sums of the first `tokens` tokens to `head`.
+  void round_to(Head<T> head, int64_t tokens) {
+    convert_rows(sums_.data(), head_dim_, head.data, head.stride, tokens, head_dim_);
+  }
+
+ private:
+  int64_t head_dim_;
+  std::vector<float> sums_;
+};
+
+template <>
+class HeadSums<float> {
+ public:
+  HeadSums(int64_t, int64_t) {}
+  [[nodiscard]] static Head<float> of(Head<float> head) { return head; }
+  static void round_to(Head<float>, int64_t) {}
+};
+
+/// One row of a batch as a batch of one. What the processor does not multiply is computed row by row in float32, so
+/// that the converted copies are of one row at a time.
 struct AttentionRow {
   AttentionShape shape;
   AttentionOptions options;
@@ -85,19 +149,5 @@ struct AttentionRow {
   [[nodiscard]] Tensor queries(const Tensor& all) const { return all.rows(row * shape.q_tokens, shape.q_tokens); }
   [[nodiscard]] Tensor keys(const Tensor& all) const { return all.rows(row * shape.kv_tokens, shape.kv_tokens); }
 };
-
-/// One head of a [tokens, heads * head_dim] float32 tensor, from its first token of a batch row on.
-template <typename T>
-struct Head {
-  T* data;
-  int64_t stride;
-
-  [[nodiscard]] T* at(int64_t token) const { return data + token * stride; }
-};
-
-template <typename T>
-Head<T> head_of(T* data, int64_t first_token, int64_t head, int64_t heads, int64_t head_dim) {
-  return {data + (first_token * heads + head) * head_dim, heads * head_dim};
-}
 
 }  // namespace trainyard::ops::cpu

@@ -10,6 +10,8 @@
 #include "ops/cpu/simd.h"
 #include "ops/elements.h"
 #include "ops/head_chunks.h"
+#include "ops/vocabulary_parts.h"
+#include "tensor/dry_run.h"
 
 namespace trainyard::ops::cpu {
 namespace {
@@ -101,6 +103,7 @@ Loss linear_cross_entropy(const Tensor& h, const Tensor& w, const Targets& targe
                           Tensor* token_loss) {
   TokenLosses losses{targets.values().data<int32_t>(), gradients, std::vector<double>(static_cast<size_t>(h.size(0)))};
   for_head_chunks(h, w, targets, gradients, [&](const Tensor& ids, Tensor& logits, Tensor* dlogits) {
+    if (dry_run()) return;
     with_element(h.dtype(), [&]<typename T>(T*) { losses.add<T>(ids.data<int32_t>(), logits, dlogits); });
   });
   if (token_loss)
@@ -133,6 +136,54 @@ Loss cross_entropy(const Tensor& logits, const Tensor& targets, float grad_scale
     }
   });
   return Loss(sums);
+}
+
+// The exponentials stay in place of the logits: the way to the gradient is then a product.
+void softmax_sums(Tensor& logits, const VocabularyRows& rows, Tensor& own) {
+  const int64_t width = logits.size(1);
+  if (dry_run()) return;
+  with_element(rows.dtype, [&]<typename T>(T*) {
+    parallel_for(logits.size(0), rows_grain(4 * width),
+                 [=, logit = logits.data<float>(), sums = own.data<float>(), id = rows.tokens.data<int32_t>(),
+                  targets = rows.targets.data<int32_t>(), first = rows.first](int64_t begin, int64_t end) {
+                   for (int64_t row = begin; row < end; ++row) {
+                     float* const values = logit + row * width;
+                     const int64_t target = targets[id[row]] - first;
+                     const float of_target = target >= 0 && target < width ? rounded_to<T>(values[target]) : 0.0F;
+                     const SoftmaxSums softmax = exponentials<T>(values, width);
+                     sums[3 * row] = softmax.most, sums[3 * row + 1] = softmax.total, sums[3 * row + 2] = of_target;
+                   }
+                 });
+  });
+}
+
+void softmax_of_parts(const Tensor& logits, const VocabularyRows& rows, const Tensor& own, const Tensor& gathered,
+                      float grad_scale, Tensor& losses, Tensor* dlogits) {
+  const int64_t count = logits.size(0), width = logits.size(1), parts = gathered.size(0) / std::max<int64_t>(count, 1);
+  if (dry_run()) return;
+  with_element(rows.dtype, [&]<typename T>(T*) {
+    parallel_for(
+        count, rows_grain(2 * width),
+        [=, exponential = logits.data<float>(), mine = own.data<float>(), sums = gathered.data<float>(),
+         id = rows.tokens.data<int32_t>(), targets = rows.targets.data<int32_t>(), first = rows.first,
+         loss = losses.data<float>(), gradient = dlogits ? dlogits->data<T>() : nullptr](int64_t begin, int64_t end) {
+          for (int64_t row = begin; row < end; ++row) {
+            const WholeSoftmax whole = whole_softmax(
+                sums + 3 * row, parts, 3 * count, [](float x) { return std::exp(x); },
+                [](float x) { return std::log(x); });
+            loss[id[row]] = whole.loss;
+            if (!gradient) continue;
+            const float factor = std::exp(mine[3 * row] - whole.most) / whole.total * grad_scale;
+            const int64_t target = targets[id[row]] - first;
+            const bool has_target = target >= 0 && target < width;
+            const float* const values = exponential + row * width;
+            const float of_target =
+                has_target ? values[target] * factor - grad_scale : 0.0F;  // before it is written over
+            softmax_gradient(values, gradient + row * width, width, factor);
+            if (has_target) gradient[row * width + target] = from_float<T>(of_target);
+          }
+        });
+  });
 }
 
 }  // namespace trainyard::ops::cpu

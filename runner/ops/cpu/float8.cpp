@@ -48,7 +48,7 @@ void most_of_columns(const Tensor& x, float* most) {
   });
 }
 
-/// Of values that are scaled on the way; `From` in 8 bits is copied.
+/// It casts values that are scaled on the way; `From` in 8 bits is copied.
 template <typename From, typename To>
 TRAINYARD_INLINE To scaled(From value, float scale) {
   if constexpr (std::is_same_v<From, To>)

@@ -1,11 +1,14 @@
 #include <algorithm>
 #include <chrono>
-#include <cstring>
+#include <utility>
 
 #include "ops/cost.h"
+#include "ops/cpu/convert_rows.h"
+#include "ops/cpu/gemm.h"
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/parallel.h"
-#include "ops/cpu/sgemm.h"
+#include "ops/cpu_info.h"
+#include "ops/elements.h"
 
 namespace trainyard::ops::cpu {
 namespace {
@@ -13,75 +16,143 @@ namespace {
 /// A transposed `a` is read down its columns. With a power-of-two distance from row to row these fall on a few sets of
 /// the first-level cache; where c is too narrow for oneDNN to repack `a` first, the product runs at 40 to 70 % of its
 /// rate (weight gradients of layers 512, 1024, … wide).
-bool reads_collide(const Tensor& a, const Tensor& c, const MatmulOptions& options) {
+bool reads_collide(const ProductSize& size, const Factor<float>& a) {
   constexpr int64_t kCollision = 512, kNarrow = 512;
-  return options.a == Transpose::Yes && a.size(1) % kCollision == 0 && c.size(1) <= kNarrow &&
-         (c.size(1) <= kNarrow / 2 || a.size(1) <= kNarrow);
+  return a.transpose == Transpose::Yes && a.stride % kCollision == 0 && size.n <= kNarrow &&
+         (size.n <= kNarrow / 2 || a.stride <= kNarrow);
 }
 
-/// aᵀ · b with the rows of `a` copied to a distance that is no power of two, a few at a time.
-void spread_matmul(const Tensor& a, const Factor& b, Tensor& c, float beta) {
-  constexpr int64_t kRows = 1024;
-  const int64_t width = a.size(1), stride = width + 16;
-  Tensor spread = Tensor::empty({std::min(a.size(0), kRows), stride}, DType::Float32);
-  const float* const from = a.data<float>();
-  float* const to = spread.data<float>();
-  for (int64_t row = 0; row < a.size(0); row += kRows) {
-    const int64_t rows = std::min(kRows, a.size(0) - row);
-    parallel_for(rows, rows_grain(width), [=](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        std::memcpy(to + i * stride, from + (row + i) * width, static_cast<size_t>(width) * sizeof(float));
+/// Holds a block of a factor in float32. The block's rows lie at a distance that is no power of two.
+class FloatBlock {
+ public:
+  /// There is room for rows x columns of op(factor), where op transposes or not.
+  FloatBlock(Transpose transpose, int64_t rows, int64_t columns) {
+    if (transpose == Transpose::Yes) std::swap(rows, columns);
+    values_ = Tensor::empty({rows, columns + 16}, DType::Float32);
+  }
+
+  /// The block [row, row + rows) x [column, column + columns) of op(factor), good until the next call.
+  template <typename T>
+  Factor<float> of(const Factor<T>& factor, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+    if (factor.transpose == Transpose::Yes) {
+      std::swap(row, column);
+      std::swap(rows, columns);
+    }
+    const int64_t from_stride = factor.stride, to_stride = values_.size(1);
+    const T* const from = factor.data + row * from_stride + column;
+    float* const to = values_.data<float>();
+    parallel_for(rows, rows_grain(columns), [=](int64_t begin, int64_t end) {
+      convert_rows(from + begin * from_stride, from_stride, to + begin * to_stride, to_stride, end - begin, columns);
     });
+    return {to, to_stride, factor.transpose};
+  }
+
+ private:
+  Tensor values_;
+};
+
+/// aᵀ · b with the rows of `a` copied to a distance that is no power of two, a few at a time.
+void spread_product(const ProductSize& size, const Factor<float>& a, const Factor<float>& b, const Product& c) {
+  constexpr int64_t kRows = 1024;
+  FloatBlock spread(a.transpose, size.m, std::min(size.k, kRows));
+  for (int64_t row = 0; row < size.k; row += kRows) {
+    const int64_t rows = std::min(kRows, size.k - row);
     const int64_t b_at = b.transpose == Transpose::Yes ? row : row * b.stride;
-    sgemm({.m = width, .n = c.size(1), .k = rows, .beta = row == 0 ? beta : 1.0F}, {to, stride, Transpose::Yes},
-          {b.data + b_at, b.stride, b.transpose}, {c.data<float>(), c.size(1)});
+    gemm({.m = size.m, .n = size.n, .k = rows, .beta = row == 0 ? size.beta : 1.0F},
+         spread.of(a, 0, size.m, row, rows), {b.data + b_at, b.stride, b.transpose}, c);
   }
 }
 
-void product(const Tensor& a, const Tensor& b, Tensor& c, const MatmulOptions& options) {
-  const Factor right{b.data<float>(), b.size(1), options.b};
-  const float beta = options.accumulate ? 1.0F : 0.0F;
-  if (reads_collide(a, c, options)) return spread_matmul(a, right, c, beta);
-  const int64_t k = a.size(options.a == Transpose::Yes ? 0 : 1);
-  sgemm({.m = c.size(0), .n = c.size(1), .k = k, .beta = beta}, {a.data<float>(), a.size(1), options.a}, right,
-        {c.data<float>(), c.size(1)});
+/// The processor does not multiply T, so this multiplies float32. No more than a block of each factor is converted at
+/// once.
+template <typename T>
+void converted_product(const ProductSize& size, const Factor<T>& a, const Factor<T>& b, const Product& c) {
+  constexpr int64_t kBlock = 512;
+  const int64_t depth = std::min(size.k, kBlock);
+  FloatBlock left(a.transpose, std::min(size.m, kBlock), depth), right(b.transpose, depth, std::min(size.n, kBlock));
+  for (int64_t column = 0; column < size.n; column += kBlock) {
+    const int64_t columns = std::min(kBlock, size.n - column);
+    for (int64_t at = 0; at < size.k; at += kBlock) {
+      const int64_t inner = std::min(kBlock, size.k - at);
+      const Factor<float> b_block = right.of(b, at, inner, column, columns);
+      for (int64_t row = 0; row < size.m; row += kBlock) {
+        const int64_t rows = std::min(kBlock, size.m - row);
+        gemm({.m = rows, .n = columns, .k = inner, .beta = at == 0 ? size.beta : 1.0F},
+             left.of(a, row, rows, at, inner), b_block, {c.data + row * c.stride + column, c.stride});
+      }
+    }
+  }
 }
 
-/// Of float32.
-void float_matmul(const Tensor& a, const Tensor& b, Tensor& c, const MatmulOptions& options) {
-  if (a.count() > 0)
-    product(a, b, c, options);
+void product(const ProductSize& size, const Factor<float>& a, const Factor<float>& b, const Product& c) {
+  if (reads_collide(size, a)) return spread_product(size, a, b, c);
+  gemm(size, a, b, c);
+}
+
+void product(const ProductSize& size, const Factor<BFloat16>& a, const Factor<BFloat16>& b, const Product& c) {
+  if (multiplies_bfloat16()) return gemm(size, a, b, c);
+  converted_product(size, a, b, c);
+}
+
+void product(const ProductSize& size, const Factor<Float16>& a, const Factor<Float16>& b, const Product& c) {
+  converted_product(size, a, b, c);
+}
+
+/// Computes the rows [first, first + c.size(0)) of the product into c, which is float32.
+template <typename T>
+void product_rows(const Tensor& a, const Tensor& b, int64_t first, Tensor& c, const MatmulOptions& options) {
+  const bool is_turned = options.a == Transpose::Yes;
+  const int64_t k = a.size(is_turned ? 0 : 1);
+  const ProductSize size{.m = c.size(0), .n = c.size(1), .k = k, .beta = options.accumulate ? 1.0F : 0.0F};
+  if (k > 0)
+    product(size, Factor<T>(a.data<T>() + first * (is_turned ? 1 : a.size(1)), a.size(1), options.a),
+            Factor<T>(b.data<T>(), b.size(1), options.b), {c.data<float>(), c.size(1)});
   else if (!options.accumulate)
     set_zero(c);  // an empty sum
   if (options.bias.defined()) add_bias(c, in_float(options.bias));
+}
+
+/// Computes a c of 16 bits. Float32 sums exist for some rows at a time: few enough to stay in the cache, and enough for
+/// oneDNN to be fast.
+template <typename T>
+void rounded_product(const Tensor& a, const Tensor& b, Tensor& c, const MatmulOptions& options) {
+  constexpr int64_t kSums = int64_t{1} << 20, kLeastRows = 256;
+  const int64_t most = std::min(c.size(0), std::max(kSums / c.size(1), kLeastRows));
+  Tensor sums = Tensor::empty({most, c.size(1)}, DType::Float32);
+  for (int64_t row = 0; row < c.size(0); row += most) {
+    Tensor rows = c.rows(row, std::min(most, c.size(0) - row)), its_sums = sums.rows(0, rows.size(0));
+    product_rows<T>(a, b, row, its_sums, {.a = options.a, .b = options.b, .bias = options.bias});
+    if (options.accumulate)
+      add_to(rows, its_sums);
+    else
+      cast(its_sums, rows);
+  }
 }
 
 }  // namespace
 
 void matmul(const Tensor& a, const Tensor& b, Tensor& c, MatmulOptions options) {
   if (c.count() == 0 || runs_elsewhere()) return;
-  const Tensor left = in_float(a), right = in_float(b);
-  if (c.dtype() == DType::Float32) return float_matmul(left, right, c, options);
-  Tensor sums = Tensor::empty(c.shape(), DType::Float32);
-  float_matmul(left, right, sums, {.a = options.a, .b = options.b, .bias = options.bias});
-  if (options.accumulate)
-    add_to(c, sums);
-  else
-    cast(sums, c);
+  with_element(a.dtype(), [&]<typename T>(T*) {
+    if (c.dtype() == DType::Float32)
+      product_rows<T>(a, b, 0, c, options);
+    else
+      rounded_product<T>(a, b, c, options);
+  });
 }
 
 }  // namespace trainyard::ops::cpu
 
 namespace trainyard::ops {
 
-double measure_matmul_peak() {
+double measure_matmul_peak(DType dtype) {
   constexpr int64_t kSize = 1024;
   using Clock = std::chrono::steady_clock;
-  const Tensor a = Tensor::zeros({kSize, kSize}, DType::Float32), b = Tensor::zeros({kSize, kSize}, DType::Float32);
+  const Tensor a = Tensor::zeros({kSize, kSize}, dtype), b = Tensor::zeros({kSize, kSize}, dtype);
   Tensor c = Tensor::empty({kSize, kSize}, DType::Float32);
   matmul(a, b, c);  // generates the kernel and wakes the threads
   double best = 0;
-  const auto enough = Clock::now() + std::chrono::milliseconds(250);
+  const auto enough = Clock::now() + std::chrono::milliseconds(60);  // every run waits for it at its start
   for (int run = 0; run < 3 || Clock::now() < enough; ++run) {
     const auto start = Clock::now();
     matmul(a, b, c);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kBlock = kElementGrain;
 
-/// In double: squares of floats are exact there, and the conversions hide behind the loads.
+/// It computes in double: squares of floats are exact there, and the conversions hide behind the loads.
 template <typename T>
 TRAINYARD_MULTIVERSION double block_sum_of_squares(const T* x, int64_t count) {
   double sum = 0;

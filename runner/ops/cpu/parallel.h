@@ -10,9 +10,11 @@
 
 namespace trainyard::ops::cpu {
 
-/// libgomp is not instrumented: ThreadSanitizer would take its start and end of a team for no order at all.
-#ifdef __SANITIZE_THREAD__
+/// OpenMP's runtime is not instrumented: ThreadSanitizer would take its start and end of a team for no order at all.
+#if defined(__SANITIZE_THREAD__)  // as g++ says that it is on
 constexpr bool kTeams = false;
+#elif defined(__has_feature)  // as clang does
+constexpr bool kTeams = !__has_feature(thread_sanitizer);
 #else
 constexpr bool kTeams = true;
 #endif

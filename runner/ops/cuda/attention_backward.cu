@@ -32,8 +32,8 @@ __global__ void __launch_bounds__(kThreads) delta_kernel(Backward<T> work) {
   }
 }
 
-/// Of a pair of tiles, computed again: the probabilities after dropout, and P · (dP − delta), the gradients of the
-/// scores.
+/// What is computed again for a pair of tiles: the probabilities after dropout, and P · (dP − delta), the gradients of
+/// the scores.
 template <typename T>
 __device__ void tile_gradients(const Backward<T>& work, const TilePair& at, TileMemory& memory,
                                float (&probabilities)[kSide][kSide], float (&dscores)[kSide][kSide]) {
@@ -174,10 +174,11 @@ void attention_backward(const Tensor& dout, const AttentionSaved& saved, const A
                         const AttentionOptions& options, AttentionGradients& gradients) {
   if (attention_backward_by_cudnn(dout, saved, shape, options, gradients)) return;
   const Device device = dout.device();
-  Tensor delta = Tensor::empty(saved.lse.shape(), DType::Float32, device), dbias_parts;
-  if (options.bias.defined())
-    dbias_parts = Tensor::zeros({shape.batch * shape.heads, tiles_of(shape.q_tokens), shape.kv_tokens + kTile - 1},
-                                DType::Float32, device);
+  Tensor delta = number_for_each_query(shape).on(device), dbias_parts;
+  if (options.bias.defined()) {
+    const ScratchTensor parts = diagonals_of_tiles(shape);
+    dbias_parts = Tensor::zeros(parts.shape, parts.dtype, device);
+  }
   with_element(dout.dtype(), [&]<typename T>(T*) {
     const Backward<T> work{.task = {shape, options},
                            .q = elements<T>(saved.q),

@@ -165,7 +165,7 @@ class AttentionGraph {
   [[nodiscard]] Layout matrices_of(int64_t rows, int64_t heads) const {
     return Layout::packed({rows, heads, s_.q_tokens, s_.kv_tokens});
   }
-  /// As our tensors have them: token after token, in each its heads.
+  /// The layout of our tensors: token after token, and in each its heads.
   [[nodiscard]] Layout vectors(int64_t heads, int64_t tokens, int64_t heads_there) const {
     const int64_t width = heads_there * s_.head_dim;
     return {{s_.batch, heads, tokens, s_.head_dim}, {tokens * width, s_.head_dim, width, 1}};
@@ -319,21 +319,18 @@ class Task {
       add_masks(all, matrices, lengths, slice);
       on_.run(work, all, device_);
     }
-    if (options_.key_lengths.defined() || options_.document_starts.defined())
-      settle_blind_queries(shape_, options_, out, lse);
+    if (may_be_blind(options_)) settle_blind_queries(shape_, options_, out, lse);
   }
 
   void backward(const Tensor& dout, const AttentionSaved& saved, AttentionGradients& gradients) {
     const metrics::TraceSpan span(kSpan, "op");
     const Lengths lengths = make_lengths();
-    const bool may_be_blind = options_.key_lengths.defined() || options_.document_starts.defined();
-    const Tensor lse = may_be_blind ? lse_without_blind_queries(saved.lse) : saved.lse;
-    const Tensor delta = Tensor::empty(lse.shape(), DType::Float32, device_);
+    const Tensor lse = may_be_blind(options_) ? lse_without_blind_queries(saved.lse) : saved.lse;
+    const Tensor delta = number_for_each_query(shape_).on(device_);
     Tensor matrices;
     for (const auto& [slice, work] : slices_) {
       matrices = matrices_of(slice, work, std::move(matrices));
-      const Tensor dq_sums =
-          work.keeps_scores ? Tensor() : Tensor::empty({queries_of(work), shape_.head_dim}, DType::Float32, device_);
+      const Tensor dq_sums = work.keeps_scores ? Tensor() : dq_sums_of(shape_, slice).on(device_);
       // Zeros, as whole diagonals are summed, and a kernel may pass over tiles that no query sees.
       const Tensor dmatrices = work.added == Added::Bias ? Tensor::zeros(matrices.shape(), dtype_, device_) : Tensor();
       Addresses all{{kQ, query_of(saved.q, slice)},     {kK, key_of(saved.k, slice)},
@@ -356,8 +353,6 @@ class Task {
     Work work;
   };
 
-  /// A head of a query counts as one.
-  static int64_t queries_of(const Work& work) { return work.shape.batch * work.shape.heads * work.shape.q_tokens; }
   [[nodiscard]] int64_t group() const { return shape_.heads / shape_.kv_heads; }
 
   [[nodiscard]] Work work_of(const AttentionSlice& slice) const {

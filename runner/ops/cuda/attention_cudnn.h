@@ -1,11 +1,11 @@
 #pragma once
 
-#include "ops/attention_slices.h"
+#include "ops/cuda/attention_scratch.h"
 
 // Attention by cuDNN's fused kernels on the tensor cores, and what those want to have made for them.
 namespace trainyard::ops::cuda {
 
-/// As cuda::attention and cuda::attention_backward, in slices of `most_bytes`, 0: a 64th of the device's
+/// It does what cuda::attention and cuda::attention_backward do, in slices of `most_bytes`, 0: a 64th of the device's
 /// memory. False, with nothing done, where cuDNN is not on this machine or does not compute this.
 bool attention_by_cudnn(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionShape& shape,
                         const AttentionOptions& options, Tensor& out, Tensor& lse, int64_t most_bytes = 0);

@@ -20,10 +20,11 @@ __global__ void __launch_bounds__(kThreads)
     to[blockIdx.x * s.kv_tokens + key] = from_float<T>(*bias_at(bias, s, head, query, key));
 }
 
-/// A block a query of a row; `starts` begins with the first.
+/// A block a query of a row; `starts` begins with the first, and counts from `offset`.
 template <typename T>
-__global__ void __launch_bounds__(kThreads) document_kernel(AttentionShape s, const int32_t* starts, T* to) {
-  const int64_t start = starts[blockIdx.x];
+__global__ void __launch_bounds__(kThreads)
+    document_kernel(AttentionShape s, const int32_t* starts, int64_t offset, T* to) {
+  const int64_t start = starts[blockIdx.x] - offset;
   for (int64_t key = threadIdx.x; key < s.kv_tokens; key += kThreads)
     to[blockIdx.x * s.kv_tokens + key] = from_float<T>(key < start ? kHidden : 0.0F);
 }
@@ -93,8 +94,7 @@ __global__ void __launch_bounds__(kThreads)
 Tensor bias_matrices(const AttentionShape& shape, const AttentionOptions& options, const AttentionSlice& slice,
                      DType dtype) {
   const Device device = options.bias.device();
-  Tensor made =
-      Tensor::empty({1, slice.kv_heads, shape.q_tokens, shape.kv_tokens}, dtype, device);  // heads are KV heads
+  Tensor made = Tensor::empty(bias_matrices_shape(shape, slice), dtype, device);
   with_element(dtype, [&]<typename T>(T*) {
     launch("attention bias", device, {.blocks = slice.kv_heads * shape.q_tokens}, bias_kernel<T>, shape,
            slice.first_kv_head, elements<float>(options.bias), elements<T>(made));
@@ -105,10 +105,11 @@ Tensor bias_matrices(const AttentionShape& shape, const AttentionOptions& option
 Tensor document_matrices(const AttentionShape& shape, const AttentionOptions& options, const AttentionSlice& slice,
                          DType dtype) {
   const Device device = options.document_starts.device();
-  Tensor made = Tensor::empty({slice.rows, 1, shape.q_tokens, shape.kv_tokens}, dtype, device);
+  Tensor made = Tensor::empty(document_matrices_shape(shape, slice), dtype, device);
   with_element(dtype, [&]<typename T>(T*) {
     launch("attention documents", device, {.blocks = slice.rows * shape.q_tokens}, document_kernel<T>, shape,
-           elements<int32_t>(options.document_starts) + slice.first_row * shape.q_tokens, elements<T>(made));
+           elements<int32_t>(options.document_starts) + slice.first_row * shape.q_tokens, options.document_offset,
+           elements<T>(made));
   });
   return made;
 }

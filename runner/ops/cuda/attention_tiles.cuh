@@ -1,6 +1,7 @@
 #pragma once
 
 #include "ops/attention_mask.h"
+#include "ops/cuda/attention_scratch.h"
 #include "ops/cuda/launch.cuh"
 #include "ops/dropout_mask.h"
 
@@ -10,7 +11,6 @@
 // again for the next ones, so that sums stay in registers whatever the head size is.
 namespace trainyard::ops::cuda {
 
-constexpr int kTile = 64;                 ///< queries or keys
 constexpr int kDepth = 32;                ///< of a product, staged at a time
 constexpr int kTileStride = kTile + 4;    ///< 16-byte aligned, and columns do not all fall on one bank
 constexpr int kSide = 4, kThreadsX = 16;  ///< a thread's part of a tile; threads in a row of them
@@ -24,6 +24,7 @@ struct AttentionTask {
   int64_t q_offset;
   const int64_t* sequences;  ///< null: nothing is dropped
   uint64_t seed;
+  int64_t first_head;
   DropoutRate rate;
 
   AttentionTask(const AttentionShape& of, const AttentionOptions& options)
@@ -34,12 +35,9 @@ struct AttentionTask {
         q_offset(options.q_offset),
         sequences(options.dropout.rate > 0 ? elements<int64_t>(options.dropout.sequences) : nullptr),
         seed(options.dropout.seed),
+        first_head(options.dropout.first_head),
         rate(options.dropout.rate) {}
 };
-
-constexpr int64_t tiles_of(int64_t tokens) {
-  return (tokens + kTile - 1) / kTile;
-}
 
 /// Which part of the work is this block's.
 struct Place {
@@ -47,7 +45,7 @@ struct Place {
   int64_t first_token;            ///< of the tile
   int64_t first_column, columns;  ///< of the slice, and how many of the head's are left from there on
 
-  /// Of a grid of rows × heads × tiles of tokens × slices blocks.
+  /// The place of a block in a grid of rows × heads × tiles of tokens × slices.
   __device__ Place(int64_t heads, int64_t tokens, int64_t head_dim, int slice) {
     const int64_t slices = (head_dim + slice - 1) / slice, tiles = tiles_of(tokens);
     int64_t rest = blockIdx.x;
@@ -202,7 +200,8 @@ __device__ inline void drop(const AttentionTask& task, const TilePair& at, float
   if (!task.sequences) return;
   for (int i = 0; i < kSide; ++i) {
     const int64_t query = at.first_query + kSide * thread_y() + i;
-    const auto token = static_cast<uint64_t>(at.head) << 32U | static_cast<uint64_t>(task.q_offset + query);
+    const auto token =
+        static_cast<uint64_t>(task.first_head + at.head) << 32U | static_cast<uint64_t>(task.q_offset + query);
     const DropoutStream stream(task.seed, task.sequences[at.row], token);
     for (int j = 0; j < kSide; ++j) {
       const auto key = static_cast<uint32_t>(at.first_key + kSide * thread_x() + j);

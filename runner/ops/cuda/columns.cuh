@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ops/column_blocks.h"
+#include "ops/cuda/column_blocks.h"
 #include "ops/cuda/map.cuh"
 #include "ops/elements.h"
 
@@ -9,7 +9,7 @@ namespace trainyard::ops::cuda {
 /// The columns that a block has side by side, a thread of each warp for each: its warps take the rows in turn.
 constexpr int kColumns = 32;
 
-/// Of this thread.
+/// The column of this thread.
 __device__ inline int64_t column_of_block() {
   return int64_t{blockIdx.x} * kColumns + threadIdx.x % kColumns;
 }
@@ -41,8 +41,8 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x < kColumns && column < width) parts[blockIdx.y * width + column] = all;
 }
 
-/// parts[block, column] = f(row, column) of all rows of the block combined, and with 0. F and Combine are structs with a
-/// __device__ operator() const; parts: float32 [blocks.count, width].
+/// parts[block, column] = f(row, column) of all rows of the block combined, and with 0. F and Combine are structs with
+/// a __device__ operator() const; parts: float32 [blocks.count, width].
 template <typename F, typename Combine>
 void column_parts(const char* name, int64_t rows, const ColumnBlocks& blocks, const F& f, const Combine& combine,
                   Tensor& parts) {
@@ -68,7 +68,7 @@ void add_column_sums(const char* name, int64_t rows, const F& f, Tensor& total) 
   if (rows == 0 || width == 0) return;
   const Device device = total.device();
   const ColumnBlocks blocks = column_blocks(rows, width);
-  Tensor parts = Tensor::empty({blocks.count, width}, DType::Float32, device);
+  Tensor parts = parts_of(blocks, width).on(device);
   column_parts(name, rows, blocks, f, Sum{}, parts);
   with_element(total.dtype(), [&]<typename T>(T*) {
     launch(name, device, {.blocks = (width + kColumns - 1) / kColumns}, add_parts_kernel<T>, blocks.count, width,

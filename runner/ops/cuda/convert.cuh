@@ -40,7 +40,7 @@ __device__ inline T from_float(float value) {
     return T(value);
 }
 
-/// Of a type of 8 bits: the largest of its sign where `value` is beyond that.
+/// A value of a type of 8 bits: the largest of its sign where `value` is beyond that.
 template <typename T>
 __device__ inline T from_float_within_range(float value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890

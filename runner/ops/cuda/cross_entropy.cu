@@ -4,6 +4,8 @@
 #include "ops/cuda/launch.cuh"
 #include "ops/elements.h"
 #include "ops/head_chunks.h"
+#include "ops/vocabulary_parts.h"
+#include "tensor/dry_run.h"
 
 namespace trainyard::ops::cuda {
 namespace {
@@ -27,7 +29,7 @@ struct Softmax {
 struct Exponentials {
   float most = -FLT_MAX, total = 0;
 
-  /// Without a branch, and one more exponential for all of them.
+  /// It has no branch, and takes one more exponential for all of them.
   template <int kCount>
   __device__ void add(const float (&logits)[kCount]) {
     const float before = most;
@@ -37,7 +39,7 @@ struct Exponentials {
   }
 };
 
-/// Of a row, by its threads together.
+/// The exponentials of a row, which its threads combine.
 __device__ inline Exponentials combined(const Exponentials& mine) {
   const float most = among_block(mine.most, Most{});
   return {most, block_sum(mine.total * expf(mine.most - most))};
@@ -135,6 +137,53 @@ Loss sums_of(const char* name, const Tensor& losses, const Tensor& outcomes, int
   return Loss(std::move(sums));
 }
 
+template <typename T>
+struct PartOfSoftmax {
+  const T* logits;
+  T* gradient;  ///< null: the loss alone; may be `logits`
+  const int32_t *tokens, *targets;
+  int64_t first, width;
+  const float* gathered;  ///< [parts, rows, 3]
+  int64_t parts, rows;
+  float grad_scale;
+  float* losses;  ///< by token
+};
+
+/// A block a row: sums[row] is the largest logit, the sum of the exponentials and the target's logit, 0 where it is in
+/// another part.
+template <int kCount, typename T>
+__global__ void __launch_bounds__(kThreads) softmax_sums_kernel(PartOfSoftmax<T> work, float* sums) {
+  const int64_t row = blockIdx.x, target = work.targets[work.tokens[row]] - work.first;
+  const T* const logits = work.logits + row * work.width;
+  Exponentials mine;
+  for_logits<kCount>(logits, work.width, [&](int64_t, const float(&values)[kCount]) { mine.add(values); });
+  mine = combined(mine);
+  if (threadIdx.x > 0) return;
+  sums[3 * row] = mine.most, sums[3 * row + 1] = mine.total;
+  sums[3 * row + 2] = target >= 0 && target < work.width ? to_float(logits[target]) : 0.0F;
+}
+
+template <int kCount, typename T>
+__global__ void __launch_bounds__(kThreads) softmax_of_parts_kernel(PartOfSoftmax<T> work) {
+  const int64_t row = blockIdx.x, target = work.targets[work.tokens[row]] - work.first;
+  const WholeSoftmax whole = whole_softmax(
+      work.gathered + 3 * row, work.parts, 3 * work.rows, [](float x) { return expf(x); },
+      [](float x) { return logf(x); });
+  if (threadIdx.x == 0) work.losses[work.tokens[row]] = whole.loss;
+  if (!work.gradient) return;
+  const float factor = work.grad_scale / whole.total;
+  const T* const logits = work.logits + row * work.width;
+  for (int64_t i = threadIdx.x; i < work.width / kCount; i += blockDim.x) {
+    auto pack = load<kCount>(logits, i);
+    for (int k = 0; k < kCount; ++k) {
+      float value = expf(to_float(pack.values[k]) - whole.most) * factor;
+      if (i * kCount + k == target) value -= work.grad_scale;
+      pack.values[k] = from_float<T>(value);
+    }
+    store<kCount>(work.gradient + row * work.width, i, pack);
+  }
+}
+
 }  // namespace
 
 Loss linear_cross_entropy(const Tensor& h, const Tensor& w, const Targets& targets, LossGradients* gradients,
@@ -143,6 +192,7 @@ Loss linear_cross_entropy(const Tensor& h, const Tensor& w, const Targets& targe
   Tensor losses = Tensor::zeros({h.size(0)}, DType::Float64, h.device());
   if (token_loss) set_zero(*token_loss);
   for_head_chunks(h, w, targets, gradients, [&](const Tensor& ids, Tensor& logits, Tensor* dlogits) {
+    if (dry_run()) return;
     with_element(h.dtype(), [&]<typename T>(T*) {
       const Softmax<T> work{.logits = elements<T>(std::as_const(logits)),
                             .gradient = dlogits ? elements<T>(*dlogits) : nullptr,
@@ -175,6 +225,55 @@ Loss cross_entropy(const Tensor& logits, const Tensor& targets, float grad_scale
     softmax("cross_entropy", logits.size(0), work, logits.device());
   });
   return sums_of("cross_entropy", losses, outcomes, 0);
+}
+
+void softmax_sums(Tensor& logits, const VocabularyRows& rows, Tensor& own) {
+  if (logits.size(0) == 0 || dry_run()) return;
+  with_element(logits.dtype(), [&]<typename T>(T*) {
+    const PartOfSoftmax<T> work{.logits = elements<T>(std::as_const(logits)),
+                                .gradient = nullptr,
+                                .tokens = elements<int32_t>(rows.tokens),
+                                .targets = elements<int32_t>(rows.targets),
+                                .first = rows.first,
+                                .width = logits.size(1),
+                                .gathered = nullptr,
+                                .parts = 0,
+                                .rows = logits.size(0),
+                                .grad_scale = 0,
+                                .losses = nullptr};
+    with_packs(
+        work.width % kWide<T> == 0,
+        [&](auto width) {
+          launch("softmax_sums", logits.device(), {.blocks = work.rows}, softmax_sums_kernel<width.value, T>, work,
+                 elements<float>(own));
+        },
+        work.logits);
+  });
+}
+
+void softmax_of_parts(const Tensor& logits, const VocabularyRows& rows, const Tensor&, const Tensor& gathered,
+                      float grad_scale, Tensor& losses, Tensor* dlogits) {
+  if (logits.size(0) == 0 || dry_run()) return;
+  with_element(logits.dtype(), [&]<typename T>(T*) {
+    const PartOfSoftmax<T> work{.logits = elements<T>(logits),
+                                .gradient = dlogits ? elements<T>(*dlogits) : nullptr,
+                                .tokens = elements<int32_t>(rows.tokens),
+                                .targets = elements<int32_t>(rows.targets),
+                                .first = rows.first,
+                                .width = logits.size(1),
+                                .gathered = elements<float>(gathered),
+                                .parts = gathered.size(0) / logits.size(0),
+                                .rows = logits.size(0),
+                                .grad_scale = grad_scale,
+                                .losses = elements<float>(losses)};
+    with_packs(
+        work.width % kWide<T> == 0,
+        [&](auto width) {
+          launch("softmax_of_parts", logits.device(), {.blocks = work.rows}, softmax_of_parts_kernel<width.value, T>,
+                 work);
+        },
+        work.logits, work.gradient ? work.gradient : work.logits);
+  });
 }
 
 }  // namespace trainyard::ops::cuda

@@ -111,7 +111,7 @@ class Graph {
  public:
   explicit Graph(const CudnnDevice& on) : on_(&on) {}
 
-  /// In memory; `id` is from 1 on and below 1000.
+  /// The value lies in memory; `id` is from 1 on and below 1000.
   Value memory(int64_t id, cudnnDataType_t type, const Layout& layout);
   Value temporary(const Layout& layout, cudnnDataType_t type = CUDNN_DATA_FLOAT);
   /// The same for every element.
@@ -119,12 +119,12 @@ class Graph {
 
   // Each computes in float32 unless it says otherwise, and returns `to`.
   Value matmul(Value a, Value b, Value to, const Counted& counted = {});
-  /// Of one to three operands, sizes of 1 repeated. BINARY_SELECT takes the first where the third is true.
+  /// It takes one to three operands, and repeats sizes of 1. BINARY_SELECT takes the first where the third is true.
   Value pointwise(cudnnPointwiseMode_t mode, std::initializer_list<Value> operands, Value to,
                   cudnnDataType_t compute = CUDNN_DATA_FLOAT);
   /// The index of each element along an axis.
   Value index(int64_t axis, Value like, cudnnDataType_t compute);
-  /// Over the elements, or groups of heads, by which `to` is smaller.
+  /// It reduces over the elements, or groups of heads, by which `to` is smaller.
   Value reduce(cudnnReduceTensorOp_t operation, Value x, Value to);
   /// The elements of x where they lie, by another layout; rounded to the type of `to`.
   Value view(Value x, Value to);
@@ -152,7 +152,7 @@ class Plan {
   explicit Plan(Graph graph);
 
   [[nodiscard]] int64_t workspace_bytes() const { return workspace_bytes_; }
-  /// On `stream`; returns at once. One thread at a time for each device.
+  /// It queues the work on `stream` and returns at once. One thread at a time may call it for each device.
   void run(cudaStream_t stream, const Addresses& addresses, void* workspace) const;
 
  private:

@@ -10,8 +10,9 @@ template <typename T>
 struct Dropped {
   const T* x;
   T* y;
-  const int64_t* sequences;
-  int64_t tokens, width;  ///< of a row of the batch, of a token
+  DropoutTokens tokens;
+  int64_t width;
+  uint32_t first_column;
   uint64_t seed;
   DropoutRate rate;
 };
@@ -20,12 +21,11 @@ struct Dropped {
 template <int kCount, typename T>
 __global__ void __launch_bounds__(kThreads) dropout_kernel(Dropped<T> work) {
   const int64_t token = blockIdx.x;
-  const DropoutStream stream(work.seed, work.sequences[token / work.tokens],
-                             static_cast<uint64_t>(token % work.tokens));
+  const DropoutStream stream = work.tokens.stream(work.seed, token);
   for (int64_t i = threadIdx.x; i < work.width / kCount; i += blockDim.x) {
     auto values = load<kCount>(work.x + token * work.width, i);
     for (int k = 0; k < kCount; ++k) {
-      const uint32_t bits = dropout_bits(stream, static_cast<uint32_t>(i * kCount + k));
+      const uint32_t bits = dropout_bits(stream, work.first_column + static_cast<uint32_t>(i * kCount + k));
       const float factor = bits < work.rate.threshold ? 0.0F : work.rate.scale;
       values.values[k] = from_float<T>(to_float(values.values[k]) * factor);
     }
@@ -37,12 +37,14 @@ __global__ void __launch_bounds__(kThreads) dropout_kernel(Dropped<T> work) {
 
 void dropout(const Tensor& x, const Dropout& dropout, Tensor& y) {
   if (x.count() == 0) return;
+  const int64_t rows = dropout.sequences.count();
   with_element(x.dtype(), [&]<typename T>(T*) {
     const Dropped<T> work{.x = elements<T>(x),
                           .y = elements<T>(y),
-                          .sequences = elements<int64_t>(dropout.sequences),
-                          .tokens = x.size(0) / dropout.sequences.count(),
+                          .tokens = {elements<int64_t>(dropout.sequences), rows,
+                                     dropout.tokens > 0 ? dropout.tokens : x.size(0) / rows, dropout.first_token},
                           .width = x.size(1),
+                          .first_column = static_cast<uint32_t>(dropout.first_column),
                           .seed = dropout.seed,
                           .rate = DropoutRate(dropout.rate)};
     with_packs(

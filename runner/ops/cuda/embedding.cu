@@ -8,10 +8,11 @@ namespace {
 /// A block a token.
 template <int kCount, typename T>
 __global__ void __launch_bounds__(kThreads)
-    embedding_kernel(const int32_t* ids, int64_t width, const T* table, T* out) {
-  const int64_t token = blockIdx.x, row = ids[token];
+    embedding_kernel(const int32_t* ids, int64_t first_row, int64_t rows, int64_t width, const T* table, T* out) {
+  const int64_t token = blockIdx.x, row = ids[token] - first_row;
+  const bool is_here = row >= 0 && row < rows;
   for (int64_t i = threadIdx.x; i < width / kCount; i += blockDim.x)
-    store<kCount>(out + token * width, i, load<kCount>(table + row * width, i));
+    store<kCount>(out + token * width, i, is_here ? load<kCount>(table + row * width, i) : Pack<T, kCount>{});
 }
 
 template <typename Total, typename T>
@@ -19,7 +20,7 @@ struct Rows {
   const int32_t* ids;
   const T* dout;
   Total* dtable;
-  int64_t tokens, width;
+  int64_t tokens, first_row, rows, width;
 };
 
 /// Lists in `matches` the threads of the block for which `is_match`, in their order, and returns how many they are.
@@ -48,10 +49,12 @@ __global__ void __launch_bounds__(kThreads) embedding_backward_kernel(Rows<Total
   __shared__ int matches[kThreads];
   const int64_t token = blockIdx.x;
   const int32_t id = rows.ids[token];
+  const int64_t row = id - rows.first_row;
+  if (row < 0 || row >= rows.rows) return;
   int before = 0;
   for (int64_t i = threadIdx.x; i < token; i += blockDim.x) before += rows.ids[i] == id ? 1 : 0;
   if (block_sum(before) > 0) return;
-  Total* const total = rows.dtable + id * rows.width;
+  Total* const total = rows.dtable + row * rows.width;
   for (int64_t begin = token; begin < rows.tokens; begin += kThreads) {
     const int64_t mine = begin + threadIdx.x;
     const int found = list_matches(mine < rows.tokens && rows.ids[mine] == id, matches);
@@ -70,7 +73,7 @@ __global__ void __launch_bounds__(kThreads) embedding_backward_kernel(Rows<Total
 
 }  // namespace
 
-void embedding(const Tensor& ids, const Tensor& table, Tensor& out) {
+void embedding(const Tensor& ids, const Tensor& table, int64_t first_row, Tensor& out) {
   const int64_t tokens = ids.count(), width = table.size(1);
   if (tokens == 0) return;
   with_element(table.dtype(), [&]<typename T>(T*) {
@@ -78,19 +81,21 @@ void embedding(const Tensor& ids, const Tensor& table, Tensor& out) {
         width % kWide<T> == 0,
         [&](auto pack) {
           launch("embedding", ids.device(), grid_of_rows(tokens, width / pack.value), embedding_kernel<pack.value, T>,
-                 elements<int32_t>(ids), width, elements<T>(table), elements<T>(out));
+                 elements<int32_t>(ids), first_row, table.size(0), width, elements<T>(table), elements<T>(out));
         },
         elements<T>(table), elements<T>(out));
   });
 }
 
-void embedding_backward(const Tensor& dout, const Tensor& ids, Tensor& dtable) {
+void embedding_backward(const Tensor& dout, const Tensor& ids, int64_t first_row, Tensor& dtable) {
   if (ids.count() == 0) return;
   with_elements(dtable.dtype(), dout.dtype(), [&]<typename Total, typename T>(Total*, T*) {
     const Rows<Total, T> rows{.ids = elements<int32_t>(ids),
                               .dout = elements<T>(dout),
                               .dtable = elements<Total>(dtable),
                               .tokens = ids.count(),
+                              .first_row = first_row,
+                              .rows = dtable.size(0),
                               .width = dtable.size(1)};
     with_packs(
         rows.width % kWide<Total, T> == 0,

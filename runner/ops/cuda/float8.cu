@@ -35,7 +35,7 @@ void most_of_blocks(const Tensor& x, int64_t blocks, int64_t of_block, Tensor& m
       elements<T>(x));
 }
 
-/// In two steps: of so many elements as keep a block busy, then of those.
+/// It works in two steps: over as many elements as keep a block busy, then over their results.
 template <typename T>
 void most_of_all(const Tensor& x, Tensor& most) {
   constexpr int64_t kLeast = 64 * kThreads, kMostBlocks = 1024, kPack = 16;
@@ -56,7 +56,7 @@ template <typename T>
 void most_of_columns(const Tensor& x, Tensor& most) {
   const int64_t rows = x.size(0), width = x.size(1);
   const ColumnBlocks blocks = column_blocks(rows, width);
-  Tensor parts = Tensor::empty({blocks.count, width}, DType::Float32, x.device());
+  Tensor parts = parts_of(blocks, width).on(x.device());
   column_parts("absmax", rows, blocks, MagnitudeOf<T>{{elements<T>(x), width}}, Most{}, parts);
   const ColumnOf<float> of_parts{elements<float>(std::as_const(parts)), width};
   column_parts("absmax", blocks.count, {blocks.count, 1}, of_parts, Most{}, most);

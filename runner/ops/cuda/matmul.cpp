@@ -9,7 +9,7 @@
 #include "ops/cuda/cublas_lt.h"
 #include "ops/cuda/float8.h"
 #include "ops/cuda/kernels.h"
-#include "ops/rehearsed.h"
+#include "ops/cuda/matmul_scratch.h"
 #include "tensor/cuda/check.h"
 
 // cuBLASLt's matrices are column-major: there our row-major c = a · b is the transposed cᵀ = bᵀ · aᵀ, so b comes first.
@@ -77,7 +77,7 @@ cudaDataType_t type_of(DType dtype) {
   }
 }
 
-/// Of the least aligned, in bytes.
+/// The alignment of the least aligned address, in bytes.
 uint32_t alignment_of(std::initializer_list<const std::byte*> addresses) {
   constexpr uintptr_t kMost = 256;  // more is of no use to cuBLASLt
   uintptr_t bits = kMost;
@@ -240,8 +240,8 @@ void matmul(const Tensor& a, const Tensor& b, Tensor& c, MatmulOptions options) 
   if (c.count() == 0) return;
   if (a.count() == 0) return add_nothing(c, options);
   if (c.dtype() == DType::Float32) return run_to_float(a, b, c, options);
-  if (c.dtype() == a.dtype() && products_of(c.device()).run(a, b, c, options)) return;
-  Tensor sums = Tensor::empty(c.shape(), DType::Float32, c.device());
+  if (!goes_by_float(a, c) && products_of(c.device()).run(a, b, c, options)) return;
+  Tensor sums = float_product(c).on(c.device());
   run_to_float(a, b, sums, {.a = options.a, .b = options.b, .bias = in_float(options.bias)});
   if (options.accumulate)
     add_to(c, sums);
@@ -259,7 +259,7 @@ void float8_matmul(const Float8Matrix& a, const Float8Matrix& b, Tensor& c, Floa
                         b.inverse_scale.raw(), wanted.fast_sums};
   const bool is_aligned = scaling.scales == Scales::OfMatrices || alignment_of({scaling.a, scaling.b}) >= 16;
   if (is_aligned && products_of(c.device()).run(a.values, b.values, c, options, scaling)) return;
-  Tensor sums = Tensor::empty(c.shape(), DType::Float32, c.device());
+  Tensor sums = float_product(c).on(c.device());
   options.accumulate = false;
   run_to_float(a.values, b.values, sums, options);
   scaled_sums(sums, a.inverse_scale, b.inverse_scale, c, wanted.accumulate);

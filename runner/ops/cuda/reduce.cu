@@ -84,7 +84,7 @@ SquareSums reduce(const char* name, const F& f, std::span<const Tensor> tensors)
   return sums;
 }
 
-/// By one thread: there are as many as ranks.
+/// One thread does it: there are only as many numbers as ranks.
 __global__ void clip_kernel(int64_t ranks, int64_t columns, const double* squares, double limit, double loss_scale,
                             float* factor) {
   double sum = 0;

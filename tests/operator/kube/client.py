@@ -5,6 +5,7 @@ import json
 import ssl
 import tempfile
 import threading
+import time
 import urllib.parse
 from pathlib import Path
 
@@ -106,9 +107,17 @@ class Client:
     # -- requests
 
     def request(self, method, path, body=None, content_type="application/json", query=None):
-        """The answer as JSON, or as text where it is none (/readyz). Throws ApiError, OSError, HTTPException."""
-        status, kind, answer = self._exchange(method, path + ("?" + urllib.parse.urlencode(query) if query else ""),
-                                              None if body is None else json.dumps(body), content_type)
+        """The answer as JSON, or as text where it is none (/readyz). Throws ApiError, OSError, HTTPException. A server
+        that is busy, or whose etcd is, is asked again for as long as it may take to answer at all."""
+        path += "?" + urllib.parse.urlencode(query) if query else ""
+        text = None if body is None else json.dumps(body)
+        deadline = time.monotonic() + self._timeout
+        while True:
+            status, kind, answer = self._exchange(method, path, text, content_type)
+            is_busy = status == 429 or (status >= 500 and b"etcdserver" in answer)
+            if not is_busy or time.monotonic() > deadline:
+                break
+            time.sleep(0.5)
         parsed = json.loads(answer) if kind == "application/json" else answer.decode(errors="replace")
         if status >= 300:
             raise ApiError(status, parsed if isinstance(parsed, dict) else {"message": parsed})

@@ -1,4 +1,5 @@
 """PyTorchJobs for tests, and who plays the kubelet for their pods."""
+from .client import ApiError
 from .process import wait_until
 
 API = "kubeflow.org/v1"
@@ -26,7 +27,7 @@ class Kubelet:
         return self.client.list("v1", "Pod", self.namespace, f"{JOB_LABEL}={job}")
 
     def set_phase(self, pod, phase, exit_code=None):
-        """False where the pod is gone meanwhile."""
+        """False where the pod is gone meanwhile, or another has its name."""
         status = {"phase": phase}
         if exit_code is not None:
             status["containerStatuses"] = [{
@@ -36,8 +37,9 @@ class Kubelet:
         try:
             self.client.patch("v1", "Pod", pod["metadata"]["name"], change, self.namespace, "status")
             return True
-        except Exception as error:
-            if getattr(error, "status", None) in (404, 409):
+        except ApiError as error:
+            now = self.client.get("v1", "Pod", pod["metadata"]["name"], self.namespace)
+            if error.status == 409 or now is None or now["metadata"]["uid"] != pod["metadata"]["uid"]:
                 return False
             raise
 

@@ -24,6 +24,25 @@
 // The threads of kernels.
 namespace {
 
+#ifdef HOST_CUDA_ASAN
+// AddressSanitizer clears the shadow of a whole stack, with two system calls, in its own longjmp and before each call that
+// does not return. It knows of each switch by StackSwitch, and a kernel switches millions of times: so the jumps are the
+// compiler's own, in functions that are not instrumented.
+using Place = void* [5];
+#define HOST_CUDA_SAVE(place) __builtin_setjmp(place)
+#define HOST_CUDA_JUMPS __attribute__((noinline, no_sanitize("address")))
+[[noreturn]] HOST_CUDA_JUMPS void go_to(Place& place) {
+  __builtin_longjmp(place, 1);
+}
+#else
+using Place = jmp_buf;
+#define HOST_CUDA_SAVE(place) _setjmp(place)
+#define HOST_CUDA_JUMPS
+[[noreturn]] void go_to(Place& place) {
+  _longjmp(place, 1);
+}
+#endif
+
 /// What AddressSanitizer must be told when a stack is left for another.
 struct StackSwitch {
   const void* bottom = nullptr;
@@ -101,7 +120,7 @@ class Block {
   struct Fiber {
     std::unique_ptr<std::byte[]> stack = std::make_unique<std::byte[]>(kStack);
     StackSwitch known{stack.get(), kStack};
-    jmp_buf at;
+    Place at;
     dim3 thread;
     bool is_active = false, is_begun = false;
   };
@@ -127,13 +146,13 @@ class Block {
     return std::span(warp.values[mine % 2]).first(lanes);
   }
 
-  void resume(Fiber& fiber) {
+  HOST_CUDA_JUMPS void resume(Fiber& fiber) {
     current_ = &fiber;
     fiber.is_active = true;
     threadIdx = fiber.thread;
-    if (_setjmp(scheduler_) != 0) return scheduler_stack_.arrive(nullptr);
+    if (HOST_CUDA_SAVE(scheduler_) != 0) return scheduler_stack_.arrive(nullptr);
     scheduler_stack_.leave_for(fiber.known);
-    if (fiber.is_begun) _longjmp(fiber.at, 1);
+    if (fiber.is_begun) go_to(fiber.at);
     fiber.is_begun = true;
     ucontext_t context;
     getcontext(&context);
@@ -145,12 +164,12 @@ class Block {
     setcontext(&context);
   }
 
-  void yield() {
+  HOST_CUDA_JUMPS void yield() {
     Fiber& mine = *current_;
     mine.thread = threadIdx;
-    if (_setjmp(mine.at) == 0) {
+    if (HOST_CUDA_SAVE(mine.at) == 0) {
       mine.known.leave_for(scheduler_stack_);
-      _longjmp(scheduler_, 1);
+      go_to(scheduler_);
     }
     current_->known.arrive(&scheduler_stack_);
   }
@@ -182,7 +201,7 @@ class Block {
   static thread_local Block* entering_;
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Warp> warps_;
-  jmp_buf scheduler_;
+  Place scheduler_;
   StackSwitch scheduler_stack_;
   Fiber* current_ = nullptr;
   const std::function<void()>* body_ = nullptr;

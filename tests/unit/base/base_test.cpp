@@ -1,3 +1,5 @@
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <catch2/catch.hpp>
 
 #include <filesystem>
@@ -7,6 +9,8 @@
 #include "base/cpus.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/open_file.h"
+#include "base/byte_io.h"
 #include "base/flags.h"
 #include "base/json_depth.h"
 #include "base/text.h"
@@ -26,6 +30,24 @@ TEST_CASE("exit_code_of: the exception's type decides", "[base]") {
   CHECK(exit_code_of(std::system_error(full)) == ExitCode::Input);
   CHECK(exit_code_of(std::filesystem::filesystem_error("x", full)) == ExitCode::Input);
   CHECK(exit_code_of(std::system_error(std::make_error_code(std::errc::bad_file_descriptor))) == ExitCode::Defect);
+  CHECK(exit_code_of(DefectElsewhere("rank 0: x", false)) == ExitCode::Defect);
+}
+
+TEST_CASE("exit_code_of: what is short is the user's to mend, and the message says what it is", "[base]") {
+  const auto code = [](std::errc value) { return std::make_error_code(value); };
+  const std::system_error no_thread(code(std::errc::resource_unavailable_try_again));
+  CHECK(exit_code_of(no_thread) == ExitCode::Input);
+  CHECK_THAT(message_of(no_thread), Catch::StartsWith("Resource temporarily unavailable: no further thread or process") &&
+                                        Catch::Contains("ulimit -u") && Catch::Contains("pids"));
+  const std::system_error no_descriptor(code(std::errc::too_many_files_open), "pipe2");
+  CHECK(exit_code_of(no_descriptor) == ExitCode::Input);
+  CHECK_THAT(message_of(no_descriptor),
+             Catch::StartsWith("pipe2: Too many open files: no descriptor is left") && Catch::Contains("ulimit -n, "));
+  for (const std::errc value : {std::errc::too_many_files_open_in_system, std::errc::not_enough_memory,
+                                std::errc::file_too_large, std::errc::no_space_on_device})
+    CHECK(exit_code_of(std::system_error(code(value))) == ExitCode::Input);
+  CHECK_THAT(message_of(std::filesystem::filesystem_error("x", "f", code(std::errc::too_many_files_open))),
+             Catch::StartsWith("f: cannot be used: Too many open files: no descriptor is left"));
 }
 
 TEST_CASE("cpus_here: the least of what the process, its container and its pod may have", "[base]") {
@@ -67,12 +89,40 @@ TEST_CASE("flags: the first that neither the program nor its subcommand has is r
   CLI::App* const sub = app.add_subcommand("go", "");
   sub->add_option("--value", value)->required();
   sub->add_flag("--quiet", quiet);
-  const auto refused = [&](std::vector<std::string> words) { refuse_unknown_flag(app, words); };
+  const auto refused = [&](std::vector<std::string> words) { return spelt_flags(app, words); };
   CHECK_THROWS_WITH(refused({"--nam", "x"}), "yard: unknown flag --nam, did you mean --name?; yard --help lists them");
   CHECK_THROWS_WITH(refused({"go", "--valu=1", "--what"}), Catch::Contains("--valu, did you mean --value?"));
   CHECK_THROWS_WITH(refused({"--value", "1"}), Catch::Contains("unknown flag --value; "));
   CHECK_THROWS_WITH(refused({"go", "--quiet", "--what"}), Catch::Contains("--what"));
   CHECK_NOTHROW(refused({"--name", "--what", "go", "--value=--x", "--quiet", "word", "--", "--what"}));
+}
+
+TEST_CASE("flags: a name of several letters after one hyphen is told as two", "[base]") {
+  CLI::App app("", "yard");
+  std::string nodes, value;
+  app.add_option("-n,--nnodes", nodes);
+  app.add_option("--max-new-tokens", value);
+  const auto spelt = [&](std::vector<std::string> words) { return spelt_flags(app, words); };
+  CHECK_THROWS_WITH(spelt({"-nnodes=1"}), "yard: unknown flag -nnodes, did you mean --nnodes?");
+  CHECK_THROWS_WITH(spelt({"-nnodes", "1"}), "yard: unknown flag -nnodes, did you mean --nnodes?");
+  CHECK_THROWS_WITH(spelt({"-max_new_tokens", "1"}), Catch::Contains("did you mean --max-new-tokens?"));
+  CHECK_NOTHROW(spelt({"-n", "1", "-n1", "--nnodes", "-nnodes", "--max-new-tokens=-nnodes", "-12"}));
+}
+
+TEST_CASE("flags: _ stands for - in all of them, and values are left as they are", "[base]") {
+  using Words = std::vector<std::string>;
+  CLI::App app("", "yard");
+  std::string name, value;
+  CLI::App* const sub = app.add_subcommand("go", "");
+  sub->add_option("--max-new-tokens", value);
+  sub->add_option("--top_p", name);
+  CHECK(spelt_flags(app, {"go", "--max_new_tokens", "--a_b", "--top_p=x_y"}) ==
+        Words{"go", "--max-new-tokens", "--a_b", "--top_p=x_y"});
+  CHECK(spelt_flags(app, {"go", "--max_new-tokens=a_b", "--", "--max_new_tokens"}) ==
+        Words{"go", "--max-new-tokens=a_b", "--", "--max_new_tokens"});
+  sub->allow_extras();
+  CHECK(spelt_flags(app, {"go", "--other_flag", "--max_new_tokens=1"}) ==
+        Words{"go", "--other_flag", "--max-new-tokens=1"});
 }
 
 TEST_CASE("text: numbers as people read them", "[base]") {
@@ -139,6 +189,20 @@ TEST_CASE("MappedFile: maps, and names what it cannot map", "[base]") {
   CHECK(MappedFile(folder / "file").text() == "abc");
   CHECK_THROWS_WITH(MappedFile(folder / "none"), Catch::Contains("none: No such file"));
   CHECK_THROWS_WITH(MappedFile(folder.path()), Catch::Contains("not a regular file"));
+}
+
+TEST_CASE("files: a pipe or a device in a file's place is refused by all that open files, and nobody waits for it",
+          "[base]") {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path pipe = folder / "corpus.txt";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  const auto is_pipe = Catch::Equals(pipe.string() + ": not a regular file but a pipe");
+  CHECK_THROWS_WITH(MappedFile(pipe), is_pipe);
+  CHECK_THROWS_WITH(read_file(pipe), is_pipe);
+  CHECK_THROWS_WITH(FileSource(pipe), is_pipe);
+  CHECK_THROWS_WITH(FileSink(pipe), is_pipe);
+  CHECK_THROWS_WITH(open_to_write(pipe, O_WRONLY | O_CREAT), is_pipe);
+  CHECK_THROWS_WITH(MappedFile("/dev/zero"), "/dev/zero: not a regular file but a device");
 }
 
 }  // namespace trainyard

@@ -172,7 +172,7 @@ TEST_CASE("checkpoint: one of a newer version is refused as such, and none befor
   const TemporaryFolder folder;
   save_steps(folder.path(), 2, {40, 50});
   auto manifest = nlohmann::json::parse(read_file(folder / "step-50/checkpoint.json"));
-  manifest["version"] = 2;
+  manifest["version"] = 3;
   write_file_atomically(folder / "step-50/checkpoint.json", manifest.dump());
   rendezvous::MemoryStore store;
   const auto errors = run_ranks(2, [&](int rank) -> std::string {
@@ -185,7 +185,8 @@ TEST_CASE("checkpoint: one of a newer version is refused as such, and none befor
     return "";
   });
   for (const std::string& error : errors)
-    CHECK_THAT(error, Contains("step-50/checkpoint.json: version 2 of the format, and this program reads version 1"));
+    CHECK_THAT(error,
+               Contains("step-50/checkpoint.json: version 3 of the format, and this program reads versions up to 2"));
 }
 
 TEST_CASE("checkpoint: shards that were swapped between ranks are told as damage", "[checkpoint]") {
@@ -218,6 +219,35 @@ TEST_CASE("checkpoint: a pointer to nowhere, or a damaged one, falls back to the
   save_steps(folder.path(), 1, {40, 50});
   std::ofstream(folder / "latest") << pointer;
   CHECK(latest_step(folder.path()) == 50);
+}
+
+TEST_CASE("checkpoint: a newest folder that somebody removed is named, with what is gone back to", "[checkpoint]") {
+  const TemporaryFolder folder;
+  save_steps(folder.path(), 1, {40, 50});
+  {
+    const CapturedLog log;
+    CHECK(latest_step(folder.path()) == 50);
+    CHECK(log.text() == "");
+  }
+  fs::remove_all(folder / "step-50");
+  {
+    const CapturedLog log;
+    CHECK(latest_step(folder.path()) == 40);
+    CHECK_THAT(log.text(), Contains("the newest checkpoint, step-50, is not there any more; going back to step-40"));
+  }
+  fs::remove_all(folder / "step-40");
+  const CapturedLog log;
+  Agreement alone;
+  CHECK_FALSE(find_latest(folder.path(), alone));
+  CHECK_THAT(log.text(), Contains("step-50, is not there any more; there is none before it"));
+}
+
+TEST_CASE("checkpoint: a folder that is a symbolic link to nothing is called one", "[checkpoint]") {
+  const TemporaryFolder folder;
+  fs::create_symlink("/nowhere/at/all", folder / "link");
+  CHECK_THROWS_WITH(check_writable(folder / "link"),
+                    Contains("is a symbolic link to /nowhere/at/all, which is not there"));
+  CHECK_THROWS_WITH(check_writable(folder / "link/below"), Contains("is a symbolic link to /nowhere/at/all"));
 }
 
 TEST_CASE("checkpoint: a newer generation refuses the commits of an older one, and its start", "[checkpoint]") {

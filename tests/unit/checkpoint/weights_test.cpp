@@ -1,4 +1,4 @@
-#include "checkpoint/weights.h"
+#include "checkpoint/open_weights.h"
 
 #include <catch2/catch.hpp>
 #include <fstream>

@@ -33,6 +33,10 @@ class Lying final : public Communicator {
   [[nodiscard]] Work all_to_all(const Tensor& input, Tensor& output, std::string label) override {
     return inner_.all_to_all(input, output, std::move(label));
   }
+  void name_ranks(std::vector<std::string> places) override { inner_.name_ranks(std::move(places)); }
+  [[nodiscard]] Work shift(const Tensor& input, Tensor& output, std::string label) override {
+    return inner_.shift(input, output, std::move(label));
+  }
   void barrier() override { inner_.barrier(); }
   [[nodiscard]] std::unique_ptr<Communicator> split(int color, std::string name) override {
     return inner_.split(color, std::move(name));

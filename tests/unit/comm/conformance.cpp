@@ -81,6 +81,7 @@ class Checker {
     reduce_scatter<T>(rows, false);
     reduce_scatter<T>(rows, true);
     all_to_all<T>(rows);
+    shift<T>(rows);
     for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min}) all_reduce<T>(rows, op);
     for (int root = 0; root < comm_.world(); ++root) broadcast<T>(rows, root);
   }
@@ -152,6 +153,8 @@ class Checker {
     refuses("reduce_scatter of other rows", [&] { return comm_.reduce_scatter(b, a); });
     refuses("broadcast from nowhere", [&] { return comm_.broadcast(a, comm_.world()); });
     refuses("all_to_all of two shapes", [&] { return comm_.all_to_all(a, b); });
+    refuses("shift of two shapes", [&] { return comm_.shift(a, b); });
+    refuses("shift onto itself", [&] { return comm_.shift(a, a); });
     refuses("all_gather of two parts of one", [&] { return comm_.all_gather_coalesced(std::vector{a, a}, {&b, 1}); });
     refuses("all_gather of no parts", [&] { return comm_.all_gather_coalesced({}, {}); });
     refuses("all_gather of nothing", [&] { return comm_.all_gather(Tensor(), b); });
@@ -253,6 +256,15 @@ class Checker {
     comm_.all_to_all(input, output, "dealt").wait();
     expect<T>("all_to_all", output,
               [&](int64_t i) { return value_of<T>(static_cast<int>(i / each), each * comm_.rank() + i % each); });
+  }
+
+  template <typename T>
+  void shift(int64_t rows) {
+    const int before = (comm_.rank() + comm_.world() - 1) % comm_.world();
+    auto input = filled<T>(rows, comm_.rank(), 0);
+    auto output = Tensor::zeros({rows, 2}, DTypeOf<T>::value, device());
+    comm_.shift(input, output, "passed on").wait();
+    expect<T>("shift", output, [&](int64_t i) { return value_of<T>(before, i); });
   }
 
   template <typename Issue>

@@ -1,4 +1,5 @@
 #include "config/check.h"
+#include "config/details.h"
 
 #include <catch2/catch.hpp>
 
@@ -10,6 +11,12 @@ namespace {
 /// A sound configuration with `flags` on top.
 Loaded with(const std::vector<std::string>& flags) {
   return load(flags, {{"train.yaml", "model: {preset: tiny}\ndata:\n  path: corpus.txt\n  tokenizer: bytes\n"}});
+}
+
+TEST_CASE("a plan refuses a reshard_after_forward that is no word and no number, as training does", "[config]") {
+  const Loaded loaded = with({"--parallel.reshard_after_forward=maybe"});
+  CHECK_THROWS_WITH(check_for_plan(loaded), Catch::Contains("parallel.reshard_after_forward is maybe; use true, false"));
+  CHECK_NOTHROW(check_for_plan(with({"--parallel.reshard_after_forward=2"})));
 }
 
 TEST_CASE("values that contradict each other are refused with both places", "[config]") {
@@ -27,7 +34,7 @@ TEST_CASE("values that contradict each other are refused with both places", "[co
        "no data is given; set data.path (a .txt or .jsonl file, a folder, embedded or random), data.tokens or "
        "data.images"},
       {{"--data.images=mnist"}, "--data.images and data.path (train.yaml:3) are both given; keep one"},
-      {{"--data.images=mnist", "--data.path="}, "no error"},
+      {{"--data.images=mnist", "--data.path=", "--data.tokenizer="}, "no error"},
       {{"--data.path=random", "--data.tokenizer="}, "--data.path is random, which has no end; set training.steps"},
       {{"--data.path=random", "--data.tokenizer=", "--training.steps=3"}, "no error"},
       {{"--data.tokens=t.safetensors"}, "--data.tokens and data.path (train.yaml:3) are both given; keep one"},
@@ -83,10 +90,10 @@ TEST_CASE("values that contradict each other are refused with both places", "[co
       {{"--device.cuda_graphs=true", "--parallel.offload=true"},
        "--device.cuda_graphs is always, but parallel.offload is true (flag), which moves what it needs through the host; "
        "leave one out"},
-      {{"--training.loss_scale_init=1024", "--training.loss_scale=none"},
+      {{"--training.loss_scale_init=1024", "--training.loss_scale=none", "--parallel.param_dtype=fp16"},
        "--training.loss_scale_init is 1024, which is for training.loss_scale auto, but that is none (flag); leave one "
        "out"},
-      {{"--training.loss_scale_init=1024"}, "no error"},
+      {{"--training.loss_scale_init=1024", "--parallel.param_dtype=fp16"}, "no error"},
       {{"--metrics.profile_keep=1"},
        "--metrics.profile_keep is 1, which is for metrics.profile_interval 1 or more, but that is 0 (default); leave "
        "one out"},
@@ -99,8 +106,38 @@ TEST_CASE("values that contradict each other are refused with both places", "[co
       {{"--training.loss_scale=dynamic"},
        "--training.loss_scale: 'dynamic' is none of auto, none and a number above 0"},
       {{"--validation.interval=5"},
-       "--validation.interval is 5, but no held-out data is given; set validation.path, validation.tokens or "
-       "validation.images"},
+       "--validation.interval is 5, but no held-out data is given; set validation.path, validation.tokens, "
+       "validation.images or validation.split"},
+      {{"--validation.interval=5", "--validation.split=0.1"}, "no error"},
+      {{"--validation.split=0.1", "--validation.path=v.txt"},
+       "--validation.split and validation.path (flag) are both given; keep one"},
+      {{"--validation.split=0.1", "--data.path=random", "--training.steps=1"},
+       "--validation.split is 0.1, but data.path is random (flag), which has no end, and so no share"},
+      {{"--validation.split=0.1", "--data.tokens=t.safetensors", "--data.path="},
+       "--validation.split is 0.1, but data.tokens (flag) is a list of batches; set validation.tokens"},
+      {{"--validation.steps=5"},
+       "--validation.steps is 5, which is for validation.path (or tokens, images or split) that is given, but that is "
+       "not given; leave one out"},
+      {{"--training.epochs=2", "--training.steps=5"},
+       "--training.epochs is 2, which is for training.steps 0, but that is 5 (flag); leave one out"},
+      {{"--data.max_samples=5"},
+       "--data.max_samples is 5, which is for data.source_field that is given, but that is not given; leave one out"},
+      {{"--data.max_samples=5", "--data.source_field=a", "--data.target_field=b"}, "no error"},
+      {{"--data.path=random", "--training.steps=1", "--data.field=body"},
+       "--data.field is body, which is for data.path a corpus of JSON lines, but that is random (flag); leave one out"},
+      {{"--data.field=body", "--data.path=corpus.jsonl"}, "no error"},
+      {{"--model.init_from=a", "--model.preset=", "--model.seed=3"},
+       "--model.seed is 3, which is for model.init_from left empty, but that is a (flag); leave one out"},
+      {{"--optimizer.decay=constant", "--optimizer.min_lr_ratio=0.5"},
+       "--optimizer.min_lr_ratio is 0.5, which is for optimizer.decay cosine, linear or sqrt, but that is constant "
+       "(flag); leave one out"},
+      {{"--sample.count=5"},
+       "--sample.count is 5, which is for sample.path that is given, but that is not given; leave one out"},
+      {{"--checkpoint.exclude=data", "--checkpoint.resume=never"},
+       "--checkpoint.exclude is data, which is for checkpoint.resume auto or a checkpoint, but that is never (flag); "
+       "leave one out"},
+      {{"--checkpoint.create_seed_checkpoint", "--checkpoint.no_enabled"},
+       "--checkpoint.create_seed_checkpoint is true, but checkpoint.enabled is false (flag); set it to true"},
       {{"--validation.path=v.txt"}, "no error"},
       {{"--validation.path=v.txt", "--validation.tokens=v.safetensors"},
        "--validation.tokens and validation.path (flag) are both given; keep one"},
@@ -116,15 +153,17 @@ TEST_CASE("values that contradict each other are refused with both places", "[co
        "--checkpoint.initial_load_path is a/step-1, and checkpoint.resume names another to begin from (flag); keep "
        "one"},
       {{"--checkpoint.initial_load_path=a/step-1", "--checkpoint.resume=never"}, "no error"},
+      {{"--checkpoint.initial_load_path=a/step-1", "--checkpoint.resume=extend"}, "no error"},
       {{"--checkpoint.no_initial_load_model_only"},
        "--checkpoint.initial_load_model_only is false, but no checkpoint.initial_load_path is given, which it is "
        "about"},
       {{"--checkpoint.keep=1"}, "no error"},
-      {{"--checkpoint.interval=5", "--checkpoint.keep=1", "--checkpoint.no_enabled"}, "no error"},
+      {{"--checkpoint.interval=5", "--checkpoint.no_enabled"},
+       "--checkpoint.interval is 5, which is for checkpoint.enabled true, but that is false (flag); leave one out"},
       {{"--metrics.line={los}"}, "--metrics.line: unknown placeholder {los}; did you mean {loss}?"},
       {{"--metrics.profile_interval=2", "--metrics.profile_steps=3"},
        "--metrics.profile_steps is 3, but metrics.profile_interval is 2 (flag); use at most that"},
-      {{"--metrics.validation_line={"},
+      {{"--metrics.validation_line={", "--validation.path=v.txt"},
        "--metrics.validation_line: a { without its }; write {{ for the character itself"},
   };
   for (const Row& row : rows) CHECK(error_of([&] { check(with(row.flags)); }) == row.message);
@@ -136,7 +175,7 @@ TEST_CASE("a flag leaves behind what a file says of the way that it changes", "[
                       "activation_checkpointing:\n  mode: every_n\n  n: 3\n"};
   const auto dropped = [&](const std::vector<std::string>& flags) {
     Loaded loaded = load(flags, {file});
-    drop_overridden(loaded);
+    drop_idle(loaded);
     return loaded;
   };
   CHECK(dropped({}).config.activation_checkpointing.n == 3);

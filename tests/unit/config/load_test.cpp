@@ -1,6 +1,7 @@
 #include "config/load.h"
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include <fstream>
 
@@ -42,6 +43,32 @@ metrics:
   CHECK(loaded.origin("model.preset") == "train.yaml:3");
   CHECK(loaded.origin("training.clip_grad_norm") == "train.yaml:4");
   CHECK(loaded.origin("training.batch_size") == "default");
+}
+
+TEST_CASE("merge keys take what a section does not say itself, the earlier of several first", "[config]") {
+  const Loaded loaded = load_text(R"(x-common:
+  base: &base {steps: 20, seed: 3, batch_size: 2}
+  more: &more
+    <<: *base
+    seed: 4
+    clip_grad_norm: 0.5
+training:
+  batch_size: 16
+  <<: [*more, *base]
+checkpoint: &saved {interval: 7}
+)");
+  CHECK(loaded.config.training.batch_size == 16);
+  CHECK(loaded.config.training.steps == 20);
+  CHECK(loaded.config.training.seed == 4);
+  CHECK(loaded.config.training.clip_grad_norm == 0.5);
+  CHECK(loaded.config.checkpoint.interval == 7);
+  CHECK(loaded.origin("training.seed") == "train.yaml:5");
+  CHECK(loaded.origin("training.steps") == "train.yaml:2");
+  std::string all_in_all = "x-0: &a0 {steps: 1}\n";  // each line doubles what the one before merges
+  for (int level = 1; level < 20; ++level)
+    all_in_all += fmt::format("x-{0}: &a{0} {{<<: [*a{1}, *a{1}]}}\n", level, level - 1);
+  CHECK_THAT(error_of([&] { load_text(all_in_all + "training: {<<: *a19}\n"); }),
+             Catch::Contains("merges too many mappings"));
 }
 
 TEST_CASE("flags are read in every form that is promised", "[config]") {
@@ -125,6 +152,13 @@ TEST_CASE("a bad file is refused in one line with its place and what would be ri
       {"training: {steps: 5}\n---\ndata: {}\n", "train.yaml:2: a second document begins here; one file holds one"},
       {"training:\n  steps: 5\n epochs: 6\n", "train.yaml:3:2: malformed YAML: end of map not found"},
       {"training: {steps: 5\n", "train.yaml:2:1: malformed YAML: end of map flow not found"},
+      {"training:\n  seed: 1\n\tsteps: 5\n", "train.yaml:3: a tab indents this line, and YAML takes only spaces there"},
+      {"# a\n\ntraining:\n\tsteps: 5\n", "train.yaml:4: a tab indents this line, and YAML takes only spaces there"},
+      {"defaults: &defaults\n  steps: 5\n",
+       "train.yaml:1: unknown section defaults; what only aliases use stands in a section named x-…"},
+      {"training:\n  <<: 5\n", "train.yaml:2: <<: takes a mapping, such as *defaults, or a list of mappings"},
+      {"training: &t\n  <<: *t\n", "train.yaml:1: <<: merges too many mappings, or one into itself"},
+      {"x-a: &a {step: 5}\ntraining:\n  <<: *a\n", "train.yaml:1: unknown key training.step; did you mean training.steps?"},
       {"data:\n  field: \"\"\n", "train.yaml:2: data.field is ''; it must be a text that is not empty"},
   };
   for (const Row& row : rows) {

@@ -1,12 +1,16 @@
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <catch2/catch.hpp>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 
+#include <array>
 #include <filesystem>
 #include <future>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/error.h"
@@ -108,8 +112,65 @@ TEST_CASE("corpus: what the user has to mend is named with file and place", "[da
   write(folder / "corpus.bin", "x");
   CHECK_THROWS_WITH(open_bytes(folder / "corpus.bin"), Catch::Contains("a corpus is a .txt file"));
   fs::create_directory(folder / "nothing");
-  CHECK_THROWS_WITH(open_bytes(folder / "nothing"), Catch::Contains("no .txt and no .jsonl"));
+  CHECK_THROWS_WITH(open_bytes(folder / "nothing"), Catch::Contains("no .txt, no .jsonl and no .json"));
   CHECK(files_of(folder / ".trainyard").empty());  // nothing half-made is left behind
+}
+
+TEST_CASE("corpus: a folder with JSON lines in a data.json is one, as torchtitan's c4_test", "[data]") {
+  const test::TemporaryFolder folder;
+  const std::string lines =
+      "{\"text\": \"ab\", \"timestamp\": \"2019\", \"url\": \"u\"}\n"
+      "{\"text\": \"c\", \"timestamp\": \"2020\", \"url\": \"v\"}\n";
+  fs::create_directory(folder / "c4_test");
+  write(folder / "c4_test" / "data.json", lines);
+  CHECK(text_of(open_bytes(folder / "c4_test")) == "ab|c|");
+  CHECK(text_of(open_bytes(folder / "c4_test" / "data.json")) == "ab|c|");
+  write(folder / "c4_test" / "a.txt", "x");  // then what is called .json may be anything
+  CHECK(text_of(open_bytes(folder / "c4_test")) == "x|");
+  write(folder / "list.json", "[\n{\"text\": \"a\"}]\n");
+  CHECK_THROWS_WITH(open_bytes(folder / "list.json"),
+                    Catch::Contains("list.json: begins with a list; a .json corpus has a JSON object on each line"));
+}
+
+TEST_CASE("corpus: an Arrow folder of datasets is refused with the Python that writes JSON lines from it", "[data]") {
+  const test::TemporaryFolder folder;
+  const auto error_of = [&](const fs::path& path) {
+    try {
+      corpus_files(path);
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  const fs::path dict = folder / "wt2", one = dict / "train", cache = folder / "cache", file = cache / "train.arrow";
+  const std::string end = ", which is not read; give a .txt or .jsonl file. In Python: from datasets import ";
+  write(dict / "dataset_dict.json", "{\"splits\": [\"test\", \"train\"]}");
+  for (const char* split : {"test", "train"}) {
+    write(dict / split / "data-00000-of-00001.arrow", "ARROW1");
+    write(dict / split / "dataset_info.json", "{\n  \"builder_name\": \"text\"\n}");
+    write(dict / split / "state.json", "{\n  \"_split\": \"train\"\n}");
+  }
+  CHECK(error_of(dict) == fmt::format("{0}: is an Arrow folder of Hugging Face datasets (it has dataset_dict.json){1}"
+                                      "load_from_disk; load_from_disk(\"{0}\")[\"train\"].to_json(\"train.jsonl\")",
+                                      dict.string(), end));
+  fs::remove_all(dict / "train");
+  CHECK_THAT(error_of(dict), Catch::EndsWith("[\"test\"].to_json(\"train.jsonl\")"));
+  fs::rename(dict / "test", one);
+  fs::remove(dict / "dataset_dict.json");
+  CHECK(error_of(one) == fmt::format("{0}: is an Arrow folder of Hugging Face datasets (it has dataset_info.json){1}"
+                                     "load_from_disk; load_from_disk(\"{0}\").to_json(\"train.jsonl\")",
+                                     one.string(), end));
+
+  write(file, "ARROW1");  // as load_dataset() caches it
+  write(cache / "dataset_info.json", "{}");
+  const std::string python = fmt::format("Dataset; Dataset.from_file(\"{}\").to_json(\"train.jsonl\")", file.string());
+  CHECK_THAT(error_of(cache), Catch::EndsWith(end + python));
+  CHECK(error_of(file) == file.string() + ": is an Arrow file of Hugging Face datasets" + end + python);
+
+  write(one / "train.jsonl", "{\"text\": \"one\"}\n");  // written there as the error says
+  CHECK(corpus_files(one) == std::vector<fs::path>{one / "train.jsonl"});
+  fs::remove(cache / "dataset_info.json");
+  CHECK_THAT(error_of(cache), Catch::Contains("no .txt, no .jsonl and no .json"));
 }
 
 TEST_CASE("corpus: threads and processes that ask at once share one cache", "[data]") {
@@ -154,6 +215,77 @@ TEST_CASE("corpus: who holds the lock for too long is named, and who died with i
   CHECK_FALSE(fs::exists(partial));
 }
 
+TEST_CASE("corpus: who is asked to stop while it tokenises or waits ends at once and leaves nothing behind", "[data]") {
+  const test::TemporaryFolder folder;
+  write(folder / "a.txt", std::string(8 * kPartBytes, 'a'));
+  const auto bytes = tokenizer::load_tokenizer("bytes");
+  int questions = 0;
+  CorpusOptions options{.path = folder / "a.txt",
+                        .how = {.threads = 2, .asked_to_stop = [&] { return ++questions > 3; }}};
+  CHECK_THROWS_AS(open_corpus(options, *bytes), TerminatedError);
+  CHECK(files_of(folder / ".trainyard").empty());
+
+  options.how.asked_to_stop = [] { return false; };
+  open_corpus(options, *bytes);
+  const fs::path cached = files_of(folder / ".trainyard").at(0), partial = cached.string() + ".partial";
+  fs::remove(cached);
+  const UniqueFd holder(::open(partial.c_str(), O_RDWR | O_CREAT, 0600));
+  REQUIRE(::flock(holder.get(), LOCK_EX) == 0);
+  options.how.asked_to_stop = [&] { return ++questions > 20; };
+  CHECK_THROWS_WITH(open_corpus(options, *bytes), Catch::Contains("waiting for who writes " + partial.string()));
+  CHECK_FALSE(fs::exists(cached));
+}
+
+TEST_CASE("corpus: ids are the same with any number of threads, and for one text those of the whole", "[data]") {
+  if (test::test_data().empty()) return test::skip("no reference data");
+  const std::string name = GENERATE("qwen2", "llama2", "t5");
+  CAPTURE(name);
+  const auto tokenizer = tokenizer::load_tokenizer(test::test_data() / (name + "_tokenizer"));
+  const std::string shakespeare = read_file(test::test_data() / "tinyshakespeare/input.txt");
+  const std::string text = shakespeare + shakespeare.substr(0, 400'000);  // two parts, the second of 400 kB and more
+  std::string lines;
+  for (size_t begin = 0; begin < text.size(); begin += 4000)
+    lines += nlohmann::json{{"text", text.substr(begin, 4000)}}.dump() + "\n";
+  const test::TemporaryFolder folder;
+  write(folder / "corpus/a.txt", text);
+  write(folder / "corpus/b.jsonl", lines);
+  std::vector<std::vector<int32_t>> ids;
+  for (const int threads : {1, 2, 5}) {
+    const TokenArray tokens = open_corpus(
+        {.path = folder / "corpus", .cache_dir = folder / std::to_string(threads), .how = {.threads = threads}},
+        *tokenizer);
+    ids.emplace_back(static_cast<size_t>(tokens.size()));
+    tokens.copy(0, ids.back());
+  }
+  CHECK((ids[1] == ids[0]));  // in brackets: a failure would print them all
+  CHECK((ids[2] == ids[0]));
+  const std::vector<int32_t> whole = tokenizer->encode(text);
+  REQUIRE(ids[0].size() > whole.size());
+  CHECK((std::vector(ids[0].begin(), ids[0].begin() + static_cast<ptrdiff_t>(whole.size())) == whole));
+}
+
+TEST_CASE("corpus: of several mistakes the first in the file is told, with any number of threads", "[data]") {
+  const test::TemporaryFolder folder;
+  std::string lines;
+  size_t number = 0;
+  for (; lines.size() < 3 * kPartBytes; ++number) lines += "{\"text\": \"" + std::string(500, 'a') + "\"}\n";
+  write(folder / "a.jsonl", lines + "[]\n" + lines + "{}\n");
+  const auto bytes = tokenizer::load_tokenizer("bytes");
+  for (const int threads : {1, 4})
+    CHECK_THROWS_WITH(open_corpus({.path = folder / "a.jsonl", .how = {.threads = threads}}, *bytes),
+                      Catch::Contains(fmt::format("a.jsonl:{}: must be a JSON object", number + 1)));
+}
+
+TEST_CASE("corpus: a pipe is refused, by its own name or in a folder", "[data]") {
+  const test::TemporaryFolder folder;
+  const fs::path pipe = folder / "pipe.txt";
+  write(folder / "a.txt", "abc");
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  const auto refused = Catch::Equals(pipe.string() + ": not a regular file but a pipe");
+  CHECK_THROWS_WITH(open_bytes(pipe), refused);
+  CHECK_THROWS_WITH(open_bytes(folder.path()), refused);
+}
+
 TEST_CASE("corpus: who goes on writing is waited for, however long it takes", "[data]") {
   const test::TemporaryFolder folder;
   write(folder / "a.txt", "abc");
@@ -190,15 +322,18 @@ TEST_CASE("corpus: ids of large vocabularies keep their four bytes", "[data]") {
 
 TEST_CASE("part_length: parts make the text again and give the tokens of the whole", "[data]") {
   if (test::test_data().empty()) return test::skip("no reference data");
-  const std::string name = GENERATE("qwen2", "llama3", "torchtitan");
+  const std::string name = GENERATE("qwen2", "llama3", "torchtitan", "llama2");
+  CAPTURE(name);
   const auto tokenizer = tokenizer::load_tokenizer(test::test_data() / (name + "_tokenizer"));
-  const std::string text = read_file(test::test_data() / "wikitext-2/wiki.test.txt").substr(0, 100'000);
+  std::string text = read_file(test::test_data() / "wikitext-2/wiki.test.txt").substr(0, 100'000);
+  // Lines of no letter of ASCII; a line's end before a wide space, or before a sign that a pattern may take in, is none.
+  const std::array lines{"\u7532\u3002\n", "\u3000\u4E59\n", "/\u4E19!\n"};
+  for (size_t line = 0; line < 2000; ++line) text += lines[line % lines.size()];
   std::vector<int32_t> ids;
-  for (std::string_view rest = text; !rest.empty();) {
-    const size_t length = part_length(rest, 3'000);
-    const auto part = tokenizer->encode(rest.substr(0, length));
+  for (size_t begin = 0, length = 0; begin < text.size(); begin += length) {
+    length = part_length(std::string_view(text).substr(begin), 3'000);
+    const auto part = tokenizer->encode_after(text.substr(0, begin), std::string_view(text).substr(begin, length));
     ids.insert(ids.end(), part.begin(), part.end());
-    rest.remove_prefix(length);
   }
   CHECK((ids == tokenizer->encode(text)));  // in brackets: a failure would print them all
 }

@@ -1,4 +1,5 @@
 #include "data/pairs.h"
+#include "data/split.h"
 
 #include <catch2/catch.hpp>
 
@@ -90,6 +91,20 @@ TEST_CASE("pairs: the prefix, the first field that a line has, the end of text, 
   CHECK(text(pairs.target(1)) == "yz");
 }
 
+TEST_CASE("pairs: a held-out share is the last of them, with texts and fingerprint of its own", "[data]") {
+  const test::TemporaryFolder folder;
+  const PairArray pairs = pairs_of(many_pairs(folder.path(), 40));
+  const PairArray training = side_of(pairs, {0.25, Side::Training}), held_out = side_of(pairs, {0.25, Side::HeldOut});
+  REQUIRE(training.size() == 30);
+  REQUIRE(held_out.size() == 10);
+  for (int64_t i = 0; i < 10; ++i) {
+    CHECK(std::ranges::equal(held_out.source(i), pairs.source(30 + i)));
+    CHECK(std::ranges::equal(held_out.target(i), pairs.target(30 + i)));
+  }
+  CHECK(std::ranges::equal(training.target(29), pairs.target(29)));
+  CHECK(training.fingerprint() != held_out.fingerprint());
+}
+
 TEST_CASE("pairs: what the user must mend is named with file and line", "[data]") {
   const test::TemporaryFolder folder;
   const auto fails = [&](const std::string& text, PairOptions options, const std::string& message) {
@@ -99,7 +114,9 @@ TEST_CASE("pairs: what the user must mend is named with file and line", "[data]"
   const PairOptions options{.source_field = "a", .target_field = "b,c"};
   fails("{\"a\": \"x\", \"b\": \"y\"}\n{\"a\": \"x\"}\n", options, "pairs.jsonl:2: no field 'b' or 'c'");
   fails("{\"a\": 3, \"b\": \"y\"}\n", options, "pairs.jsonl:1: a is no string");
-  fails("\n[1]\n", options, "pairs.jsonl:2: not a JSON object");
+  fails("{}\n{\"a\": \"x\", }\n", options, "pairs.jsonl:1: no field 'a'");
+  fails("\n{\"a\": \"x\", }\n", options, "pairs.jsonl:2: not JSON at byte 12 of the line: syntax error while parsing");
+  fails("\n[1]\n", options, "pairs.jsonl:2: must be a JSON object, is array");
   fails("\n \n", options, "no line with a pair");
   PairOptions strict = options;
   strict.overlong = Overlong::Refuse, strict.max_source_length = 4;

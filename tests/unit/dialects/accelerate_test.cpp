@@ -1,7 +1,11 @@
 #include <catch2/catch.hpp>
 
+#include <filesystem>
+
+#include "base/files.h"
 #include "dialects/launcher.h"
 #include "support/accelerate_sample.h"
+#include "support/support.h"
 #include "unit/dialects/support.h"
 
 namespace trainyard::dialects {
@@ -23,12 +27,13 @@ bool has(const Lines& lines, const std::string& line) {
 TEST_CASE("accelerate: the sample of its page is read, and each key tells what it became", "[dialects]") {
   Files files;
   const config::Loaded loaded = load_file(files, "fsdp.yaml", kAccelerateSample);
-  CHECK(loaded.config.parallel.strategy == Strategy::ShardGradOp);
+  CHECK(loaded.config.parallel.strategy == Strategy::FullShard);
+  CHECK(loaded.config.parallel.offload);
   CHECK(loaded.config.parallel.param_dtype == config::Precision::BFloat16);
   CHECK(files.relative(loaded.origin("parallel.strategy")) == "fsdp.yaml:11 (fsdp_sharding_strategy)");
   const Lines became = files.relative(loaded.became);
   CHECK(became.size() == 25);
-  CHECK(has(became, "fsdp_sharding_strategy: SHARD_GRAD_OP → parallel.strategy shard_grad_op (fsdp.yaml:11)"));
+  CHECK(has(became, "fsdp_sharding_strategy: 1 → parallel.strategy full_shard (fsdp.yaml:11)"));
   CHECK(has(became, "mixed_precision: bf16 → parallel.param_dtype bf16 (fsdp.yaml:18)"));
   CHECK(has(became, "num_processes: 2 → --nproc-per-node 2 (fsdp.yaml:20)"));
   CHECK(has(became, "tpu_env: [] → nothing to set (fsdp.yaml:23)"));
@@ -37,12 +42,28 @@ TEST_CASE("accelerate: the sample of its page is read, and each key tells what i
             "case"));
 }
 
+/// The block of code in one of the pages that begins with `first`; "" where none does.
+std::string block_of_pages(const std::filesystem::path& pages, const std::string& first) {
+  for (const auto& page : std::filesystem::directory_iterator(pages)) {
+    const std::string text = read_file(page.path());
+    if (const size_t begin = text.find("```yaml\n" + first); begin != std::string::npos)
+      return text.substr(begin + 8, text.find("```", begin + 8) - begin - 8);
+  }
+  return "";
+}
+
+TEST_CASE("accelerate: the sample of these tests is the page's own, letter by letter", "[dialects]") {
+  const std::filesystem::path pages = test::test_data().parent_path() / "sources";
+  if (test::test_data().empty() || !std::filesystem::exists(pages)) return test::skip("the pages are not here");
+  CHECK(block_of_pages(pages, "compute_environment: LOCAL_MACHINE\n") == kAccelerateSample);
+}
+
 TEST_CASE("accelerate: flags of ours win over its file, and its file over one before it", "[dialects]") {
   Files files;
   const std::string ours = files.add("ours.yaml", "parallel: {strategy: no_shard, param_dtype: fp32}\n");
   const config::Loaded loaded =
       load({"--config", ours, "--config", files.add("fsdp.yaml", kAccelerateSample), "--parallel.param_dtype", "fp32"});
-  CHECK(loaded.config.parallel.strategy == Strategy::ShardGradOp);
+  CHECK(loaded.config.parallel.strategy == Strategy::FullShard);
   CHECK(loaded.config.parallel.param_dtype == config::Precision::Float32);
 }
 
@@ -57,7 +78,8 @@ fsdp_config:
   fsdp_offload_params: true
   fsdp_cpu_ram_efficient_loading: true
   fsdp_sync_module_states: true
-)")
+)",
+                                                {"--model.init_from=folder"})
                                         .config.parallel;
   CHECK(parallel.wrap == config::Wrap::SizeBased);
   CHECK(parallel.min_num_params == 2000);
@@ -76,6 +98,22 @@ fsdp_config:
   };
   CHECK(classes("LlamaDecoderLayer") == "");                                         // the model's own blocks
   CHECK(classes("'LlamaDecoderLayer, LlamaMLP'") == "LlamaDecoderLayer, LlamaMLP");  // judged by the model
+}
+
+TEST_CASE("accelerate: keys of fsdp_config may stand without fsdp_, as pages write min_num_param", "[dialects]") {
+  Files files;
+  const config::Parallel parallel = load_file(files, "a.yaml", R"(distributed_type: FSDP
+fsdp_config:
+  fsdp_wrap_policy: SIZE_BASED_WRAP
+  min_num_param: 2000
+  offload_params: true
+)")
+                                        .config.parallel;
+  CHECK(parallel.wrap == config::Wrap::SizeBased);
+  CHECK(parallel.min_num_params == 2000);
+  CHECK(parallel.offload);
+  CHECK_THAT(error_of_file("b.yaml", "distributed_type: FSDP\nfsdp_config:\n  min_num_parameters: 2000\n"),
+             Catch::StartsWith("b.yaml:3: unknown key min_num_parameters of accelerate"));
 }
 
 TEST_CASE("accelerate: a key of a wrap policy that sets nothing says why, unless it asks for nothing", "[dialects]") {
@@ -181,10 +219,9 @@ TEST_CASE("accelerate: what cannot be is refused with file, line and what would 
        "one is for SIZE_BASED_WRAP, the other for TRANSFORMER_BASED_WRAP; keep one"},
       {"distributed_type: FSDP\nnum_processes: 3\nnum_machines: 2\n",
        "a.yaml:2: num_processes is 3, which does not divide among num_machines 2 (a.yaml:3)"},
-      {"distributed_type: FSDP\nparallelism_config:\n  parallelism_config_tp_size: 2\n  parallelism_config_cp_size: "
+      {"distributed_type: FSDP\nparallelism_config:\n  parallelism_config_tp_size: 2\n  parallelism_config_sp_size: "
        "4\n",
-       "a.yaml:3: parallelism_config_tp_size is 2: tensor parallelism is not offered; use 1; refused besides: "
-       "parallelism_config_cp_size"},
+       "a.yaml:4: parallelism_config_sp_size is 4: sequence parallelism is not offered; use 1"},
       {"distributed_type: FSDP\ndebug: false\ndebug: true\n",
        "a.yaml:3: debug was already given at a.yaml:2; keep one"},
       {"distributed_type: FSDP\nfp8_config: {backend: TE}\n",

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "config/check.h"
 #include "unit/dialects/support.h"
 
 namespace trainyard::dialects {
@@ -31,6 +32,18 @@ TEST_CASE("load: the Trainer's --fsdp and its json make one configuration", "[di
         "fsdp_backward_prefetch: backward_post → parallel.backward_prefetch backward_post (--fsdp_config:1)");
   CHECK_THAT(config::error_of([] { load({"--fsdp_config={\"a\": "}); }), Catch::StartsWith("--fsdp_config:"));
   CHECK(load({"--fsdp=full shard"}).config.parallel.strategy == Strategy::FullShard);  // as a page has it
+}
+
+TEST_CASE("load: the files that were read are kept as they were", "[dialects]") {
+  Files files;
+  const std::string yaml = files.add("x.yaml", "training: {steps: 7}"), json = files.add("x.json", R"({"xla": false})");
+  const config::Loaded loaded = load({"--config", yaml, "--fsdp", "full_shard", "--fsdp_config", json});
+  REQUIRE(loaded.texts.size() == 2);
+  CHECK(loaded.texts[0].name == json);
+  CHECK(loaded.texts[1].name == yaml);
+  CHECK(loaded.texts[1].text == "training: {steps: 7}");
+  CHECK(load({"--fsdp", "full_shard", "--fsdp_config", R"({"xla": false})"}).texts.empty());
+  CHECK(config::load({"--config", yaml}).texts.at(0).name == yaml);
 }
 
 TEST_CASE("load: what contradicts in the Trainer's words is refused", "[dialects]") {
@@ -139,6 +152,11 @@ TEST_CASE("load: the flags of the tutorials, with and without a value, with - or
   const Config tutorial = load({"--explicit-prefetching", "--mixed-precision", "--dcp-api"}).config;
   CHECK(tutorial.parallel.prefetch == 2);
   CHECK(tutorial.parallel.param_dtype == Precision::BFloat16);
+  CHECK(tutorial.checkpoint.state_dict == config::StateDict::Full);
+  CHECK(tutorial.checkpoint.broadcast_from_rank0);
+  const Config options = load({"--full_state_dict", "false", "--broadcast-from-rank0"}).config;
+  CHECK(options.checkpoint.state_dict == config::StateDict::Sharded);
+  CHECK(options.checkpoint.broadcast_from_rank0);
   const Config t5 = load({"--sharding_strategy", "SHARD_GRAD_OP", "--precision", "bf16", "--use_checkpointing",
                           "--use-prefetch", "false", "--grad_acc_steps", "4", "--save_path", "saved", "--batch_size=4"})
                         .config;
@@ -147,6 +165,9 @@ TEST_CASE("load: the flags of the tutorials, with and without a value, with - or
   CHECK(t5.parallel.prefetch == 0);
   CHECK(t5.training.accumulation_steps == 4);
   CHECK(t5.checkpoint.dir == "saved");
+  CHECK(t5.checkpoint.name == "checkpoint_{strategy}");
+  CHECK(t5.checkpoint.overwrite);
+  CHECK(t5.checkpoint.epoch_interval == 1);
   CHECK(load({"--mixed_precision=no"}).config.parallel.param_dtype == Precision::Float32);
 }
 
@@ -163,6 +184,10 @@ TEST_CASE("load: the model of the FSDP2 tutorial brings its example's settings, 
   CHECK(example.optimizer.weight_decay == 0);
   CHECK(example.parallel.prefetch == 2);
   CHECK(example.parallel.unshard_early);
+  CHECK(example.checkpoint.resume == "extend");
+  CHECK(example.checkpoint.dir == "checkpoints/dtensor_api");
+  CHECK(load({"--model", "tutorial", "--dcp-api"}).config.checkpoint.dir == "checkpoints/dcp_api");
+  CHECK(load({"--model", "tutorial", "--save_path", "there"}).config.checkpoint.dir == "there");
   const Config given = load({"--model=tutorial", "--batch_size", "4", "--training.steps=3", "--model.init_from=weights",
                              "--data.tokens=ids.safetensors"})
                            .config;
@@ -207,6 +232,46 @@ TEST_CASE("load: flags of scripts are checked as ours are", "[dialects]") {
         "unknown argument --max_stepz=3; did you mean --max_steps?");
   CHECK(config::error_of([] { refuse({"--nothing"}); }) == "unknown argument --nothing; --help lists all");
   CHECK(load({"--nothing", "of", "ours"}).rest == std::vector<std::string>{"--nothing", "of", "ours"});
+}
+
+TEST_CASE("load: --validation_freq alone holds out a share of the data, and --val_split says which", "[dialects]") {
+  const auto of = [](std::vector<std::string> flags) {
+    flags.insert(flags.end(), {"--validation_freq", "100", "--dataset", "corpus.txt", "--tokenizer", "bytes"});
+    return load(flags);
+  };
+  const config::Loaded alone = of({"--model_type", "qwen3"});
+  CHECK(alone.config.validation.split == 0.05);
+  CHECK(alone.config.validation.interval == 100);
+  CHECK(config::error_of([&] { config::check(alone); }) == "no error");
+  CHECK(of({"--val_split", "0.2"}).config.validation.split == 0.2);
+  CHECK(of({"--validation.split", "0.3"}).config.validation.split == 0.3);
+  CHECK(of({"--validation.path", "held-out.txt"}).config.validation.split == 0);  // what is given goes before
+  const config::Loaded named = of({"--val_split", "validation"});
+  CHECK(named.config.validation.split == 0.05);
+  CHECK(named.notes == std::vector<std::string>{"--val_split: val_split validation changes nothing: data here has no "
+                                                "splits by name; a number is the share of it that is held out"});
+  CHECK(load({"--validation_freq", "0"}).config.validation.split == 0);
+  CHECK(config::error_of([&] {
+          of({"--val_split", "1"});
+        }) == "--val_split: val_split (validation.split) is '1'; it must be a number, at least 0 and below 1");
+}
+
+TEST_CASE("load: what another program's file says beside what it is for is taken and told, and ours is refused",
+          "[dialects]") {
+  Files files;
+  const config::Loaded theirs =
+      load({"--lr_decay_style", "constant", "--min_lr", "1", "--lr", "4", "--val_batch_size", "4"});
+  CHECK(theirs.config.optimizer.min_lr_ratio == Config{}.optimizer.min_lr_ratio);
+  CHECK(theirs.config.validation.batch_size == 0);
+  CHECK(theirs.notes == std::vector<std::string>{
+                            "--val_batch_size: validation.batch_size is 4 changes nothing: it is for validation.path "
+                            "(or images or split) that is given, but that is not given",
+                            "--min_lr: optimizer.min_lr_ratio is 0.25 changes nothing: it is for optimizer.decay "
+                            "cosine, linear or sqrt, but that is constant (--lr_decay_style)"});
+  const config::Loaded ours = load({"--optimizer.decay", "constant", "--optimizer.min_lr_ratio", "0.5",
+                                    "--model.preset", "tutorial", "--data.path", "a.txt", "--data.tokenizer", "bytes"});
+  CHECK_THAT(config::error_of([&] { config::check(ours); }),
+             Catch::StartsWith("--optimizer.min_lr_ratio is 0.5, which is for optimizer.decay cosine, linear or sqrt"));
 }
 
 }  // namespace

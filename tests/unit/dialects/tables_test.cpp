@@ -18,6 +18,10 @@ std::vector<const Dialect*> dialects() {
   return {&accelerate(), &trainer(), &torchtitan(), &scripts()};
 }
 
+bool is_command(std::string_view ours) {
+  return ours == "trainyard plan";
+}
+
 bool is_launchers_name(std::string_view ours) {
   return ours.starts_with("--") || std::isupper(static_cast<unsigned char>(ours.front()));
 }
@@ -26,14 +30,14 @@ TEST_CASE("tables: every row that sets something names a key of the schema, with
           "[dialects]") {
   for (const Dialect* const dialect : dialects())
     for (const Row& row : dialect->rows) {
-      if (row.ours.empty() || is_launchers_name(row.ours)) continue;
+      if (row.ours.empty() || is_launchers_name(row.ours) || is_command(row.ours)) continue;
       INFO(dialect->name << " " << row.theirs << " → " << row.ours);
       const config::Key* const key = config::find_key(row.ours);
       REQUIRE(key);
       for (const Word& word : row.words) {
         if (!word.ours.empty()) CHECK_NOTHROW(config::parse_value(key->rule, word.ours, "the table"));
       }
-      if (!row.by_default.empty() && !row.compute && row.words.empty())
+      if (!row.by_default.empty() && !row.compute && !row.derive && row.words.empty())
         CHECK_NOTHROW(config::parse_value(key->rule, row.by_default, "the table"));
     }
 }
@@ -51,6 +55,13 @@ TEST_CASE("tables: no key has two rows for the same thing", "[dialects]") {
 TEST_CASE("docs/coming-from-pytorch.md is what the tables say: trainyard config docs coming-from-pytorch",
           "[dialects]") {
   CHECK(read_file(test::in_repository("docs/coming-from-pytorch.md")) == documentation());
+}
+
+TEST_CASE("README says of other programs' keys what the page of the tables says, and leads there", "[dialects]") {
+  const std::string claim = "sets a key of Trainyard's, or changes nothing here, or is refused with the reason";
+  CHECK_THAT(documentation(), Catch::Contains("each key " + claim));
+  CHECK_THAT(read_file(test::in_repository("README.md")),
+             Catch::Contains("[each key](docs/coming-from-pytorch.md) " + claim));
 }
 
 TEST_CASE("truth_of: what YAML, TOML and flags write", "[dialects]") {

@@ -24,6 +24,7 @@ TEST_CASE("torchtitan: replicate and shard degrees make its strategies", "[diale
       {"data_parallel_replicate_degree = 2\ndata_parallel_shard_degree = 4\nfsdp_reshard_after_forward = \"never\"",
        Strategy::HybridShardZero2, 2, 4},
       {"data_parallel_replicate_degree = 8\ndata_parallel_shard_degree = 1", Strategy::NoShard, unsaid, -1},
+      {"data_parallel_shard_degree = 1\ncontext_parallel_degree = 4", Strategy::FullShard, unsaid, 1},
   };
   for (const Case& each : cases) {
     INFO(each.keys);
@@ -32,6 +33,33 @@ TEST_CASE("torchtitan: replicate and shard degrees make its strategies", "[diale
     CHECK(config.parallel.strategy == each.strategy);
     CHECK(config.parallel.replicate == each.replicate);
     CHECK(config.parallel.shard == each.shard);
+  }
+}
+
+TEST_CASE("torchtitan: context parallelism has its defaults and its words", "[dialects]") {
+  using config::ContextBalance;
+  using config::ContextMethod;
+  struct Case {
+    const char* keys;
+    ContextMethod method;
+    ContextBalance balance;
+  };
+  const config::Parallel ours;
+  const std::vector<Case> cases{
+      {"context_parallel_degree = 1", ours.context_method, ours.context_balance},
+      {"context_parallel_degree = 4", ContextMethod::AllGather, ContextBalance::HeadTail},
+      {"context_parallel_degree = 4\ncontext_parallel_rotate_method = \"alltoall\"", ContextMethod::Ring,
+       ContextBalance::HeadTail},
+      {"context_parallel_degree = 4\ncontext_parallel_load_balancer = \"\"", ContextMethod::AllGather,
+       ContextBalance::None},
+  };
+  for (const Case& each : cases) {
+    INFO(each.keys);
+    Files files;
+    const config::Parallel seen =
+        load_file(files, "a.toml", fmt::format("[parallelism]\n{}\n", each.keys)).config.parallel;
+    CHECK(seen.context_method == each.method);
+    CHECK(seen.context_balance == each.balance);
   }
 }
 
@@ -73,7 +101,7 @@ profiler_active = 2
 TEST_CASE("torchtitan: what is loaded and what the last save holds", "[dialects]") {
   const auto with = [](const std::string& keys) {
     Files files;
-    return load_file(files, "a.toml", "[checkpoint]\n" + keys).config;
+    return load_file(files, "a.toml", "[checkpoint]\nenable = true\n" + keys).config;
   };
   CHECK(with("").checkpoint.final_model_only);
   CHECK_FALSE(with("last_save_model_only = false").checkpoint.final_model_only);

@@ -12,13 +12,16 @@ TEST_CASE("torchtitan: what is not offered is refused by key, all of it in one l
     const char* message;
   };
   const std::vector<Case> cases{
-      {"[parallelism]\ntensor_parallel_degree = 8\nenable_async_tensor_parallel = true\n",
-       "a.toml:2: parallelism.tensor_parallel_degree is 8: tensor parallelism is not offered; use 1, and more ranks in "
-       "data_parallel_*; refused besides: parallelism.enable_async_tensor_parallel"},
+      {"[parallelism]\nexpert_parallel_degree = 8\nexpert_tensor_parallel_degree = 2\n",
+       "a.toml:2: parallelism.expert_parallel_degree is 8: models with experts are not offered; use 1; refused "
+       "besides: "
+       "parallelism.expert_tensor_parallel_degree"},
       {"[parallelism]\npipeline_parallel_degree = 2\n",
        "a.toml:2: parallelism.pipeline_parallel_degree is 2: pipeline parallelism is not offered; use 1"},
-      {"[parallelism]\ncontext_parallel_degree = 2\n",
-       "a.toml:2: parallelism.context_parallel_degree is 2: context parallelism is not offered; use 1"},
+      {"[parallelism]\ncontext_parallel_degree = 2\ncontext_parallel_rotate_method = \"ring\"\n",
+       "a.toml:3: parallelism.context_parallel_rotate_method is 'ring'; use allgather or alltoall"},
+      {"[parallelism]\ncontext_parallel_degree = 2\ncontext_parallel_load_balancer = \"ptrr\"\n",
+       "a.toml:3: parallelism.context_parallel_load_balancer is 'ptrr'; use headtail, or an empty word for none"},
       {"[model]\nconverters = [\"mx\"]\n",
        "a.toml:2: model.converters names 'mx'; quantize.linear.float8 is what is offered"},
       {"[model]\nconverters = [\"quantize.linear.float8\"]\n[quantize.linear.float8]\nfilter_fqns = "
@@ -50,12 +53,6 @@ TEST_CASE("torchtitan: what is not offered is refused by key, all of it in one l
     INFO(each.toml);
     CHECK_THAT(error_of_file("a.toml", each.toml), Catch::StartsWith(each.message));
   }
-}
-
-TEST_CASE("torchtitan: two of its files are one too many", "[dialects]") {
-  CHECK(config::error_of([] {
-          load({"--config", "a.toml", "--job.config_file=b.toml"});
-        }) == "a.toml and b.toml are two TOML files; give one");
 }
 
 }  // namespace

@@ -78,6 +78,26 @@ TEST_CASE("Gang: one that failed by itself is the first failure, though one that
   CHECK(gang.exit_code() == 2);
 }
 
+TEST_CASE("Gang: a cause is the first failure after a victim's 138, whatever its code or signal, and what we kill is none",
+          "[launch]") {
+  const Ending cause = GENERATE(exited(0, 1), exited(0, 3), exited(0, 77), killed(0, 6), killed(0, 9));
+  Gang gang(3, 30s);
+  CHECK(gang.ended({exited(1, 138)}, kNow) == Action::Terminate);
+  gang.ended({cause}, kNow + 1s);
+  CHECK(gang.first_failure()->rank == 0);
+  CHECK(gang.exit_code() == cause.code);
+  CHECK(gang.at(kNow + 4s) == Action::Kill);
+  gang.ended({killed(2, 9)}, kNow + 4s);
+  CHECK(gang.exit_code() == cause.code);
+
+  Gang slow(2, 30s);
+  slow.ended({exited(1, 138)}, kNow);
+  CHECK(slow.at(kNow + 4s) == Action::Kill);
+  slow.ended({killed(0, 9)}, kNow + 4s);
+  CHECK(slow.exit_code() == 138);
+  CHECK(slow.first_failure()->rank == 1);
+}
+
 TEST_CASE("Gang: a signal gives the ranks the grace to save, and ends in 143", "[launch]") {
   Gang gang(2, 30s);
   CHECK(gang.asked_to_stop(kNow) == Action::Terminate);

@@ -84,6 +84,7 @@ TEST_CASE("parse_launch: what no flag says the environment does, and flags win",
   CHECK(parsed({"--nproc-per-node", "4", "train"}, kWorker).node.processes == "4");
   CHECK(parsed({"--node-rank", "0", "train"}, kWorker).node.node_rank == 0);
   CHECK(parsed({"--master-addr", "other", "train"}, kWorker).master == Endpoint{"other", 23456});
+  CHECK(parsed({"--master-addr", "[::1]", "train"}, kWorker).master == Endpoint{"::1", 23456});
   CHECK(parsed({"--rdzv-endpoint", "other:7", "train"}, kWorker).master == Endpoint{"other", 7});
   const LaunchOptions alone = parsed({"--standalone", "--nproc_per_node", "2", "train"}, kWorker);
   CHECK(alone.node.max_nodes == 1);

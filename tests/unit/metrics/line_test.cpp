@@ -45,7 +45,20 @@ TEST_CASE("the lines of other programs have names", "[metrics]") {
   CHECK(LineFormat("hyperpod").format(r) == "Batch 10 Loss: 8.12345, Speed: 9.41 samples/sec, lr: 0.000300");
   CHECK(LineFormat("torchtitan").format(r) ==
         "step: 10  loss:  8.12345  grad_norm:  1.2345  memory:  0.52GiB  tps: 617  tflops: 1.50  mfu: 12.3%");
-  CHECK(LineFormat("t5", "FULL_SHARD").format(r) == "Epoch 2 | Step 10 | Loss: 8.1235 | Strategy: FULL_SHARD");
+}
+
+TEST_CASE("the line of the T5 example counts the steps of an epoch from 0, of 63 every tenth and no last one",
+          "[metrics]") {
+  const LineFormat line("t5", "FULL_SHARD");
+  StepRecord r = record();
+  std::vector<std::string> printed;
+  for (int64_t step = 64; step <= 126; ++step) {
+    r.step = step, r.epoch = 1, r.step_of_epoch = step - 64;
+    if (line.is_due(r, 10, step == 126)) printed.push_back(line.format(r));
+  }
+  REQUIRE(printed.size() == 7);
+  CHECK(printed.front() == "Epoch 1 | Step 0 | Loss: 8.1235 | Strategy: FULL_SHARD");
+  CHECK(printed.back() == "Epoch 1 | Step 60 | Loss: 8.1235 | Strategy: FULL_SHARD");
 }
 
 TEST_CASE("the line of the MNIST example counts the batches of an epoch from 0, and is due by that number",
@@ -54,13 +67,15 @@ TEST_CASE("the line of the MNIST example counts the batches of an epoch from 0, 
   StepRecord r = record();
   r.step = 470, r.epoch = 1, r.step_of_epoch = 0, r.dataset_size = 60000;
   CHECK(line.format(r) == "Train Epoch: 2 [0/60000 (0%)]\tLoss: 8.123451");
-  CHECK(line.is_due(r, 100));
+  CHECK(line.is_due(r, 100, false));
   r.step = 570, r.step_of_epoch = 100, r.epoch_samples = 12800, r.epoch_percent = 21.3;
   CHECK(line.format(r) == "Train Epoch: 2 [12800/60000 (21%)]\tLoss: 8.123451");
-  CHECK(line.is_due(r, 100));
-  CHECK_FALSE(LineFormat("hyperpod").is_due(r, 100));
+  CHECK(line.is_due(r, 100, false));
+  CHECK_FALSE(LineFormat("hyperpod").is_due(r, 100, false));
   r.step = 600;
-  CHECK(LineFormat("hyperpod").is_due(r, 100));
+  CHECK(LineFormat("hyperpod").is_due(r, 100, false));
+  r.step = 601;
+  CHECK(LineFormat("hyperpod").is_due(r, 100, true));
 }
 
 TEST_CASE("an accuracy is printed as a percentage, and n/a without a validation", "[metrics]") {

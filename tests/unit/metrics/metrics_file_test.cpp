@@ -136,8 +136,10 @@ TEST_CASE("a full disk loses lines but neither the run nor the lines around them
     const FileSizeLimit full(std::filesystem::file_size(file.path()) + 20);
     file.append(record(2));
     file.append(record(3));
+    CHECK_THAT(file.error(), Catch::Contains("metrics.jsonl: steps from 2 on are missing: "));
   }
   file.append(record(4));
+  CHECK(file.error().empty());
   CHECK(steps_in(file.path()) == std::vector<int64_t>{1, 4});
 }
 

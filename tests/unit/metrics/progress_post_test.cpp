@@ -1,5 +1,7 @@
 #include "metrics/progress_post.h"
 
+#include "metrics/progress_authorities.h"
+
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -16,6 +18,7 @@
 #include <thread>
 
 #include "base/files.h"
+#include "support/support.h"
 
 namespace trainyard::metrics {
 namespace {
@@ -130,13 +133,41 @@ TEST_CASE("progress post: the body has the operator's keys", "[progress]") {
                              .loss = 2.5,
                              .tokens_per_second = 10,
                              .checkpoint_step = 5,
-                             .silent_ranks = {3}},
-                            2)) == json::parse(R"({"step": 7, "totalSteps": 9, "loss": 2.5, "tokensPerSecond": 10.0,
-                                                   "checkpointStep": 5, "silentRanks": [3], "generation": 2})"));
-  const json least = json::parse(to_json({}, 0));
+                             .silent_ranks = {3},
+                             .checkpoint_error = "No space left on device",
+                             .metrics_error = "m",
+                             .config_changed = "train.yaml: gone"},
+                            2, 8)) == json::parse(R"({"step": 7, "totalSteps": 9, "loss": 2.5, "tokensPerSecond": 10.0,
+                                                      "checkpointStep": 5, "silentRanks": [3], "generation": 2,
+                                                      "checkpointError": "No space left on device", "metricsError": "m",
+                                                      "configChanged": "train.yaml: gone", "worldSize": 8})"));
+  const json least = json::parse(to_json({}));
   CHECK_FALSE(least.contains("loss"));
+  CHECK_FALSE(least.contains("tokensPerSecond"));
   CHECK_FALSE(least.contains("generation"));
+  CHECK_FALSE(least.contains("configChanged"));
   CHECK(least["checkpointStep"] == -1);
+}
+
+TEST_CASE("progress post: authorities are believed that are proven with the job's token, and no others", "[progress]") {
+  // printf 'trainyard-authorities-1%sPEM' "$NONCE" | openssl dgst -sha256 -hmac secret
+  const std::string nonce = std::string(32, 'a') + std::string(32, 'b');
+  const json answer = {{"authorities", "PEM"},
+                       {"proof", "c49cb4842e3b1b1bdd31ad6d532a78e66b76cda70dfe623c70de66c73fa29fc3"}};
+  CHECK(proven_authorities(answer.dump(), "secret", nonce) == "PEM");
+  const auto is_refused = [&](const json& other, const std::string& token = "secret") {
+    CHECK_THROWS_WITH(proven_authorities(other.dump(), token, nonce),
+                      "it cannot prove by this job's token that it is the operator");
+  };
+  is_refused(answer, "another token");
+  is_refused({{"authorities", "PEN"}, {"proof", answer["proof"]}});
+  is_refused({{"authorities", "PEM"}});
+  is_refused({{"authorities", 7}, {"proof", nullptr}});
+  is_refused(nullptr);
+  CHECK_THROWS_WITH(proven_authorities(answer.dump(), "secret", std::string(64, 'c')), Catch::Contains("cannot prove"));
+  CHECK_THROWS_WITH(proven_authorities("", "secret", nonce), Catch::Contains("cannot prove"));
+  CHECK(fresh_nonce().size() == 64);
+  CHECK(fresh_nonce() != fresh_nonce());
 }
 
 TEST_CASE("progress post: the beginning at once, then the newest alone, with the token", "[progress]") {
@@ -172,10 +203,29 @@ TEST_CASE("progress post: a checkpoint does not wait for the interval", "[progre
   CHECK(listener.bodies(2).back()["checkpointStep"] == 10);
 }
 
-TEST_CASE("progress post: what was refused is posted again, also where nothing is new", "[progress]") {
+TEST_CASE("progress post: it is posted again where nothing is new, as who is silent is taken to hang", "[progress]") {
   Listener listener({500, 404, 204});
   const ProgressPoster poster(target(listener.url()), {.step = 3}, nullptr);
-  CHECK(listener.bodies(3).size() == 3);
+  CHECK(listener.bodies(5).size() >= 5);
+}
+
+TEST_CASE("progress post: a checkpoint that could not be saved does not wait for the interval, until one is saved",
+          "[progress]") {
+  Listener listener({204});
+  ProgressPoster poster(target(listener.url(), seconds(3600)), {.checkpoint_step = 5}, nullptr);
+  CHECK_FALSE(listener.bodies(1)[0].contains("checkpointError"));
+  poster.metrics_file("metrics.jsonl: No space left on device");
+  poster.checkpoint_failed("step 10: No space left on device");
+  const json failed = listener.bodies(2).back();
+  CHECK(failed["checkpointError"] == "step 10: No space left on device");
+  CHECK(failed["metricsError"] == "metrics.jsonl: No space left on device");
+  CHECK(failed["checkpointStep"] == 5);
+  poster.metrics_file("");
+  poster.checkpoint(15);
+  const json saved = listener.bodies(3).back();
+  CHECK_FALSE(saved.contains("checkpointError"));
+  CHECK_FALSE(saved.contains("metricsError"));
+  CHECK(saved["checkpointStep"] == 15);
 }
 
 TEST_CASE("progress post: a replica that does not lead is left for another at once", "[progress]") {
@@ -196,6 +246,26 @@ TEST_CASE("progress post: nobody waits for a server that hangs or refuses", "[pr
   CHECK(steady_clock::now() - start < seconds(15));
 }
 
+TEST_CASE("progress post: a configuration that has changed since the run read it is told, until it is as it was",
+          "[progress]") {
+  Listener listener({204});
+  const test::TemporaryFolder folder;
+  const std::string file = folder / "train.yaml";
+  write_file_atomically(file, "training: {lr: 0.1}");
+  const ProgressPoster poster(target(listener.url()), {.step = 3}, nullptr,
+                              ConfigWatch({{file, "training: {lr: 0.1}"}}));
+  const auto comes = [&](const auto& condition) {  // in one of the posts that follow, of which there is one each 20 ms
+    for (size_t count = listener.bodies(1).size(); count < 1000; ++count)
+      if (condition(listener.bodies(count + 1).back())) return true;
+    return false;
+  };
+  CHECK_FALSE(listener.bodies(1)[0].contains("configChanged"));
+  write_file_atomically(file, "training: {lr: 0.2}");
+  CHECK(comes([&](const json& body) { return body.value("configChanged", "").starts_with(file + " (sha256 "); }));
+  write_file_atomically(file, "training: {lr: 0.1}");
+  CHECK(comes([](const json& body) { return !body.contains("configChanged"); }));
+}
+
 TEST_CASE("progress post: silent ranks are told, without a step, and a store that is lost changes nothing",
           "[progress]") {
   Listener listener({204});
@@ -205,10 +275,10 @@ TEST_CASE("progress post: silent ranks are told, without a step, and a store tha
     if (n == 2) throw std::runtime_error("the store is lost");
     return n < 4 ? std::vector<int>{} : std::vector<int>{5, 6};
   });
-  const auto bodies = listener.bodies(2);
+  const auto bodies = listener.bodies(4);
   CHECK(bodies[0]["silentRanks"] == json::array());
-  CHECK(bodies[1]["silentRanks"] == json{5, 6});
-  CHECK(bodies[1]["step"] == 3);
+  CHECK(bodies[3]["silentRanks"] == json{5, 6});
+  CHECK(bodies[3]["step"] == 3);
 }
 
 }  // namespace trainyard::metrics

@@ -7,50 +7,50 @@
 namespace trainyard::metrics {
 namespace {
 using namespace std::chrono_literals;
-constexpr Clock::time_point kFirst{};
+constexpr Clock::time_point kBegin{};
 
 TEST_CASE("a step's rates are what was done over the time since the step before", "[metrics]") {
-  ThroughputMeter meter(kFirst);
-  const Rates first = meter.step(kFirst + 2s, 1000, 4);
+  ThroughputMeter meter(kBegin);
+  const Rates first = meter.step(kBegin + 2s, 1000, 4);
   CHECK(first.tokens_per_second == 500);
   CHECK(first.samples_per_second == 2);
-  CHECK(meter.step(kFirst + 3s, 1000, 4).tokens_per_second == 1000);
+  CHECK(meter.step(kBegin + 3s, 1000, 4).tokens_per_second == 1000);
 }
 
 TEST_CASE("time that was no training is left out of the step in which it was spent", "[metrics]") {
-  ThroughputMeter meter(kFirst);
+  ThroughputMeter meter(kBegin);
   meter.exclude(3s);
   meter.exclude(1s);
-  CHECK(meter.step(kFirst + 5s, 100, 1).tokens_per_second == 100);
-  CHECK(meter.step(kFirst + 6s, 100, 1).tokens_per_second == 100);
+  CHECK(meter.step(kBegin + 5s, 100, 1).tokens_per_second == 100);
+  CHECK(meter.step(kBegin + 6s, 100, 1).tokens_per_second == 100);
 }
 
 TEST_CASE("the line's rates are the mean since the line before", "[metrics]") {
-  ThroughputMeter meter(kFirst);
-  meter.step(kFirst + 1s, 100, 1);
-  meter.step(kFirst + 4s, 300, 7);
+  ThroughputMeter meter(kBegin);
+  meter.step(kBegin + 1s, 100, 1);
+  meter.step(kBegin + 4s, 300, 7);
   const Rates line = meter.since_last_line();
   CHECK(line.tokens_per_second == 100);
   CHECK(line.samples_per_second == 2);
-  meter.step(kFirst + 5s, 50, 1);
+  meter.step(kBegin + 5s, 50, 1);
   CHECK(meter.since_last_line().tokens_per_second == 50);
   CHECK(meter.since_last_line().tokens_per_second == 0);
 }
 
 TEST_CASE("a step that took no time has no rate", "[metrics]") {
-  ThroughputMeter meter(kFirst);
-  CHECK(meter.step(kFirst, 100, 1).tokens_per_second == 0);
+  ThroughputMeter meter(kBegin);
+  CHECK(meter.step(kBegin, 100, 1).tokens_per_second == 0);
 }
 
 TEST_CASE("what is left is judged by the last steps, without the first", "[metrics]") {
-  ThroughputMeter meter(kFirst);
+  ThroughputMeter meter(kBegin);
   CHECK_FALSE(meter.remaining(10));
-  meter.step(kFirst + 60s, 1, 1);
+  meter.step(kBegin + 60s, 1, 1);
   CHECK_FALSE(meter.remaining(10));
-  meter.step(kFirst + 62s, 1, 1);
+  meter.step(kBegin + 62s, 1, 1);
   CHECK(meter.remaining(10) == 20s);
   CHECK(meter.remaining(0) == 0s);
-  for (int i = 1; i <= 50; ++i) meter.step(kFirst + 62s + i * 1s, 1, 1);
+  for (int i = 1; i <= 50; ++i) meter.step(kBegin + 62s + i * 1s, 1, 1);
   CHECK(meter.remaining(10) == 10s);
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/vocabulary_parts.h"
 #include "ops_support.h"
 
 namespace trainyard {
@@ -28,13 +29,14 @@ Expected reference(const std::vector<double>& h, const std::vector<double>& w, c
   for (size_t token = 0; token < targets.size(); ++token) {
     if (targets[token] == ops::kIgnoredTarget) continue;
     const int64_t row = static_cast<int64_t>(token) * size.hidden;
-    double total = 0;
     for (int64_t j = 0; j < size.vocab; ++j) {
       double sum = 0;
       for (int64_t i = 0; i < size.hidden; ++i) sum += h[row + i] * w[j * size.hidden + i];
-      logits[j] = dtype == DType::Float32 ? sum : rounded(sum, dtype);
-      total += std::exp(logits[j]);
+      logits[j] = sum;
     }
+    if (dtype != DType::Float32) logits = rounded(logits, dtype);
+    double total = 0;
+    for (const double logit : logits) total += std::exp(logit);
     result.token_loss[token] = std::log(total) - logits[targets[token]];
     result.loss += result.token_loss[token];
     for (int64_t j = 0; j < size.vocab; ++j) {
@@ -88,6 +90,60 @@ TEST_CASE("linear_cross_entropy: loss and gradients equal the double-precision l
     for_thread_counts(compare);
   else
     compare();
+}
+
+TEST_CASE("linear_cross_entropy_of_part: parts of a vocabulary give the loss and the gradients of the whole", "[ops]") {
+  const Device device = GENERATE(from_range(devices()));
+  const DType dtype = GENERATE(from_range(floating_dtypes()));
+  const Head size = GENERATE(Head{0, 8, 5}, Head{5, 61, 131}, Head{1100, 4, 50});
+  const int ignore_every = size.tokens > 1000 ? 3 : GENERATE(0, 2);
+  const Tensor h = random_tensor({size.tokens, size.hidden}, dtype, 1, device),
+               w = random_tensor({size.vocab, size.hidden}, dtype, 2, device);
+  const std::vector<int32_t> targets = targets_of(size, ignore_every);
+  const Expected expected = reference(in_double(h), in_double(w), targets, size, 0.25, dtype);
+  const int64_t border = size.vocab / 3 + 1;
+  const std::vector<ops::VocabularyPart> parts{{0, size.vocab}, {border, size.vocab}};
+  const auto rows_of = [&](size_t part) { return part == 0 ? w.rows(0, border) : w.rows(border, size.vocab - border); };
+  // What each part tells of each chunk, first; then both hear both.
+  std::vector<std::vector<Tensor>> told(2);
+  for (size_t part = 0; part < 2; ++part)
+    static_cast<void>(ops::linear_cross_entropy_of_part(
+        h, rows_of(part), parts[part], int_tensor(targets, device),
+        [&](const Tensor& own) {
+          told[part].push_back(Tensor::empty(own.shape(), own.dtype(), own.device()));
+          copy(own, told[part].back());
+          return own;
+        },
+        nullptr));
+  std::vector<double> dh(expected.dh.size()), dw;
+  for (size_t part = 0; part < 2; ++part) {
+    size_t chunk = 0;
+    ops::LossGradients gradients{0.25F, random_tensor(h.shape(), dtype, 4, device),
+                                 Tensor::zeros(rows_of(part).shape(), DType::Float32, device)};
+    const ops::LossSums sums = ops::linear_cross_entropy_of_part(
+                                   h, rows_of(part), parts[part], int_tensor(targets, device),
+                                   [&](const Tensor& own) {
+                                     Tensor both = Tensor::empty({2 * own.size(0), 3}, own.dtype(), own.device());
+                                     for (size_t each = 0; each < 2; ++each) {
+                                       Tensor place = both.rows(static_cast<int64_t>(each) * own.size(0), own.size(0));
+                                       copy(told[each].at(chunk), place);
+                                     }
+                                     ++chunk;
+                                     return both;
+                                   },
+                                   &gradients)
+                                   .read();
+    CHECK(sums.loss_sum == Approx(expected.loss).epsilon(tolerance(dtype)));
+    CHECK(sums.valid == std::ranges::count_if(targets, [](int32_t target) { return target >= 0; }));
+    const std::vector<double> of_part = in_double(gradients.dh), of_rows = in_double(gradients.dw);
+    for (size_t i = 0; i < dh.size(); ++i) dh[i] += of_part[i];
+    dw.insert(dw.end(), of_rows.begin(), of_rows.end());
+  }
+  const auto as_tensor = [](const std::vector<double>& values) {
+    return Tensor::from<float>(std::vector<float>(values.begin(), values.end()), {std::ssize(values)});
+  };
+  CHECK(relative_error(as_tensor(dh), expected.dh) < tolerance(dtype));
+  CHECK(relative_error(as_tensor(dw), expected.dw) < tolerance(dtype));
 }
 
 TEST_CASE("linear_cross_entropy: adds to dw, of either dtype", "[ops]") {

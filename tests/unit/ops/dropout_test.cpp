@@ -22,7 +22,9 @@ Tensor ones(int64_t rows, int64_t width, DType dtype = DType::Float32) {
 
 Tensor dropped(const Tensor& x, const ops::Dropout& dropout) {
   Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
-  ops::dropout(x, {dropout.rate, dropout.seed, on_device(dropout.sequences, x.device())}, y);
+  ops::Dropout there = dropout;
+  there.sequences = on_device(dropout.sequences, x.device());
+  ops::dropout(x, there, y);
   return y;
 }
 
@@ -64,6 +66,23 @@ TEST_CASE("dropout: the mask follows from seed, row and token, not from the batc
   CHECK(in_double(alone) != in_double(dropped(ones(40, width, dtype), {0.1F, 8, sequences({6})})));
   const Tensor shorter = dropped(ones(30, width, dtype), {0.1F, 7, sequences({6})});  // less padding, the same mask
   CHECK(in_double(shorter) == in_double(alone.rows(0, 30)));
+}
+
+TEST_CASE("dropout: a part of the tokens or of the columns has its part of the mask", "[ops]") {
+  const Device device = GENERATE(from_range(devices()));
+  const ops::Dropout all{0.3F, 7, sequences({5, 9})};
+  const Tensor whole = dropped(ones(2 * 10, 64), all);
+  ops::Dropout of_tokens = all;
+  of_tokens.tokens = 10, of_tokens.first_token = 7;
+  const Tensor some = dropped(on_device(ones(6, 64), device), of_tokens);  // of both rows
+  CHECK(in_double(some) == in_double(whole.rows(7, 6)));
+  of_tokens.first_token = 16;  // the last ones, and padding behind them
+  CHECK(in_double(dropped(on_device(ones(6, 64), device), of_tokens).rows(0, 4)) == in_double(whole.rows(16, 4)));
+  ops::Dropout of_columns = all;
+  of_columns.first_column = 13;
+  const std::vector<double> seen = in_double(dropped(on_device(ones(2 * 10, 20), device), of_columns)),
+                            expected = in_double(whole);
+  for (size_t i = 0; i < seen.size(); ++i) CHECK(seen[i] == expected[i / 20 * 64 + 13 + i % 20]);
 }
 
 TEST_CASE("dropout: rate 0 changes nothing, and what does not fit is refused", "[ops]") {

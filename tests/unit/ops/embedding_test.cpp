@@ -53,6 +53,33 @@ TEST_CASE("embedding_backward: many tokens on few rows give the same bits for an
   CHECK(relative_error(seen[0], expected) < tolerance(DType::Float32));
 }
 
+TEST_CASE("embedding: of parts of a table each gives its rows, and zeros for the others", "[ops]") {
+  const Device device = GENERATE(from_range(devices()));
+  const int64_t width = GENERATE(5, 64);
+  const Tensor ids = int_tensor({0, 6, 3, 4, 3, 6, 1}, device),
+               table = random_tensor({7, width}, DType::Float32, 1, device),
+               dout = random_tensor({7, width}, DType::Float32, 2, device);
+  Tensor whole = Tensor::empty({7, width}, DType::Float32, device),
+         dwhole = Tensor::zeros({7, width}, DType::Float32, device);
+  ops::embedding(ids, table, whole);
+  ops::embedding_backward(dout, ids, dwhole);
+  std::vector<double> sum(static_cast<size_t>(7 * width));
+  for (const auto& [first, rows] : {std::pair<int64_t, int64_t>{0, 3}, {3, 3}, {6, 1}, {7, 0}}) {
+    const ops::TablePart part{first, 7};
+    Tensor out = random_tensor({7, width}, DType::Float32, 3, device),
+           dpart = Tensor::zeros({rows, width}, DType::Float32, device);
+    ops::embedding(ids, table.rows(first, rows), out, part);
+    const std::vector<double> of_part = in_double(out);
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += of_part[i];
+    ops::embedding_backward(dout, ids, dpart, part);
+    CHECK(same_bits(dpart, dwhole.rows(first, rows)));
+  }
+  CHECK(relative_error(whole, sum) == 0);
+  Tensor out = Tensor::empty({1, width}, DType::Float32);
+  CHECK_THROWS_WITH(ops::embedding(int_tensor({9}), on_device(table, {}).rows(0, 3), out, {0, 9}),
+                    "embedding: ids[0] is 9, outside 0 to 8");
+}
+
 TEST_CASE("embedding: an id outside the table is named with its place", "[ops]") {
   const Tensor table = Tensor::zeros({7, 4}, DType::Float32);
   Tensor out = Tensor::empty({2, 4}, DType::Float32);

@@ -46,10 +46,11 @@ Expected expected_factor(const Tensor& x, const Float8Cast& cast, bool by_column
     if (cast.power_of_2) scale = static_cast<float>(std::exp2(std::floor(std::log2(scale))));
     for (size_t i = 0; i < inner; ++i) {
       const double scaled = static_cast<float>(at(row, i)) * scale, largest = largest_of(cast.dtype);
-      expected.values[row * stride + i] = rounded(std::clamp(scaled, -largest, largest), cast.dtype);
+      expected.values[row * stride + i] = std::clamp(scaled, -largest, largest);
     }
     if (row == 0 || cast.scale_of != ScaleOf::Tensor) expected.inverse.push_back(1.0F / scale);
   }
+  expected.values = rounded(expected.values, cast.dtype);
   return expected;
 }
 

@@ -33,9 +33,9 @@ std::vector<double> in_double(const Tensor& tensor) {
   return {floats.values<float>().begin(), floats.values<float>().end()};
 }
 
-double rounded(double value, DType dtype) {
-  const std::vector<float> one{static_cast<float>(value)};
-  return in_double(converted(Tensor::from<float>(one, {1}), dtype)).front();
+std::vector<double> rounded(const std::vector<double>& values, DType dtype) {
+  const std::vector<float> floats(values.begin(), values.end());
+  return in_double(converted(Tensor::from<float>(floats, {static_cast<int64_t>(floats.size())}), dtype));
 }
 
 double relative_error(const Tensor& actual, const std::vector<double>& expected) {

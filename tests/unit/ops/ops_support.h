@@ -23,8 +23,8 @@ std::vector<double> in_double(const Tensor& tensor);
 /// or the counts differ.
 double relative_error(const Tensor& actual, const std::vector<double>& expected);
 
-/// `value` as an element of `dtype` holds it.
-double rounded(double value, DType dtype);
+/// The values as elements of `dtype` hold them.
+std::vector<double> rounded(const std::vector<double>& values, DType dtype);
 
 /// What an op may be off from the double-precision loop: rounding of float32 sums, or of a store in 8 or 11 bits.
 constexpr double tolerance(DType dtype) {

@@ -325,11 +325,12 @@ TEST_CASE("Membership: what a rank ends with of its own fault is known before it
   Membership master = zero.get();
   CHECK_FALSE(master.last_words());
   CHECK(master.silent_ranks().empty());
-  at_fault.leave_last_words("no such file: \xff");
+  at_fault.leave_last_words("no such file: \xff", ExitCode::Defect);
   master.leave_last_words("rank 1 does not answer");  // the first words stand
   const auto words = master.last_words();
   REQUIRE(words);
   CHECK(words->rank == 1);
+  CHECK(words->code == ExitCode::Defect);
   CHECK(words->text == "no such file: \xef\xbf\xbd");
   CHECK_THAT(master.describe_silent(), Catch::StartsWith("rank 1 (") && Catch::EndsWith("gone"));
   const std::vector<std::string> keys{"what rank 1 would have said"};

@@ -70,6 +70,24 @@ TEST_CASE("place_of: what is logged is what NCCL's variables ask NCCL for", "[re
   const Place place = place_of(with(kTorchrun, {{"NCCL_DEBUG", level}, {"NCCL_DEBUG_SUBSYS", subsystems}}));
   CHECK(place.logs_meeting == logs_meeting);
   CHECK(place.logs_collectives == logs_collectives);
+  CHECK(place.summarizes_collectives == (subsystems.empty() && logs_meeting));
+}
+
+TEST_CASE("place_of: INIT logs the communicator and the interface, NET the interface alone", "[rendezvous]") {
+  const auto [level, subsystems, logs_communicator, logs_interface] =
+      GENERATE(table<std::string, std::string, bool, bool>({
+          {"INFO", "", true, true},
+          {"INFO", "INIT,GRAPH,ENV", true, true},
+          {"INFO", "NET", false, true},
+          {"INFO", "^INIT", false, true},
+          {"INFO", "^INIT,NET", false, false},
+          {"INFO", "COLL,BOOTSTRAP", false, false},
+          {"WARN", "INIT,NET", false, false},
+      }));
+  CAPTURE(level, subsystems);
+  const Place place = place_of(with(kTorchrun, {{"NCCL_DEBUG", level}, {"NCCL_DEBUG_SUBSYS", subsystems}}));
+  CHECK(place.logs_communicator == logs_communicator);
+  CHECK(place.logs_interface == logs_interface);
 }
 
 TEST_CASE("place_of: a rank that torchrun started inside a pod does not mind the operator's PET_ variables",
@@ -107,6 +125,7 @@ TEST_CASE("place_of: WORLD_SIZE and RANK without LOCAL_RANK count nodes", "[rend
   CHECK(place_of(plain).node.max_nodes == 4);
   CHECK(place_of(plain).node.processes == "auto");
   CHECK(place_of(plain).master->text() == "[::1]:5");
+  CHECK(place_of(with(plain, {{"MASTER_ADDR", "[::1]"}})).master == Endpoint{"::1", 5});
   CHECK(place_of(with(plain, {{"PET_NPROC_PER_NODE", "2"}})).node.max_nodes == 2);
   // nprocPerNode auto counts as one rank in the operator's WORLD_SIZE.
   CHECK(place_of(with(plain, {{"PET_NPROC_PER_NODE", "auto"}, {"PET_NNODES", "4"}})).node.max_nodes == 4);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <catch2/catch.hpp>
 
+#include "common/hmac.h"
 #include "rendezvous/proof.h"
 #include "rendezvous/protocol.h"
 #include "rendezvous/session.h"
@@ -46,7 +47,7 @@ TEST_CASE("proof_of: HMAC-SHA256 over label, side, nonces, generation and restar
   CHECK(proof_of({"secret", 7}, Side::Client, nonces) != proof_of({"secret", 7, 1}, Side::Client, nonces));
   CHECK(proof_of({"", 7}, Side::Client, nonces) != proof_of({"secret", 7}, Side::Client, nonces));
   CHECK(fresh_nonce() != fresh_nonce());
-  CHECK_FALSE(is_same_proof("abc", "ab"));
+  CHECK_FALSE(is_same_secret("abc", "ab"));
 }
 
 TEST_CASE("session: one token and generation on both sides meet", "[rendezvous]") {

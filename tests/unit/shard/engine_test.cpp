@@ -319,6 +319,51 @@ TEST_CASE("Engine: after forward a copy may stay split over fewer ranks, which a
   for (size_t rank = 0; rank < part.size(); ++rank) CHECK(part[rank].gradients == full[rank].gradients);
 }
 
+TEST_CASE("Engine: groups that are named by hand are gathered ahead in place of the next, and one keeps its own", "[shard]") {
+  const auto gathered = test::run_ranks(2, [](comm::Communicator& comm) {
+    const auto model = models::build(odd_model());
+    const Mesh mesh(comm, {1, 2});
+    Engine engine(mesh, {});
+    const std::vector<nn::Module*> blocks = model->blocks();
+    engine.fully_shard(*blocks[0], {.reshard = Reshard::AfterBackward});
+    engine.fully_shard(*blocks[1]), engine.fully_shard(*blocks[2]), engine.fully_shard(*model);
+    engine.fill([](const autograd::Parameter&, Rows, std::span<float> out) { std::ranges::fill(out, 0.1F); });
+    const auto group = [&](size_t block) { return engine.group_of(*blocks[block]); };
+    engine.set_forward_prefetch(*group(0), {group(2), group(1)});
+    engine.set_backward_prefetch(*group(2), {});
+    std::vector<Event> events;
+    engine.on_event([&](const Event& event) { events.push_back(event); });
+    nn::Tape tape;
+    engine.begin_micro_batch(true);
+    static_cast<void>(model->loss(rows_of(2, 0, 1), {1, &tape}));
+    tape.backward();
+    engine.finish_backward();
+    return story(events, Event::Kind::Gather);
+  });
+  CHECK(gathered == std::vector<std::string>(2, "r 0 2 1 2 1"));
+}
+
+TEST_CASE("Engine: a group is unsharded and resharded by hand, in the dtype of its precision", "[shard]") {
+  const auto seen = test::run_ranks(2, [](comm::Communicator& comm) {
+    const auto model = models::build(odd_model());
+    const Mesh mesh(comm, {1, 2});
+    Engine engine(mesh, {});
+    engine.fully_shard(*model->blocks()[1], {.precision = MixedPrecision{.param_dtype = DType::BFloat16}});
+    engine.fully_shard(*model);
+    engine.fill([](const autograd::Parameter&, Rows, std::span<float> out) { std::ranges::fill(out, 0.5F); });
+    Group& group = *engine.group_of(*model->blocks()[1]);
+    engine.begin_unshard(group);
+    const bool waits = !group.is_unsharded();
+    engine.unshard(group);
+    const Tensor& value = group.layout().pieces.front().parameter->value();
+    const bool is_there = group.is_unsharded() && value.dtype() == DType::BFloat16 &&
+                          static_cast<float>(value.values<BFloat16>().back()) == 0.5F;
+    engine.reshard(group);
+    return waits && is_there && group.is_sharded() && engine.group_of(*model->blocks()[0]) == nullptr;
+  });
+  CHECK(seen == std::vector<bool>{true, true});
+}
+
 TEST_CASE("Engine: rank 0's values reach every rank's rows, and nobody else is asked", "[shard]") {
   const auto size = GENERATE(values<MeshSize>({{1, 3}, {2, 2}, {3, 1}}));
   const auto seen = test::run_ranks(size.replicate * size.shard, [&](comm::Communicator& comm) {

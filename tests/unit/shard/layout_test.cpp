@@ -38,7 +38,7 @@ TEST_CASE("copy_in and copy_out: whole parameters go to padded shards and come b
   autograd::Parameter matrix("matrix", {5, 3}, {}), vector("vector", {7}, {}), single("single", {1, 2}, {});
   autograd::Parameter* const parameters[] = {&matrix, &vector, &single};
   const Layout layout(parameters, world, 0);
-  const Tensor whole = counted(layout.whole_elements);
+  const Tensor whole = counted(layout.unsharded_elements);
 
   Tensor shards = counted(world * layout.shard_elements);  // garbage where padding must come
   copy_in(layout, whole, shards);
@@ -46,7 +46,7 @@ TEST_CASE("copy_in and copy_out: whole parameters go to padded shards and come b
   for (const float value : shards.values<float>()) sum += static_cast<double>(value);
   CHECK(sum == 24 * 25 / 2);  // padding is zero
 
-  Tensor back = Tensor::zeros({layout.whole_elements}, DType::Float32);
+  Tensor back = Tensor::zeros({layout.unsharded_elements}, DType::Float32);
   copy_out(layout, shards, back);
   CHECK(std::ranges::equal(back.values<float>(), whole.values<float>()));
 }

@@ -40,7 +40,7 @@ TEST_CASE("stream graph: work is written down, and done at each launch on what i
                     },
                     {});
   CHECK(graph.operations() == 2);
-  CHECK_FALSE(StreamGraph::is_being_made());
+  CHECK_FALSE(StreamGraph::is_capturing());
   CHECK(first_of(to) == 0);
   graph.launch();
   CHECK(first_of(to) == 1);
@@ -129,12 +129,12 @@ TEST_CASE("stream graph: a table that is made on the way is made once, and is no
                           Tensor::zeros({4}, DType::UInt8, kDevice);  // where the next one shall not be
                       Tensor table;
                       StreamGraph::outside([&] {
-                        CHECK_FALSE(StreamGraph::is_being_made());
+                        CHECK_FALSE(StreamGraph::is_capturing());
                         table = bytes_of(4);
                         CHECK(first_of(table) == 4);
                         ++made;
                       });
-                      CHECK(StreamGraph::is_being_made());
+                      CHECK(StreamGraph::is_capturing());
                       StreamGraph::keep(table);
                       copy(table, to);
                     },
@@ -166,7 +166,7 @@ TEST_CASE("stream graph: what cannot be repeated is refused, and the device goes
   CHECK_THROWS_AS(
       StreamGraph(kDevice, [&] { static_cast<void>(Tensor::zeros({int64_t{2} << 30}, DType::UInt8, kDevice)); }, {}),
       OutOfMemoryError);
-  CHECK_FALSE(StreamGraph::is_being_made());
+  CHECK_FALSE(StreamGraph::is_capturing());
   CHECK(first_of(there) == 1);
   there = Tensor();
   CHECK(bytes_in_use() == before);

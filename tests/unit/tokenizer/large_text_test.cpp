@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 #include <openssl/sha.h>
+#include <sys/resource.h>
 
 #include <nlohmann/json.hpp>
 #include <random>
 
 #include "base/files.h"
+#include "data/corpus.h"
 #include "support/support.h"
 #include "tokenizer/tokenizer.h"
 
@@ -60,6 +62,23 @@ TEST_CASE("long words: a megabyte without a space takes about a second, not hour
     CHECK((tokenizer->decode(ids) == text));
     CHECK(ids.size() < text.size());
   }
+}
+
+TEST_CASE("long words: 20 MB without a space are tokenised in bounded memory", "[tokenizer]") {
+  if (test::test_data().empty()) return test::skip("no reference data");
+  const std::string name = GENERATE("t5", "llama2", "qwen2");
+  CAPTURE(name);
+  const auto tokenizer = load_tokenizer(test::test_data() / (name + "_tokenizer"));
+  const test::TemporaryFolder folder;
+  write_file_atomically(folder / "a.txt", std::string(20'000'000, 'a'));
+  const auto most_kib = [] {
+    rusage used{};
+    ::getrusage(RUSAGE_SELF, &used);
+    return used.ru_maxrss;
+  };
+  const long before = most_kib();
+  CHECK(data::open_corpus({.path = folder / "a.txt", .how = {.threads = 2}}, *tokenizer).size() > 0);
+  CHECK((most_kib() - before) / 1024 < 300);  // MiB, 20 of them the file's
 }
 
 TEST_CASE("Llama 2: a long text, encoded word by word, begins with the ids that its beginning has as a whole",

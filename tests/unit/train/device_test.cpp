@@ -1,11 +1,11 @@
-#include "train/device.h"
+#include "assemble/device.h"
 
 #include <catch2/catch.hpp>
 
 #include <cstdlib>
 
+#include "assemble/threads.h"
 #include "base/error.h"
-#include "train/setup.h"
 
 namespace trainyard::train {
 

@@ -7,13 +7,13 @@
 
 #include "base/error.h"
 #include "checkpoint/background_saver.h"
-#include "ops/rehearsed.h"
+#include "ops/cuda/matmul_scratch.h"
 #include "rendezvous/memory_store.h"
+#include "run/generate.h"
 #include "small_run.h"
 #include "support/support.h"
 #include "tiny_model.h"
 #include "train/gather.h"
-#include "train/generate.h"
 #include "train/snapshot.h"
 
 namespace trainyard::train {
@@ -126,10 +126,10 @@ TEST_CASE("device: a run holds at most what was planned, and no less than that w
   CAPTURE(variant.name, world);
   const size_t held = run_on(config::DeviceChoice::Cuda, variant.config, world, 2).at_peak.total();
   const size_t planned =
-      rehearse({variant.config, {}, {}}, test::tiny_model(), {world, world}, accelerator("h100"), kShortBatch)
+      simulate({variant.config, {}, {}}, test::tiny_model(), {world, world}, accelerator("h100"), kShortBatch)
           .at_peak.total();
   CHECK(held <= planned);
-  CHECK(planned <= held + held / 20 + ops::kMostProductWorkspace);
+  CHECK(planned <= held + held / 20 + ops::cuda::kMostProductWorkspace);
 }
 
 TEST_CASE("device: gradients that overflow are seen there, and the step is skipped", "[train]") {
@@ -329,7 +329,7 @@ TEST_CASE("device: a text made there is the CPU's", "[train]") {
                  const ShardedModel sharded = shard_model(test::tiny_model(), comm, {{1, 1}, {.device = device}});
                  fill_random(*sharded.engine, 3);
                  return generate(models::language_model(*sharded.model), std::vector<int32_t>{1, 2, 3},
-                                 {.max_new_tokens = 6, .temperature = 0});
+                                 {.max_new_tokens = 6, .temperature = 0}, comm);
                })
         .front();
   };

@@ -1,7 +1,8 @@
-#include "train/exchange.h"
+#include "assemble/exchange.h"
 
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <thread>
 
 #include "rendezvous/memory_store.h"
 #include "support/ranks.h"
@@ -55,7 +56,8 @@ TEST_CASE(
     "[train]") {
   const auto read = [](rendezvous::Store& store, comm::Communicator& comm, std::chrono::milliseconds patience,
                        const std::function<int()>& make) {
-    return made_on_every_rank({.comm = comm, .store = store}, "reading the data", patience, make);
+    return made_on_every_rank({.comm = comm, .store = store}, "reading the data", patience,
+                              [&](const AskedToStop&) { return make(); });
   };
   rendezvous::MemoryStore together, apart, failing, alike;
   const auto own_rank = [&](comm::Communicator& comm) {
@@ -78,6 +80,25 @@ TEST_CASE(
   const auto all_fail = [&](comm::Communicator& comm) { return end_of([&] { read(alike, comm, minutes(1), fail); }); };
   const std::string text = "line 7 is no JSON";
   CHECK(test::run_ranks(3, all_fail) == std::vector<Ended>{{text, true}, {text, false}, {text, false}});
+}
+
+TEST_CASE("exchange: who is asked to stop while others read or wait ends all of them in good order", "[train]") {
+  rendezvous::MemoryStore store;
+  const auto words = test::run_ranks(3, [&](comm::Communicator& comm) -> std::string {
+    const World world{.comm = comm, .store = store, .asked_to_stop = [&] { return comm.rank() == 2; }};
+    try {
+      on_every_rank(world, "reading the data", minutes(10), [&](const AskedToStop& asked_to_stop) {
+        if (comm.rank() != 1) return;  // it reads; the others wait
+        while (!asked_to_stop()) std::this_thread::yield();
+        throw TerminatedError("asked to stop: tokenising");
+      });
+    } catch (const TerminatedError& error) {
+      return error.what();
+    }
+    return "";
+  });
+  const std::string waited = "asked to stop: reading the data was under way";
+  CHECK(words == std::vector<std::string>{waited, "asked to stop: tokenising", waited});
 }
 
 }  // namespace trainyard::train

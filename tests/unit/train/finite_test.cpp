@@ -4,9 +4,9 @@
 
 #include <limits>
 
+#include "assemble/sharded_model.h"
 #include "base/error.h"
 #include "support/ranks.h"
-#include "train/sharded_model.h"
 
 namespace trainyard::train {
 namespace {

@@ -1,5 +1,5 @@
 // Training with linear layers in 8 bits: which they are, what a run makes of them, and what is sent.
-#include "train/float8.h"
+#include "assemble/float8.h"
 
 #include <catch2/catch.hpp>
 
@@ -134,7 +134,8 @@ Float8Sent sent_in_a_step(comm::Communicator& comm, const config::Config& config
   test::run_rank(comm, config, even_model(), kFloat8Rows, 1, {});
   comm.barrier();
   comm.on_collective(nullptr);
-  const ShardedModel sharded = shard_model(even_model(), comm, sharding_of(config, {1, comm.world()}, {}));
+  const RunSpec spec = resolve(config::Loaded{config, {}, {}}, Ranks{comm.world(), 0}, {});
+  const ShardedModel sharded = shard_model(even_model(), comm, spec.sharding);
   sent.formula = shard::traffic_of(*sharded.engine, 1);
   return sent;
 }

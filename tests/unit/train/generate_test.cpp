@@ -1,4 +1,4 @@
-#include "train/generate.h"
+#include "run/generate.h"
 
 #include <catch2/catch.hpp>
 
@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "nn/init.h"
+#include "support/ranks.h"
 #include "unit/train/tiny_model.h"
 
 namespace trainyard::train {
@@ -60,20 +61,37 @@ TEST_CASE("generate: equal seeds give equal texts, ids stay in the tokenizer's, 
   models::LanguageModel& model = models::language_model(*built);
   const std::vector<int32_t> prompt{1, 2, 3};
   Sampling sampling{.max_new_tokens = 10, .temperature = 5, .top_p = 1, .seed = 3, .vocab_size = 6};
-  const auto first = generate(model, prompt, sampling);
+  const auto alone = comm::make_in_process(1, std::chrono::seconds(10));
+  comm::Communicator& world = *alone.front();
+  const auto first = generate(model, prompt, sampling, world);
   CHECK(first.size() == 10);
-  CHECK(first == generate(model, prompt, sampling));
+  CHECK(first == generate(model, prompt, sampling, world));
   CHECK(*std::ranges::max_element(first) < 6);
   sampling.stop = first[4];
-  CHECK(generate(model, prompt, sampling).size() <= 4);
+  CHECK(generate(model, prompt, sampling, world).size() <= 4);
+}
+
+TEST_CASE("generate: rank 0 draws, and ranks whose own logits and seeds would give other tokens get its", "[train]") {
+  const auto made = test::run_ranks(3, [](comm::Communicator& world) {
+    const auto built = small_model();
+    const Sampling own{.max_new_tokens = 10, .temperature = 5, .top_p = 1, .seed = static_cast<uint64_t>(world.rank())};
+    return generate(models::language_model(*built), std::vector<int32_t>{1, 2, 3}, own, world);
+  });
+  CHECK(made[0].size() == 10);
+  CHECK(made[1] == made[0]);
+  CHECK(made[2] == made[0]);
 }
 
 TEST_CASE("generate: refuses what the model has no place for", "[train]") {
   const auto built = small_model();
   models::LanguageModel& model = models::language_model(*built);
-  CHECK_THROWS_WITH(generate(model, {}, {}), Catch::Contains("the prompt is empty"));
-  CHECK_THROWS_WITH(generate(model, std::vector<int32_t>{19}, {.max_new_tokens = 1}), Catch::Contains("token id 19"));
-  CHECK_THROWS_WITH(generate(model, std::vector<int32_t>{1}, {.max_new_tokens = 16}), Catch::Contains("16 positions"));
+  const auto alone = comm::make_in_process(1, std::chrono::seconds(10));
+  comm::Communicator& world = *alone.front();
+  CHECK_THROWS_WITH(generate(model, {}, {}, world), Catch::Contains("the prompt is empty"));
+  CHECK_THROWS_WITH(generate(model, std::vector<int32_t>{19}, {.max_new_tokens = 1}, world),
+                    Catch::Contains("token id 19"));
+  CHECK_THROWS_WITH(generate(model, std::vector<int32_t>{1}, {.max_new_tokens = 16}, world),
+                    Catch::Contains("16 positions"));
 }
 
 }  // namespace trainyard::train

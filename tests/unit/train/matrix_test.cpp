@@ -8,12 +8,13 @@
 #include <mutex>
 #include <set>
 
+#include "assemble/sharded_model.h"
+#include "covering.h"
 #include "data/loaders.h"
 #include "shard/traffic.h"
 #include "support/ranks.h"
 #include "support/support.h"
 #include "tensor/safetensors.h"
-#include "train/sharded_model.h"
 #include "train/trainer.h"
 
 namespace trainyard::train {
@@ -215,8 +216,8 @@ std::vector<MeshAndReshard> meshes() {
       if (world % shard != 0) continue;
       all.push_back({{world / shard, shard}});
       if (shard > 1) all.push_back({{world / shard, shard}, Reshard::AfterBackward});
-      for (int regather = 2; regather < shard; ++regather)
-        if (shard % regather == 0) all.push_back({{world / shard, shard, regather}});
+      for (int post_forward = 2; post_forward < shard; ++post_forward)
+        if (shard % post_forward == 0) all.push_back({{world / shard, shard, post_forward}});
     }
   return all;
 }
@@ -243,27 +244,6 @@ struct Accumulation {
 const std::vector<Accumulation> kAccumulations{{1}, {2}, {3}, {2, true}};  // 3 does not divide the rows
 const std::vector<double> kClips{0, 0.5};
 const std::vector<std::vector<std::string>> kFreezes{{}, {"model.embed_tokens.*", "model.layers.1.*"}};
-
-/// Choices (indices) such that any two of different kinds come together in one of them: of the whole product, in its
-/// order, each that brings a pair not seen before.
-std::vector<std::vector<size_t>> covering(const std::vector<size_t>& sizes) {
-  std::set<std::array<size_t, 4>> pairs;
-  std::vector<std::vector<size_t>> chosen;
-  size_t product = 1;
-  for (const size_t size : sizes) product *= size;
-  for (size_t number = 0; number < product; ++number) {
-    std::vector<size_t> choice;
-    for (size_t kind = 0, rest = number; kind < sizes.size(); rest /= sizes[kind++])
-      choice.push_back(rest % sizes[kind]);
-    // Kinds in step with the number would meet in few ways at first: each is turned by the ones before it.
-    for (size_t kind = 1; kind < sizes.size(); ++kind) choice[kind] = (choice[kind] + choice[kind - 1]) % sizes[kind];
-    size_t added = 0;
-    for (size_t a = 0; a < sizes.size(); ++a)
-      for (size_t b = a + 1; b < sizes.size(); ++b) added += pairs.insert({a, b, choice[a], choice[b]}).second ? 1 : 0;
-    if (added > 0) chosen.push_back(choice);
-  }
-  return chosen;
-}
 
 Combination combination_of(const std::vector<size_t>& choice) {
   const MeshAndReshard mesh = meshes()[choice[0]];
@@ -306,8 +286,8 @@ TEST_CASE("matrix: every mesh, reshard, prefetch, wrap, accumulation, clipping a
   const test::TemporaryFolder folder;
   write_rows(folder / "rows.safetensors");
   std::map<std::pair<size_t, size_t>, Seen> alone;  // by clipping and freezing, which change the result
-  for (const std::vector<size_t>& choice : covering({meshes().size(), prefetches().size(), wraps().size(),
-                                                     kAccumulations.size(), kClips.size(), kFreezes.size()})) {
+  for (const std::vector<size_t>& choice : test::covering({meshes().size(), prefetches().size(), wraps().size(),
+                                                           kAccumulations.size(), kClips.size(), kFreezes.size()})) {
     const Combination what = combination_of(choice);
     const std::pair key{choice[4], choice[5]};
     if (!alone.contains(key)) {
@@ -315,7 +295,7 @@ TEST_CASE("matrix: every mesh, reshard, prefetch, wrap, accumulation, clipping a
       alone[key] = run_on_ranks(one, folder / "rows.safetensors").front();
     }
     const MeshSize mesh = what.sharding.mesh;
-    CAPTURE(mesh.replicate, mesh.shard, mesh.regather, what.sharding.policy.reshard, choice[1], choice[2],
+    CAPTURE(mesh.replicate, mesh.shard, mesh.post_forward, what.sharding.policy.reshard, choice[1], choice[2],
             what.accumulation, what.sharding.policy.sync_every_micro_batch, what.clip, choice[5]);
     check(what, run_on_ranks(what, folder / "rows.safetensors"), alone.at(key));
   }
@@ -371,7 +351,7 @@ TEST_CASE("matrix: groups of different precision train as one rank does, and as 
     check(one, {alone}, whole, {1e-2, 3e-2});
     for (const MeshSize mesh : {MeshSize{1, 2}, MeshSize{1, 3}, MeshSize{1, 4}, MeshSize{2, 2}, MeshSize{2, 1},
                                 MeshSize{3, 1}, MeshSize{1, 4, 2}}) {
-      CAPTURE(mesh.replicate, mesh.shard, mesh.regather, name_of(mix.all.param_dtype), mix.rules.size());
+      CAPTURE(mesh.replicate, mesh.shard, mesh.post_forward, name_of(mix.all.param_dtype), mix.rules.size());
       Combination what = one;
       what.sharding.mesh = mesh;
       check(what, run_on_ranks(what, folder / "rows.safetensors"), alone, {1e-2, 1e-2});

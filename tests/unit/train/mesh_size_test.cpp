@@ -1,4 +1,4 @@
-#include "train/mesh_size.h"
+#include "assemble/mesh_size.h"
 
 #include <catch2/catch.hpp>
 
@@ -9,12 +9,14 @@
 namespace trainyard::train {
 namespace {
 
-/// "2 x 4", or the error.
+/// "2 x 4 x 2": replicate, shard and, where rows are split, context; or the error.
 std::string mesh_text(const char* yaml, Ranks ranks) {
   try {
     const shard::MeshSize size = mesh_of(config::load({}, {{"train.yaml", yaml}}), ranks);
     return std::to_string(size.replicate) + " x " + std::to_string(size.shard) +
-           (size.regather > 0 ? " / " + std::to_string(size.regather) : "");
+           (size.context > 1 ? " x " + std::to_string(size.context) : "") +
+           (size.context > 1 && size.replicates_context ? ", whole" : "") +
+           (size.post_forward > 0 ? " / " + std::to_string(size.post_forward) : "");
   } catch (const InputError& error) {
     return error.what();
   }
@@ -47,6 +49,14 @@ TEST_CASE("mesh_of: what is -1 is the rest, and where both are, the strategy say
       {"parallel: {strategy: hybrid_shard, reshard_after_forward: 2}", {8, 4}, "2 x 4 / 2"},
       {"parallel: {reshard_after_forward: 1}", {4, 4}, "1 x 4"},
       {"parallel: {reshard_after_forward: false}", {4, 4}, "1 x 4"},
+      {"parallel: {context: 2}", {8, 8}, "1 x 4 x 2"},
+      {"parallel: {context: 8}", {8, 8}, "1 x 1 x 8"},
+      {"parallel: {context: 2, shard: 1}", {8, 8}, "4 x 1 x 2"},
+      {"parallel: {context: 2, replicate: 2}", {8, 8}, "2 x 2 x 2"},
+      {"parallel: {context: 2, strategy: no_shard}", {8, 8}, "4 x 1 x 2, whole"},
+      {"parallel: {context: 2, strategy: hybrid_shard}", {8, 4}, "2 x 2 x 2"},
+      {"parallel: {context: 4, strategy: hybrid_shard}", {8, 4}, "2 x 1 x 4"},
+      {"parallel: {context: 2, shard: 2, reshard_after_forward: 2}", {4, 4}, "1 x 2 x 2 / 2"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.yaml, row.ranks.world);
@@ -64,6 +74,17 @@ TEST_CASE("mesh_of: a mesh that does not multiply up, or lacks nodes, is refused
       {"parallel: {shard: 6}",
        {4, 4},
        "train.yaml:1: parallel.shard is 6, but 4 processes were started; use 1, 2, 4, or -1 for the rest"},
+      {"parallel: {context: 3}",
+       {4, 4},
+       "train.yaml:1: parallel.context is 3, but 4 processes were started; use 1, 2, 4"},
+      {"parallel: {shard: 4, context: 2}",
+       {4, 4},
+       "train.yaml:1: parallel.shard is 4, but 4 processes were started and parallel.context is 2; use 1, 2, or -1 for "
+       "the rest"},
+      {"parallel: {context: 3, strategy: hybrid_shard}",
+       {12, 4},
+       "train.yaml:1: parallel.strategy is hybrid_shard, but parallel.context is 3, which does not divide the ranks of "
+       "a node; set parallel.shard to the ranks that shall share one copy of the model"},
       {"parallel: {shard: 2}",
        {1, 1},
        "train.yaml:1: parallel.shard is 2, but 1 process was started; use 1, or -1 for the rest"},

@@ -1,6 +1,7 @@
-#include "train/pace.h"
+#include "assemble/pace.h"
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include "data/images.h"
 #include "data/loaders.h"

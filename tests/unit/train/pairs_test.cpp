@@ -1,4 +1,4 @@
-#include "train/pairs.h"
+#include "assemble/pairs.h"
 
 #include <catch2/catch.hpp>
 
@@ -6,6 +6,7 @@
 
 #include "nn/init.h"
 #include "ops/scale.h"
+#include "run/answers.h"
 #include "support/support.h"
 
 namespace trainyard::train {
@@ -50,9 +51,9 @@ TEST_CASE("pairs: what does not fit data, model and tokenizer together is refuse
   const auto bytes = tokenizer::load_tokenizer("bytes");
   config::Config config = config_of(three_pairs(folder));
   const auto fails = [&](const models::ModelConfig& model, const std::string& message) {
-    CHECK_THROWS_WITH(pair_loader_of(config, *bytes, model, {}), Catch::Contains(message));
+    CHECK_THROWS_WITH(pair_loader_of(config.data, {.rows = 8}, *bytes, model, {}), Catch::Contains(message));
   };
-  CHECK(pair_loader_of(config, *bytes, tiny_t5(), {})->sequences_per_epoch() == 3);
+  CHECK(pair_loader_of(config.data, {.rows = 8}, *bytes, tiny_t5(), {})->sequences_per_epoch() == 3);
   fails(models::preset("qwen3-tiny"), "a qwen3 model learns from plain text");
   models::ModelConfig small = tiny_t5();
   small.vocab_size = 100;
@@ -68,7 +69,7 @@ TEST_CASE("pairs: padding to a multiple leaves loss and gradients as they are", 
   config::Config config = config_of(three_pairs(folder));
   const auto learn = [&](int64_t multiple) {
     config.data.pad_to_multiple_of = multiple;
-    const data::Batch batch = pair_loader_of(config, *bytes, tiny_t5(), {})->next();
+    const data::Batch batch = pair_loader_of(config.data, {.rows = 8}, *bytes, tiny_t5(), {})->next();
     CHECK(batch.input_ids.size(1) == (multiple == 1 ? 12 : 64));
     CHECK(batch.targets.size(1) == (multiple == 1 ? 5 : 64));
     std::vector<double> numbers;
@@ -99,7 +100,9 @@ TEST_CASE("pairs: the asked number of sources is answered, and the scores are th
   const auto bytes = tokenizer::load_tokenizer("bytes");
   const auto model = random_t5();
   const config::Config config = config_of(three_pairs(folder));
-  const AnswersReport report = answer_pairs(models::language_model(*model), *bytes, config.data, sample_pairs(config));
+  const auto alone = comm::make_in_process(1, std::chrono::seconds(10));
+  const AnswersReport report =
+      answer_pairs(models::language_model(*model), *bytes, config.data, sample_pairs(config), *alone.front());
   REQUIRE(report.all.size() == 2);
   double rouge1 = 0;
   for (const Answered& each : report.all) {

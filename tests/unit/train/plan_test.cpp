@@ -1,8 +1,9 @@
-#include "train/plan.h"
+#include "plan/plan.h"
 
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <catch2/catch.hpp>
 
 #include <filesystem>
@@ -10,6 +11,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "support/support.h"
 
 namespace trainyard::train {
@@ -33,11 +35,22 @@ TEST_CASE("plan: what does not fit is told with the least change that does, and 
   CHECK(suggestions.front().switches == "--activation_checkpointing.mode selective");
   Job changed = job;
   changed.config().activation_checkpointing.mode = config::CheckpointingMode::Selective;
-  CHECK(rehearse(changed).device_bytes() + job.hardware.fixed_memory == suggestions.front().bytes);
+  CHECK(simulate(changed).device_bytes() + job.hardware.fixed_memory == suggestions.front().bytes);
   for (const Suggestion& each : suggestions) CHECK(each.bytes <= job.hardware.memory);
   CHECK(plan["suggestions"][0]["switches"] == suggestions.front().switches);
   CHECK_THAT(plan_text(job), Catch::Contains("does not fit") && Catch::Contains("would fit") &&
                                  Catch::Contains("--activation_checkpointing.mode selective"));
+}
+
+TEST_CASE("plan: a global batch size for these ranks hinders no suggestion of more") {
+  Job job = job_of("llama3.1-70b", {8, 8});
+  job.batch.rows = 1;
+  const auto without = suggest(job, job.hardware.memory);
+  job.config().training.global_batch_size = 8;  // which 16 ranks with a row each do not divide
+  const auto with = suggest(job, job.hardware.memory);
+  REQUIRE(with.size() == 1);
+  CHECK(with.front().switches == without.front().switches);
+  CHECK(with.front().bytes == without.front().bytes);
 }
 
 TEST_CASE("plan: where no switch is enough, it says how many ranks are") {
@@ -63,20 +76,20 @@ TEST_CASE("plan: memory of a rank adds up, and shards shrink with the ranks") {
 TEST_CASE("plan: a device takes the offloaded activations out of its memory, a CPU does not") {
   Job job = job_of("llama3.2-1b", {1, 1});
   job.config().activation_checkpointing = {config::CheckpointingMode::Full, 1, true};
-  const Rehearsal seen = rehearse(job);
+  const Simulation seen = simulate(job);
   CHECK(seen.most[MemoryKind::Offloaded] >= 16 * 2 * 8192 * 2048 * 2ULL);
   CHECK(seen.device_bytes() + seen.at_peak[MemoryKind::Offloaded] == seen.at_peak.total());
   job.hardware.is_cpu = true;
-  const Rehearsal on_cpu = rehearse(job);
+  const Simulation on_cpu = simulate(job);
   CHECK(on_cpu.device_bytes() == on_cpu.at_peak.total());
 }
 
 TEST_CASE("plan: what is offloaded is the host's, and takes the bus's time and the host's") {
   Job job = job_of("llama3.2-1b", {8, 8});
-  const Rehearsal here = rehearse(job);
+  const Simulation here = simulate(job);
   CHECK(here.host_bytes() == 0);
   job.config().parallel.offload = true;
-  const Rehearsal there = rehearse(job);
+  const Simulation there = simulate(job);
   using enum MemoryKind;
   CHECK(there.host_bytes() == there.most[Parameters] + there.most[Gradients] + there.most[Optimizer]);
   const double state = 1'235'814'400 / 8.0 * 28;  // bytes that AdamW reads and writes
@@ -91,7 +104,7 @@ TEST_CASE("plan: a device needs room for its own peak, which comes before gradie
   Job job = job_of("llama3.2-1b", {1, 1});
   job.config().parallel.offload = true;
   job.config().activation_checkpointing.mode = config::CheckpointingMode::Full;
-  const Rehearsal seen = rehearse(job);
+  const Simulation seen = simulate(job);
   using enum MemoryKind;
   CHECK(seen.at_peak[Gradients] < seen.most[Gradients] / 2);
   CHECK(seen.device_bytes() > seen.most[Activations]);
@@ -99,7 +112,7 @@ TEST_CASE("plan: a device needs room for its own peak, which comes before gradie
 
 TEST_CASE("plan: what other processes hold of a device is no room for the run") {
   Job job = job_of("llama3.2-1b", {8, 8});
-  const Rehearsal seen = rehearse(job);
+  const Simulation seen = simulate(job);
   const uint64_t needed = seen.device_bytes() + job.hardware.fixed_memory;
   job.hardware.others_hold = job.hardware.memory - needed;
   CHECK_FALSE(memory_warning(job, seen));
@@ -107,15 +120,35 @@ TEST_CASE("plan: what other processes hold of a device is no room for the run") 
   CHECK_THAT(memory_warning(job, seen).value(), Catch::Contains("as other processes hold"));
 }
 
+TEST_CASE("plan: what is more than the whole host has is refused with both sizes, on a device what it would offload") {
+  Job job = job_of("llama3.2-1b", {1, 1});
+  job.hardware.is_cpu = true;
+  const Simulation seen = simulate(job);
+  const uint64_t needed = seen.device_bytes() + job.hardware.fixed_memory;
+  CHECK_FALSE(memory_refusal(job, seen));  // not known
+  job.hardware.machine_memory = needed;
+  CHECK_FALSE(memory_refusal(job, seen));
+  --job.hardware.machine_memory;
+  CHECK_THAT(memory_refusal(job, seen).value(),
+             Catch::StartsWith(fmt::format("this run needs {} of memory a rank, and this host has {} for each",
+                                           human_bytes(needed), human_bytes(needed - 1))));
+  job.hardware.is_cpu = false;
+  CHECK_FALSE(memory_refusal(job, seen));
+  job.config().parallel.offload = true;
+  const Simulation offloads = simulate(job);
+  job.hardware.machine_memory = offloads.host_bytes() - 1;
+  CHECK(memory_refusal(job, offloads));
+}
+
 TEST_CASE("plan: activations leave beside compute, unless the bus is slower than that") {
   Job job = job_of("llama3.2-1b", {1, 1});
   job.config().activation_checkpointing = {config::CheckpointingMode::Full, 1, false};
-  const double kept = rehearse(job).seconds;
+  const double kept = simulate(job).seconds;
   job.config().activation_checkpointing.offload = true;
-  CHECK(rehearse(job).seconds < 1.02 * kept);
+  CHECK(simulate(job).seconds < 1.02 * kept);
   job.hardware.bus_bandwidth = 1e9;
   const double copied = 2.0 * 16 * 2 * 8192 * 2048 * 2 / 0.8e9;  // there and back, each layer's input
-  CHECK(rehearse(job).seconds > copied);
+  CHECK(simulate(job).seconds > copied);
 }
 
 TEST_CASE("plan: a run that got no memory is told a switch that needs less") {
@@ -141,7 +174,7 @@ TEST_CASE("plan: under a limit on address space, batches and tables of many MiB 
   Job wide = job_of("qwen3-tiny", {1, 1}), many_rows = wide;
   wide.model.hidden_size = 1 << 24, wide.model.head_dim = wide.model.hidden_size / wide.model.heads;
   many_rows.batch = {100'000, 64};
-  const Rehearsal of_wide = rehearse(wide), of_many = rehearse(many_rows);
+  const Simulation of_wide = simulate(wide), of_many = simulate(many_rows);
   setrlimit(RLIMIT_AS, &before);
   CHECK(of_wide.at_peak.total() > kRoom);
   CHECK(of_many.at_peak.total() > kRoom);

@@ -2,8 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "assemble/device.h"
+#include "assemble/loaders.h"
 #include "ops/threads.h"
-#include "train/device.h"
 
 namespace trainyard::test {
 
@@ -16,18 +17,22 @@ nlohmann::json FormulaLoader::state() const {
 Ran run_rank(comm::Communicator& comm, const config::Config& config, const models::ModelConfig& model, BatchShape batch,
              int64_t steps, Device device) {
   ops::set_threads(1);
-  const auto ledger = std::make_shared<MemoryLedger>(kinds_on_host(config, device));
+  const RunSpec spec = resolve(config::Loaded{config, {}, {}}, Ranks{comm.world(), 0}, device);
+  const auto ledger = std::make_shared<MemoryLedger>(spec.on_host);
   const MemoryScope scope(ledger);
-  FormulaLoader loader(batch, model.vocab_size, config.training.accumulation_steps, comm.rank(), comm.world());
-  ShardedModel sharded = shard_model(
-      model, comm, sharding_of(config, mesh_of(config::Loaded{config, {}, {}}, Ranks{comm.world(), 0}), device));
-  set_recompute(*sharded.model, config.activation_checkpointing);
+  const data::Place place = place_of(spec.sharding.mesh, comm.rank());
+  const auto loader =
+      rows_of_rank(std::make_unique<FormulaLoader>(batch, model.vocab_size, config.training.accumulation_steps,
+                                                   static_cast<int>(place.rank), static_cast<int>(place.world)),
+                   spec.sharding, comm.rank());
+  ShardedModel sharded = shard_model(model, comm, spec.sharding);
+  set_recompute(*sharded.model, spec.recompute);
   fill_random(*sharded.engine, 7);
   optim::AdamW optimizer(*sharded.engine, config.optimizer);
-  optim::LossScaler scaler(loss_scaling_of(config.training, *sharded.engine));
+  optim::LossScaler scaler(loss_scaling_of(spec.loss_scale, *sharded.engine));
   ledger->restart_peak();
   Ran ran;
-  Trainer trainer({comm, *sharded.model, *sharded.engine, optimizer, scaler, loader},
+  Trainer trainer({comm, *sharded.model, *sharded.engine, optimizer, scaler, *loader},
                   {.total_steps = steps,
                    .accumulation_steps = config.training.accumulation_steps,
                    .clip_grad_norm = config.training.clip_grad_norm,

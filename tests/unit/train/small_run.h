@@ -3,14 +3,12 @@
 #include <optional>
 #include <vector>
 
+#include "assemble/run_spec.h"
 #include "config/config.h"
 #include "models/config.h"
+#include "plan/simulation.h"
 #include "support/ranks.h"
 #include "tensor/memory.h"
-#include "train/mesh_size.h"
-#include "train/rehearsal.h"
-#include "train/setup.h"
-#include "train/sharded_model.h"
 #include "train/trainer.h"
 
 namespace trainyard::test {

@@ -1,7 +1,9 @@
 // Checkpoints of real sharded models: from any mesh and form into any other.
 #include <catch2/catch.hpp>
 
+#include "assemble/sharded_model.h"
 #include "base/files.h"
+#include "checkpoint/convert.h"
 #include "checkpoint/name_map.h"
 #include "checkpoint/saver.h"
 #include "config/config.h"
@@ -12,7 +14,6 @@
 #include "support/support.h"
 #include "tensor/safetensors.h"
 #include "train/gather.h"
-#include "train/sharded_model.h"
 #include "train/snapshot.h"
 
 namespace trainyard::train {
@@ -30,8 +31,8 @@ models::ModelConfig state_dict_model() {
           .hidden_size = 10,
           .intermediate_size = 7,
           .layers = 2,
-          .heads = 3,
-          .kv_heads = 1,
+          .heads = 4,
+          .kv_heads = 1,  // which ranks of a tensor dimension share
           .head_dim = 2,
           .max_positions = 16,
           .tied_head = true};
@@ -40,10 +41,17 @@ models::ModelConfig state_dict_model() {
 /// Moments that tell every element of every tensor apart, whoever holds it.
 void fill_moments(optim::AdamW& optimizer) {
   for (optim::AdamW::Moments& moments : optimizer.moments()) {
-    const int64_t row = moments.first.count() / std::max<int64_t>(1, moments.first.size(0));
-    const auto name = static_cast<float>(moments.shard->parameter->name().size());
+    const autograd::Parameter& parameter = *moments.shard->parameter;
+    const Shape& whole = parameter.whole_shape();
+    const int64_t rows = std::max<int64_t>(1, moments.first.size(0)), own = moments.first.count() / rows,
+                  columns = count_of(whole) / whole[0];
+    const autograd::Part& part = parameter.part();
+    const int64_t row = moments.shard->rows.begin + (part.dimension == 0 ? part.begin : 0),
+                  column = part.dimension == 1 ? part.begin : 0;
+    const auto name = static_cast<float>(parameter.name().size());
     for (int64_t i = 0; i < moments.first.count(); ++i) {
-      moments.first.data<float>()[i] = name * 1000 + static_cast<float>(moments.shard->rows.begin * row + i);
+      const int64_t place = (row + i / own) * columns + column + i % own;
+      moments.first.data<float>()[i] = name * 1000 + static_cast<float>(place);
       moments.second.data<float>()[i] = -moments.first.data<float>()[i];
     }
   }
@@ -55,27 +63,16 @@ struct Form {
 };
 
 checkpoint::Snapshot snapshot_of(const ShardedModel& sharded, optim::AdamW& optimizer) {
-  checkpoint::Snapshot snapshot{.step = 7, .holders = sharded.mesh->holders()};
-  for (const shard::ParameterShard& each : sharded.engine->shards())
-    snapshot.model.push_back({each.parameter->name(), each.parameter->shape(), each.rows.begin, each.value});
-  for (const optim::AdamW::Moments& each : optimizer.moments()) {
-    const shard::ParameterShard& at = *each.shard;
-    snapshot.optimizer.push_back({"adam.m." + at.parameter->name(), at.parameter->shape(), at.rows.begin, each.first});
-    snapshot.optimizer.push_back({"adam.v." + at.parameter->name(), at.parameter->shape(), at.rows.begin, each.second});
-  }
-  snapshot.state["config_json"] = models::to_hugging_face(state_dict_model());
-  return snapshot;
+  return train::snapshot_of(*sharded.engine, optimizer, {.step = 7}, models::to_hugging_face(state_dict_model()));
 }
 
 checkpoint::Gather gather_of(const ShardedModel& sharded) {
-  return [&sharded](const checkpoint::Shard& shard) {
-    return gather_rows(sharded.mesh->shard(), shard.local, shard.global_shape, shard.name);
-  };
+  return [&sharded](const checkpoint::Shard& shard) { return gather_whole(*sharded.engine, shard); };
 }
 
 void save(const fs::path& folder, const Form& form) {
   rendezvous::MemoryStore store;
-  const int world = form.mesh.replicate * form.mesh.shard;
+  const int world = form.mesh.world();
   trainyard::test::run_ranks(world, [&](comm::Communicator& comm) {
     const ShardedModel sharded = shard_model(state_dict_model(), comm, {form.mesh});
     fill_random(*sharded.engine, 5);
@@ -89,17 +86,28 @@ void save(const fs::path& folder, const Form& form) {
   });
 }
 
+enum class ReadBy { EachRank, Rank0 };
+
+/// Where rank 0 reads for all the others know the manifest alone, and their folder is not there.
+checkpoint::Checkpoint open(const fs::path& folder, ReadBy by, comm::Communicator& comm) {
+  const fs::path step = folder / "step-7";
+  if (by == ReadBy::EachRank) return checkpoint::Checkpoint(step);
+  checkpoint::Checkpoint opened(comm.rank() == 0 ? step : folder / "out of reach", checkpoint::read_manifest(step));
+  opened.read_for_all(comm.rank() == 0, [&comm](Tensor& rows) { comm.broadcast(rows, 0).wait(); });
+  return opened;
+}
+
 /// Elements that differ from what was saved, over all ranks of a world of another mesh.
-int64_t wrong_after_loading(const fs::path& folder, MeshSize mesh) {
+int64_t wrong_after_loading(const fs::path& folder, MeshSize mesh, ReadBy by = ReadBy::EachRank) {
   int64_t wrong = 0;
-  for (const int64_t of_rank : trainyard::test::run_ranks(mesh.replicate * mesh.shard, [&](comm::Communicator& comm) {
+  for (const int64_t of_rank : trainyard::test::run_ranks(mesh.world(), [&](comm::Communicator& comm) {
          const ShardedModel expected = shard_model(state_dict_model(), comm, {mesh});
          fill_random(*expected.engine, 5);
          optim::AdamW optimizer(*expected.engine, {});
          fill_moments(optimizer);
          int64_t differing = 0;
          checkpoint::Snapshot saved = snapshot_of(expected, optimizer);
-         const checkpoint::Checkpoint checkpoint(folder / "step-7");
+         const checkpoint::Checkpoint checkpoint = open(folder, by, comm);
          for (const auto* shards : {&saved.model, &saved.optimizer})
            for (const checkpoint::Shard& each : *shards) {
              checkpoint::Shard read = each;
@@ -118,17 +126,69 @@ int64_t wrong_after_loading(const fs::path& folder, MeshSize mesh) {
 
 TEST_CASE("state dict: saved by any mesh in either form it loads into any other, optimizer included, bit for bit",
           "[train]") {
-  const std::vector<MeshSize> meshes{{1, 1}, {1, 2}, {2, 1}, {1, 3}, {2, 2}, {1, 4}, {4, 1}};
+  const std::vector<MeshSize> meshes{{1, 1},
+                                     {1, 2},
+                                     {2, 1},
+                                     {1, 3},
+                                     {2, 2},
+                                     {1, 4},
+                                     {4, 1},
+                                     {.tensor = 2},
+                                     {.tensor = 4},
+                                     {.shard = 2, .tensor = 2},
+                                     {.replicate = 2, .context = 2, .tensor = 2}};
   for (const bool is_full : {false, true}) {
     for (const MeshSize& from : meshes) {
       const trainyard::test::TemporaryFolder folder;
       save(folder.path(), {from, is_full});
       for (const MeshSize& to : meshes) {
-        INFO((is_full ? "full " : "sharded ")
-             << from.replicate << " x " << from.shard << " to " << to.replicate << " x " << to.shard);
+        INFO((is_full ? "full " : "sharded ") << from.replicate << " x " << from.shard << " x " << from.tensor << " to "
+                                              << to.replicate << " x " << to.shard << " x " << to.tensor);
         CHECK(wrong_after_loading(folder.path(), to) == 0);
       }
     }
+  }
+}
+
+TEST_CASE("state dict: what rank 0 alone reads, for ranks that reach no file, is the same in every mesh and form",
+          "[train]") {
+  const bool is_full = GENERATE(false, true);
+  const trainyard::test::TemporaryFolder folder;
+  save(folder.path(), {{1, 3}, is_full});
+  for (const MeshSize& to : {MeshSize{1, 2}, MeshSize{1, 4}, MeshSize{2, 2}, MeshSize{.shard = 2, .tensor = 2}})
+    CHECK(wrong_after_loading(folder.path(), to, ReadBy::Rank0) == 0);
+}
+
+TEST_CASE("state dict: only parts of rows make a checkpoint of a version that older programs do not read", "[train]") {
+  const auto version_of = [](const MeshSize& mesh) {
+    const trainyard::test::TemporaryFolder folder;
+    save(folder.path(), {mesh});
+    const std::string text = read_file(folder.path() / "step-7" / checkpoint::kManifestName, size_t{1} << 20);
+    return nlohmann::json::parse(text).at("version").get<int>();
+  };
+  CHECK(version_of({1, 2}) == 1);
+  CHECK(version_of({.tensor = 2}) == 2);
+}
+
+TEST_CASE("state dict: an export is the same bytes from every layout", "[train]") {
+  const auto exported = [](const MeshSize& mesh, bool is_full) {
+    const trainyard::test::TemporaryFolder folder;
+    save(folder.path(), {mesh, is_full});
+    checkpoint::export_to_hugging_face(checkpoint::Checkpoint(folder.path() / "step-7"), {.output = folder / "hf"});
+    // What a program is to read that knows no parts of rows.
+    static_cast<void>(checkpoint::reshard(checkpoint::Checkpoint(folder.path() / "step-7"), 3, folder / "resharded"));
+    const checkpoint::Checkpoint resharded(folder / "resharded/step-7");
+    checkpoint::export_to_hugging_face(resharded, {.output = folder / "hf of it"});
+    const std::string exported_text = read_file(folder / "hf/model.safetensors", size_t{1} << 20);
+    CHECK(read_file(folder / "hf of it/model.safetensors", size_t{1} << 20) == exported_text);
+    const std::string manifest = read_file(resharded.path() / checkpoint::kManifestName, size_t{1} << 20);
+    CHECK(nlohmann::json::parse(manifest).at("version") == 1);
+    return exported_text;
+  };
+  const std::string one = exported({1, 1}, false);
+  for (const bool is_full : {false, true}) {
+    CHECK(exported({.tensor = 4}, is_full) == one);
+    CHECK(exported({.shard = 2, .tensor = 2}, is_full) == one);
   }
 }
 

@@ -96,8 +96,7 @@ std::vector<double> losses_of_changing_steps(bool graphs) {
   std::vector<double> losses;
   test::run_ranks(1, [&](comm::Communicator& comm) {
     const Device device{DeviceKind::Cuda, 0};
-    ShardedModel sharded = shard_model(test::tiny_model(), comm,
-                                       sharding_of({}, mesh_of(config::Loaded{{}, {}, {}}, Ranks{1, 0}), device));
+    ShardedModel sharded = shard_model(test::tiny_model(), comm, resolve({}, Ranks{1, 0}, device).sharding);
     fill_random(*sharded.engine, 7);
     optim::AdamW optimizer(*sharded.engine, {});
     optim::LossScaler scaler;
@@ -160,7 +159,8 @@ TEST_CASE("step graph: where a run cannot have one it says why", "[train]") {
     std::string error;
     test::run_ranks(ranks, [&](comm::Communicator& comm) {
       try {
-        const bool has = has_graphs(loaded, {.comm = comm, .store = store, .device = device});
+        const World world{.comm = comm, .store = store, .device = device};
+        const bool has = has_graphs(loaded, resolve(loaded, world), world);
         if (!has && comm.rank() == 0) error = "none";
       } catch (const InputError& failure) {
         if (comm.rank() == 0) error = failure.what();

@@ -1,4 +1,4 @@
-#include "train/wrap.h"
+#include "assemble/wrap.h"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

@@ -27,6 +27,16 @@ Json sorted_messages(const Verdict& verdict) {
   return messages;
 }
 
+/// Behind a name that is refused ours has one that would do.
+Json without_suggestions(Json messages) {
+  for (Json& message : messages) {
+    std::string text = message;
+    if (text.starts_with("metadata.name: ") && text.ends_with("\" would do")) text.resize(text.rfind("; \""));
+    message = text;
+  }
+  return messages;
+}
+
 /// The recorded path "spec.pytorchReplicaSpecs[Master].template" as we write it.
 std::string with_dots(std::string path) {
   for (const std::string key : {"Master", "Worker"})
@@ -48,7 +58,7 @@ TEST_CASE("validate: every row of the conformance kit's table has the reference'
       continue;
     }
     CHECK(verdict.is_allowed() == row.recorded.at("allowed").get<bool>());
-    CHECK(sorted_messages(verdict) == row.recorded.value("messages", Json::array()));
+    CHECK(without_suggestions(sorted_messages(verdict)) == row.recorded.value("messages", Json::array()));
     if (row.name == "nproc-word") {  // ours warns of it
       CHECK(verdict.warnings.size() == 1);
       continue;

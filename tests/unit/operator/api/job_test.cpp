@@ -189,4 +189,14 @@ TEST_CASE("parse_status: what is of another type counts as absent", "[api]") {
   }
 }
 
+TEST_CASE("to_json: the ranks that are done are written as ranges, and read back", "[api]") {
+  JobStatus status;
+  status.restarts.finished = {0, 1, 2, 7, 9, 10};
+  const Json written = to_json(status);
+  CHECK(written["restarts"]["finished"] == "0-2,7,9-10");
+  CHECK(parse_status({{"status", written}}).restarts.finished == status.restarts.finished);
+  for (const char* const text : {"x", "-", "3-", "-3", "1-99999999999", "5-2", ",,"})
+    CHECK(parse_status({{"status", {{"restarts", {{"finished", text}}}}}}).restarts.finished.empty());
+}
+
 }  // namespace trainyard::api

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "api/kubelet_events.h"
+
 namespace trainyard::api {
 
 TEST_CASE("parse_pod: what decisions need arrives, the rest is dropped", "[api]") {
@@ -111,6 +113,23 @@ TEST_CASE("parse_service, parse_pod_group, parse_autoscaler: metadata, phase and
   CHECK(parse_pod_group(json).spec == Json{{"minMember", 3}});
   CHECK(parse_autoscaler(json).spec == Json{{"minMember", 3}});
   CHECK(parse_pod_group(Json::object()).spec == Json::object());
+}
+
+TEST_CASE("last_warning: the newest, unless the kubelet went on, and what it may not read yet is no warning", "[api]") {
+  const auto said = [](const char* items) {
+    return last_warning(Json::parse(std::string(R"({"items": )") + items + "}"));
+  };
+  CHECK(said("[]").empty());
+  CHECK(said(R"([{"type": "Warning", "message": "b", "lastTimestamp": "2026-11-21T10:00:02Z"},
+                 {"type": "Warning", "message": "a", "lastTimestamp": "2026-11-21T10:00:01Z"}])") == "b");
+  CHECK(said(R"([{"type": "Warning", "message": "a", "lastTimestamp": "2026-11-21T10:00:01Z"},
+                 {"type": "Normal", "message": "Pulling image", "eventTime": "2026-11-21T10:00:02Z"}])").empty());
+  const std::string unlinked =
+      R"({"type": "Warning", "lastTimestamp": "2026-11-21T10:00:03Z", "message": "MountVolume.SetUp failed: )"
+      R"(configmaps \"x\" is forbidden: no relationship found between node 'n' and this object"})";
+  CHECK(said(("[" + unlinked + "]").c_str()).empty());
+  const std::string missing = R"({"type": "Warning", "lastTimestamp": "2026-11-21T10:00:01Z", "message": "not found"})";
+  CHECK(said(("[" + missing + "," + unlinked + "]").c_str()) == "not found");
 }
 
 }  // namespace trainyard::api

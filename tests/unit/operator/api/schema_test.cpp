@@ -37,7 +37,8 @@ TEST_CASE("crd: names, subresources and printer columns are the contract's", "[a
   CHECK(version["subresources"].contains("status"));
   std::vector<std::string> columns;
   for (const Json& column : version["additionalPrinterColumns"]) columns.push_back(column["name"]);
-  CHECK(columns == std::vector<std::string>{"State", "Age", "Step", "Loss", "Tokens/s", "ETA", "Restarts"});
+  CHECK(columns == std::vector<std::string>{"State", "Age", "Step", "Loss", "Tokens/s", "ETA", "Restarts",
+                                           "Disruptions", "Ready", "Checkpoint", "Trouble"});
   CHECK(find(job_schema(), "/properties/spec/properties/runPolicy/properties/suspend/default")->get<bool>() == false);
 }
 
@@ -77,8 +78,8 @@ TEST_CASE("validate_schema: a wrong value names its path, what it is and what is
       {R"({"apiVersion": "kubeflow.org/v2"})", "apiVersion: must be kubeflow.org/v1, but is \"kubeflow.org/v2\""},
       {R"({"kind": "TFJob"})", "kind: must be PyTorchJob, but is \"TFJob\""},
       {R"({"metadata": null})", "metadata.name: is missing, but required"},
-      {R"({"metadata": {"labels": {"a": 1}}})", "metadata.labels.a: must be a text, but is 1"},
-      {R"({"spec": {"nprocPerNode": 4}})", "spec.nprocPerNode: must be a text, but is 4"},
+      {R"({"metadata": {"labels": {"a": 1}}})", R"(metadata.labels.a: must be a text, but is 1; write "1")"},
+      {R"({"spec": {"nprocPerNode": 4}})", R"(spec.nprocPerNode: must be a text, but is 4; write "4")"},
       {R"({"spec": {"runPolicy": {"suspend": "true"}}})",
        "spec.runPolicy.suspend: must be true or false, but is \"true\""},
       {R"({"spec": {"runPolicy": {"cleanPodPolcy": "All"}}})",
@@ -98,18 +99,73 @@ TEST_CASE("validate_schema: a wrong value names its path, what it is and what is
   for (const auto& [patch, message] : rows) CHECK_THAT(verdict_on(patch).message(), Contains(message));
 }
 
-TEST_CASE(
-    "validate_schema: fields of a pod that are newer than the schema pass, and what looks misspelt is remarked on",
-    "[api]") {
-  const Verdict fresh = verdict_on(R"({"spec": {"pytorchReplicaSpecs": {"Worker": {"template": {"spec": {
-      "fieldOfTheFuture": {"a": 1}}}}}}})");
-  CHECK(fresh.is_allowed());
-  CHECK(fresh.warnings.empty());
-  const Verdict misspelt = verdict_on(R"({"spec": {"pytorchReplicaSpecs": {"Worker": {"template": {"spec": {
-      "nodeSelectr": {"a": "b"}}}}}}})");
-  CHECK(misspelt.is_allowed());
-  REQUIRE(misspelt.warnings.size() == 1);
-  CHECK_THAT(misspelt.warnings[0], Contains("did you mean nodeSelector?"));
+namespace {
+
+Json with_pod_spec(const char* patch) {
+  Json job = sample_job();
+  Json& pod_template = job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"];
+  pod_template["spec"].merge_patch(Json::parse(patch));
+  return job;
+}
+
+}  // namespace
+
+TEST_CASE("pod templates: a misspelt field is refused with the name that is meant, by the webhook and offline", "[api]") {
+  struct Row {
+    const char *patch, *path, *meant;
+  };
+  const Row rows[] = {
+      {R"({"nodeSelecter": {"a": "b"}})", "nodeSelecter", "nodeSelector"},
+      {R"({"nodeselector": {"a": "b"}})", "nodeselector", "nodeSelector"},
+      {R"({"hsotNetwork": true})", "hsotNetwork", "hostNetwork"},
+      {R"({"priorityClass": "high"})", "priorityClass", "priorityClassName"},
+      {R"({"containers": [{"name": "pytorch", "image": "i", "comand": ["x"]}]})", "containers[0].comand", "command"},
+      {R"({"containers": [{"name": "pytorch", "image": "i", "resourcs": {}}]})", "containers[0].resourcs", "resources"},
+      {R"({"containers": [{"name": "pytorch", "image": "i", "image_pull_policy": "Never"}]})",
+       "containers[0].image_pull_policy", "imagePullPolicy"},
+      {R"({"containers": [{"name": "pytorch", "image": "i", "env": [{"name": "A", "valu": "1"}]}]})",
+       "containers[0].env[0].valu", "value"},
+      {R"({"containers": [{"name": "pytorch", "image": "i", "resources": {"limit": {}}}]})",
+       "containers[0].resources.limit", "limits"},
+      {R"({"volumes": [{"name": "v", "emptyDir": {"sizelimit": "1Gi"}}]})", "volumes[0].emptyDir.sizelimit", "sizeLimit"},
+      {R"({"initContainers": [{"name": "a", "volumeMount": []}]})", "initContainers[0].volumeMount", "volumeMounts"},
+  };
+  for (const auto& [patch, path, meant] : rows) {
+    INFO(patch);
+    const Json job = with_pod_spec(patch);
+    const std::string rest = std::string(path) + ": is no field of this resource; did you mean " + meant + "?";
+    CHECK(validate(job, nullptr).message() == "spec.pytorchReplicaSpecs[Worker].template.spec." + rest);
+    CHECK(validate_schema(job).message() == "spec.pytorchReplicaSpecs.Worker.template.spec." + rest);
+  }
+}
+
+TEST_CASE("pod templates: a field that reads like one of a newer Kubernetes is passed on with a warning", "[api]") {
+  for (const char* const field : {"fieldOfTheFuture", "restartPolicyRules", "hostnameSuffix", "schedulingGrants"}) {
+    const Json job = with_pod_spec(Json{{field, {{"a", 1}}}}.dump().c_str());
+    INFO(field);
+    for (const Verdict& verdict : {validate(job, nullptr), validate_schema(job)}) {
+      CHECK(verdict.is_allowed());
+      REQUIRE(verdict.warnings.size() == 1);
+      CHECK_THAT(verdict.warnings[0],
+                 Contains(std::string(field) + ": is no field that is known here; it is passed on as it is"));
+    }
+  }
+}
+
+TEST_CASE("pod templates: keys of maps are no fields", "[api]") {
+  const Json job = with_pod_spec(R"({"nodeSelector": {"comand": "x"}, "overhead": {"cpus": "1"},
+      "containers": [{"name": "pytorch", "image": "i", "resources": {"limits": {"cpus": 1, "nvidia.com/gpus": 1}}}]})");
+  CHECK(validate(job, nullptr).is_allowed());
+  CHECK(validate(job, nullptr).warnings.empty());
+}
+
+TEST_CASE("pod templates: a job that has a misspelt field already stays changeable", "[api]") {
+  const Json old_job = with_pod_spec(R"({"nodeSelecter": {"a": "b"}})");
+  Json job = old_job;
+  job["metadata"]["finalizers"] = Json::array();
+  CHECK(validate(job, &old_job).is_allowed());
+  job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["tolerationz"] = Json::array();
+  CHECK_THAT(validate(job, &old_job).message(), Contains("did you mean tolerations?") && !Contains("nodeSelecter"));
 }
 
 TEST_CASE("check_schema: enum, minimum, maximum, pattern and nullable", "[api]") {
@@ -122,6 +178,7 @@ TEST_CASE("check_schema: enum, minimum, maximum, pattern and nullable", "[api]")
   CHECK(judged("9", R"({"type": "integer", "maximum": 8})") == "x: must be at most 8, but is 9");
   CHECK(judged("\"b\"", R"({"type": "string", "pattern": "^a$"})") == R"(x: must be of the form ^a$, but is "b")");
   CHECK(judged("null", R"({"type": "string", "nullable": true})").empty());
+  CHECK(judged("true", R"({"type": "string"})") == R"(x: must be a text, but is true; write "true")");
   CHECK(judged("null", R"({"type": "string"})") == "x: must be a text, but is null");
   CHECK(judged("3.0", R"({"type": "integer"})").empty());
 }

@@ -39,7 +39,7 @@ TEST_CASE("validate: a job whose last service's name is too long is refused", "[
         "metadata.name: Invalid value: \"" + k54 +
             "\": must be no more than 53 characters, since a service's name has no more than 63 and this job needs one "
             "called \"" +
-            k54 + "-worker-10\"");
+            k54 + "-worker-10\"; \"" + k54.substr(0, 53) + "\" would do");
 }
 
 TEST_CASE("validate: an elastic job counts by the workers that it may grow to", "[api]") {
@@ -91,6 +91,33 @@ TEST_CASE("validate: a replica or template that is null or of another type is re
         std::string::npos);
 }
 
+TEST_CASE("validate: a bad name is answered with a legal one made from it", "[api]") {
+  const std::pair<const char*, const char*> rows[] = {
+      {"qwen3_0_6b-FSDP2", "qwen3-0-6b-fsdp2"},
+      {"Bad", "bad"},
+      {"my.job", "my-job"},
+      {"-a--b_-_c-", "a-b-c"},
+      {"7b-run", "job-7b-run"},
+      {"_", "job"},
+      {"L\u00e4ufer", "l-ufer"},
+      {"", "job"},
+  };
+  for (const auto& [name, legal] : rows) {
+    INFO(name);
+    const std::string patch = std::string(R"({"metadata": {"name": ")") + name + "\"}}";
+    CHECK(said(patch.c_str()).ends_with(std::string("; \"") + legal + "\" would do"));
+    CHECK(said(named(legal, 3).c_str()).empty());
+  }
+}
+
+TEST_CASE("validate: a name that is too long is answered with as much of it as the job's services leave", "[api]") {
+  const std::string told = said(named(k54 + "-56789-12345", 1000).c_str());  // 66, and illegal by itself
+  const std::string legal = k54.substr(0, 52);  // "-worker-999" behind it
+  CHECK(told.ends_with("; \"" + legal + "\" would do"));
+  CHECK(said(named(legal, 1000).c_str()).empty());
+  CHECK(said(named(k54, 100'000).c_str()).ends_with("; \"" + k54.substr(0, 49) + "\" would do"));
+}
+
 TEST_CASE("validate: a name that the API server will make up is not judged", "[api]") {
   CHECK(said(R"({"metadata": {"name": null, "generateName": "run-"}})").empty());
 }
@@ -127,6 +154,32 @@ TEST_CASE("validate: words and numbers that mean nothing draw a warning with wha
                                  R"({"metadata": {"annotations": {"trainyard.dev/init-container": "false"}}})"})
     for (const std::string& warning : validate(patched(good), nullptr).warnings)
       CHECK_THAT(warning, Catch::Contains("deprecated"));
+}
+
+TEST_CASE("validate: an elastic job of a size that its own policy rules out draws a warning", "[api]") {
+  const auto warned = [](const char* policy, int workers) {
+    Json job = patched("{}");
+    job["spec"]["elasticPolicy"] = Json::parse(policy);
+    job["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"] = workers;
+    const Verdict verdict = validate(job, nullptr);
+    CHECK(verdict.is_allowed());
+    CHECK(verdict.warnings.size() <= 1);
+    return verdict.warnings.empty() ? std::string() : verdict.warnings.front();
+  };
+  const std::string before = "spec.pytorchReplicaSpecs[Worker].replicas: ";
+  const char* const two_to_four = R"({"minReplicas": 2, "maxReplicas": 4})";
+  CHECK(warned(two_to_four, 5) == before + "5 is outside of spec.elasticPolicy; 2 to 4 are meant");
+  CHECK(warned(two_to_four, 1) == before + "1 is outside of spec.elasticPolicy; 2 to 4 are meant");
+  CHECK(warned(R"({"maxReplicas": 3})", 4) == before + "4 is outside of spec.elasticPolicy; 3 to 3 are meant");
+  for (const int workers : {2, 3, 4}) CHECK(warned(two_to_four, workers).empty());
+  CHECK(warned("{}", 7).empty());
+}
+
+TEST_CASE("validate: a job that was scaled to 0 can still be labelled, and no other can be scaled to it", "[api]") {
+  const char* const none = R"({"spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 0}}}})";
+  CHECK(said_on_update(none, none).empty());
+  CHECK(said_on_update("{}", none) == "spec.pytorchReplicaSpecs[Worker].replicas: Forbidden: must be at least 1");
+  CHECK_FALSE(said(none).empty());
 }
 
 }  // namespace trainyard::api

@@ -11,15 +11,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A gang of a master and two workers, all running on node-1.
-World running_gang(const Json& changes = Json::object(), const std::string& restart = "OnFailure") {
-  World world(spec_of(2, changes, restart));
-  world.settle();
-  world.run_all();
-  world.settle();
-  return world;
-}
-
 int64_t generation_of_pod(const World& world, const std::string& name) {
   return world.pods.at(name).generation.value();
 }
@@ -54,130 +45,6 @@ TEST_CASE("a failed rank restarts the whole gang as the next generation, and the
   world.settle();
   CHECK(world.state() == "Running");
   CHECK(world.job.status.restarts.generation == 2);
-}
-
-TEST_CASE("what is done to a pod from outside restarts the gang and spends no budget", "[decide]") {
-  World world = running_gang({{"runPolicy", {{"backoffLimit", 0}}}});
-  api::Pod& worker = world.pods.at("job-worker-0");
-  std::string reason;
-  SECTION("deleted by someone") {
-    worker.deleted = world.now;
-    reason = "PodDeleted";
-  }
-  SECTION("deleted at once, and nobody saw it go") {
-    world.pods.erase("job-worker-0");
-    reason = "PodDeleted";
-  }
-  SECTION("evicted by its kubelet") {
-    worker.phase = "Failed";
-    worker.reason = reason = "Evicted";
-  }
-  SECTION("not admitted by its kubelet, as the node has no such device left") {
-    worker.phase = "Failed";
-    worker.reason = reason = "OutOfnvidia.com/gpu";
-  }
-  SECTION("preempted by the scheduler") {
-    worker.deleted = world.now;
-    worker.conditions.push_back({"DisruptionTarget", true, "PreemptionByScheduler", "a more important pod", world.now});
-    reason = "PreemptionByScheduler";
-  }
-  SECTION("its node reports a fault") {
-    world.nodes.at("node-1").bad_conditions.push_back({"GPUProblem", true, "Xid", "Xid 48", world.now});
-    reason = "NodeFault";
-  }
-  SECTION("its node is not ready for longer than the grace") {
-    world.nodes.at("node-1").is_ready = false;
-    world.nodes.at("node-1").ready_since = world.now;
-    world.now += 61s;
-    reason = "NodeLost";
-  }
-  SECTION("its node is gone") {
-    world.nodes.clear();
-    world.now += 61s;
-    reason = "NodeLost";
-  }
-  const Plan plan = world.look();
-  REQUIRE(plan.status);
-  CHECK(plan.status->restarts.disruptions == 1);
-  CHECK(plan.status->restarts.count == 0);
-  CHECK(plan.status->restarts.generation == 2);
-  CHECK_FALSE(plan.status->restarts.not_before);
-  CHECK(plan.status->restarts.last_cause->reason == reason);
-  CHECK_FALSE(is_finished(*plan.status));
-}
-
-TEST_CASE("a node that is not ready is reported at once and counts as lost after the grace", "[decide]") {
-  World world = running_gang();
-  world.nodes.at("node-1").is_ready = false;
-  world.nodes.at("node-1").ready_since = world.now;
-  const Plan plan = world.look();
-  CHECK(plan.look_again == world.now + 60s);
-  world.carry_out(plan);
-  CHECK(world.trouble() == "NodeNotReady");
-  CHECK(world.job.status.restarts.generation == 1);
-}
-
-TEST_CASE("pods that hang on a lost node are deleted without grace once the generation fences them off", "[decide]") {
-  World world = running_gang();
-  world.nodes.clear();
-  world.now += 61s;
-  world.carry_out(world.look());  // the decision, and a graceful end
-  CHECK(world.pods.at("job-worker-0").deleted);
-  const Plan plan = world.look();
-  REQUIRE(plan.deletes.size() == 3);
-  for (const Delete& one : plan.deletes) CHECK(one.grace_seconds == 0);
-  world.settle();
-  CHECK(world.pods.size() == 3);
-}
-
-TEST_CASE("ranks that end because a peer was lost are a consequence, not the cause", "[decide]") {
-  World world = running_gang();
-  SECTION("the rank that failed by itself is named") {
-    world.end("job-master-0", 138);
-    world.end("job-worker-0", 138);
-    world.end("job-worker-1", 2);
-    world.settle();
-    CHECK(world.job.status.restarts.last_cause->pod == "job-worker-1");
-    CHECK(world.job.status.restarts.count == 1);
-  }
-  SECTION("a node that has just gone not ready is behind it") {
-    world.add_node("node-2", false);
-    world.pods.at("job-worker-1").node = "node-2";
-    world.end("job-master-0", 138);
-    world.end("job-worker-0", 138);
-    world.settle();
-    CHECK(world.job.status.restarts.last_cause->reason == "NodeLost");
-    CHECK(world.job.status.restarts.disruptions == 1);
-  }
-  SECTION("the rank that failed by itself is waited for: its kubelet may tell later than another's") {
-    world.end("job-worker-0", 138);
-    world.pods.at("job-worker-0").containers.front().ended = world.now;
-    const Plan plan = world.look();
-    CHECK(plan.deletes.empty());
-    REQUIRE(plan.look_again);
-    CHECK(*plan.look_again == world.now + 10s);
-    world.now += 1s;
-    world.end("job-master-0", 2, "metrics.dir: metrics: Permission denied");
-    world.settle();
-    CHECK(world.job.status.restarts.last_cause->pod == "job-master-0");
-    CHECK(world.job.status.restarts.count == 1);
-  }
-  SECTION("it is not waited for longer than reports take, nor where all have ended") {
-    const bool have_all_ended = GENERATE(false, true);
-    for (const char* name : {"job-master-0", "job-worker-0", "job-worker-1"}) {
-      if (!have_all_ended && name == std::string("job-worker-1")) continue;
-      world.end(name, 138);
-      world.pods.at(name).containers.front().ended = world.now;
-    }
-    if (!have_all_ended) world.now += 10s;
-    world.settle();
-    CHECK(world.job.status.restarts.count == 1);
-  }
-  SECTION("where nothing else is to be seen it spends the budget") {
-    world.end("job-worker-0", 138);
-    world.settle();
-    CHECK(world.job.status.restarts.count == 1);
-  }
 }
 
 TEST_CASE("failures wait 0, 10, 20, 40 s … 5 min, and anew once training got on", "[decide]") {
@@ -276,16 +143,6 @@ TEST_CASE("backoffLimit counts failures since there last was a newer checkpoint"
   CHECK(world.job.status.restarts.count == 6);
 }
 
-TEST_CASE("a pod that is deleted before the gang has formed is made anew, and nothing is restarted", "[decide]") {
-  World world(spec_of(2));
-  world.settle();
-  world.pods.erase("job-worker-0");
-  world.settle();
-  CHECK(world.pods.size() == 3);
-  CHECK(world.job.status.restarts.generation == 1);
-  CHECK(world.job.status.restarts.disruptions == 0);
-}
-
 TEST_CASE("what is only Pending is never punished", "[decide]") {
   World world(spec_of(2, {{"runPolicy", {{"backoffLimit", 0}}}}));
   world.settle();
@@ -299,29 +156,6 @@ TEST_CASE("what is only Pending is never punished", "[decide]") {
   CHECK(world.trouble() == "PodUnschedulable");
   CHECK(world.job.status.restarts.generation == 1);
   CHECK(world.said("PodUnschedulable").size() == 1);
-}
-
-TEST_CASE("pods that another operator made are lost once, and are no part of the gang that follows", "[decide]") {
-  World world = running_gang();
-  for (auto& [name, pod] : world.pods) pod.generation.reset();
-  world.pods.at("job-worker-0").deleted = world.now;
-  world.settle();
-  CHECK(world.job.status.restarts.disruptions == 1);
-  CHECK(world.job.status.restarts.generation == 2);
-  world.end("job-worker-1", 143);  // in its grace time
-  world.settle();
-  CHECK(world.job.status.restarts.disruptions == 1);
-  CHECK(world.job.status.restarts.count == 0);
-}
-
-TEST_CASE("a pod of a lost node that a finalizer holds is deleted by force once", "[decide]") {
-  World world = running_gang();
-  world.nodes.clear();
-  world.now += 61s;
-  world.carry_out(world.look());  // counted
-  api::Pod& held = world.pods.at("job-worker-0");
-  held.deleted = world.now, held.grace_seconds = 0;
-  for (const Delete& one : world.look().deletes) CHECK(one.name != "job-worker-0");
 }
 
 TEST_CASE("a device's fault keeps the gang off the node", "[decide]") {
@@ -408,37 +242,6 @@ TEST_CASE("an elastic job whose annotation asks for the gang starts anew at anot
   CHECK(world.job.status.restarts.disruptions == 0);
 }
 
-TEST_CASE("a large gang is made in parts, none of which is taken for a loss", "[decide]") {
-  World world(spec_of(24));
-  world.settings.most_creates = 7;
-  CHECK(world.look().creates.size() == 7);
-  CHECK(world.look().look_again == world.now);
-  CHECK(world.settle() >= 8);
-  CHECK(world.pods.size() == 25);
-  CHECK(world.services.size() == 25);
-  CHECK(world.job.status.restarts.generation == 1);
-}
-
-TEST_CASE("a stalled job is restarted, with the silent ranks named", "[decide]") {
-  World world(spec_of(1), {{"trainyard.dev/progress-deadline-seconds", "120"}});
-  world.settle();
-  world.run_all();
-  world.settle();
-  world.progress = api::Progress{};
-  world.progress->step = 5;
-  world.progress->updated = world.progress->advanced = world.now;
-  world.progress->silent_ranks = {1};
-  world.now += 119s;
-  CHECK(world.look().look_again <= world.now + 1s);
-  world.settle();
-  CHECK(world.job.status.restarts.generation == 1);
-  world.now += 1s;
-  world.settle();
-  CHECK(world.job.status.restarts.generation == 2);
-  CHECK(world.job.status.restarts.last_cause->reason == "Stalled");
-  CHECK_THAT(world.job.status.restarts.last_cause->message, Catch::Contains("silent: rank 1"));
-}
-
 TEST_CASE("wherever the operator dies within a plan, the next one comes to the same end", "[decide]") {
   for (size_t died_after = 0; died_after < 12; ++died_after) {
     World world = running_gang();
@@ -499,4 +302,74 @@ TEST_CASE("random histories settle: one pod a place, of the present generation, 
   REQUIRE(world.pods.size() == 3);
   for (const auto& [name, pod] : world.pods) CHECK(pod.generation == world.job.status.restarts.generation);
   CHECK(world.look().writes_nothing());
+}
+
+TEST_CASE("the pod that failed stays, for its logs, until the back-off is over, and the others go at once", "[decide]") {
+  World world = running_gang();
+  const auto fail_once = [&] {
+    world.run_all();
+    world.settle();
+    world.end("job-worker-1", 1, "ValueError: bad row");
+    world.settle();
+    world.finish_all_ending();
+  };
+  fail_once();  // the first restart waits for nothing
+  world.settle();
+  fail_once();
+  REQUIRE(world.pods.size() == 1);
+  CHECK(world.pods.at("job-worker-1").phase == "Failed");
+  CHECK(world.look().writes_nothing());
+  CHECK(world.look().look_again == world.now + 10s);
+  world.now += 10s;
+  world.settle();
+  REQUIRE(world.pods.size() == 3);
+  for (const auto& [name, pod] : world.pods) CHECK(pod.generation == 3);
+}
+
+TEST_CASE("the status keeps the last five causes, the newest last", "[decide]") {
+  World world = running_gang();
+  for (int failure = 1; failure <= 7; ++failure) {
+    world.run_all();
+    world.settle();
+    world.end("job-worker-1", failure);
+    world.settle();
+    world.finish_all_ending();
+    world.now += 10min;
+    world.settle();
+  }
+  std::vector<int> codes;
+  for (const api::RestartCause& cause : world.job.status.restarts.causes) codes.push_back(cause.exit_code.value());
+  CHECK(codes == std::vector<int>{3, 4, 5, 6, 7});
+  CHECK(world.job.status.restarts.last_cause->exit_code == 7);
+}
+
+TEST_CASE("a worker that is done and whose pod is removed is neither lost nor made anew", "[decide]") {
+  Json spec = spec_of(3);
+  spec["pytorchReplicaSpecs"].erase("Master");
+  World world(spec);
+  world.settle();
+  world.run_all();
+  world.settle();
+  world.end("job-worker-1", 0);
+  world.settle();
+  world.pods.erase("job-worker-1");
+  world.job.status = api::parse_status({{"status", api::to_json(world.job.status)}});  // by another operator
+  world.settle();
+  CHECK(world.job.status.restarts.generation == 1);
+  CHECK(world.pods.size() == 2);
+  CHECK(world.job.status.replicas.at(api::ReplicaType::Worker).succeeded == 1);
+  SECTION("the job succeeds once the others have") {
+    world.end("job-worker-0", 0);
+    world.end("job-worker-2", 0);
+    world.settle();
+    CHECK(world.has("Succeeded"));
+  }
+  SECTION("it takes part in the next generation") {
+    world.end("job-worker-0", 1);
+    world.settle();
+    world.finish_all_ending();
+    world.settle();
+    CHECK(world.pods.size() == 3);
+    CHECK(world.job.status.restarts.finished.empty());
+  }
 }

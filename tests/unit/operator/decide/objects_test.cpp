@@ -23,17 +23,53 @@ std::vector<std::string> environment(const Json& pod, size_t container = 0) {
   return entries;
 }
 
+std::string template_of(const World& world) {
+  return template_digest_of(world.job.spec.replicas.at(api::ReplicaType::Worker));
+}
+
 }  // namespace
 
 TEST_CASE("a worker's environment comes in the contract's order, ours after it", "[decide]") {
   World world(spec_of(2, {{"nprocPerNode", "4"}}));
   world.settings.progress_url = "https://op/progress";
+  world.settings.progress_ca = "PEM";
   CHECK(environment(created(world.look(), Kind::Pod, "job-worker-1")) ==
         std::vector<std::string>{"PYTHONUNBUFFERED=1", "MASTER_PORT=23456", "PET_MASTER_PORT=23456",
                                  "MASTER_ADDR=job-master-0", "PET_MASTER_ADDR=job-master-0", "WORLD_SIZE=12", "RANK=2",
                                  "PET_NODE_RANK=2", "PET_NPROC_PER_NODE=4", "PET_NNODES=3", "TRAINYARD_GENERATION=1",
-                                 "TRAINYARD_JOB_TOKEN=<secret>", "TRAINYARD_PROGRESS_URL=https://op/progress/ns/job",
-                                 "TRAINYARD_PROGRESS_CA=<secret>"});
+                                 "TRAINYARD_TEMPLATE=" + template_of(world), "TRAINYARD_JOB_TOKEN=<secret>",
+                                 "TRAINYARD_PROGRESS_URL=https://op/progress/ns/job",
+                                 "TRAINYARD_PROGRESS_CA=PEM"});
+}
+
+TEST_CASE("each pod is made with the authorities that the operator has at that time", "[decide]") {
+  World world(spec_of(1));
+  world.settings.progress_url = "https://op/progress";
+  world.settings.progress_ca = "old";
+  world.settle();
+  world.run_all();
+  world.settle();
+  world.settings.progress_ca = "new";
+  world.end("job-worker-0", 1);
+  Plan plan = world.look();
+  for (int looks = 0; looks < 3 && plan.creates.empty(); ++looks) {
+    world.carry_out(plan);
+    plan = world.look();
+  }
+  const auto last = environment(created(plan, Kind::Pod, "job-worker-0")).back();
+  CHECK(last == "TRAINYARD_PROGRESS_CA=new");
+}
+
+TEST_CASE("what a pod needs for EFA is passed on as it is written", "[decide]") {
+  Json spec = spec_of(1);
+  Json& container = spec["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0];
+  container["resources"] = {{"limits", {{"nvidia.com/gpu", "8"}, {"vpc.amazonaws.com/efa", "4"},
+                                        {"hugepages-2Mi", "5120Mi"}}}};
+  container["securityContext"] = {{"runAsUser", 0}, {"capabilities", {{"add", {"IPC_LOCK"}}}}};
+  World world(spec);
+  const Json pod = created(world.look(), Kind::Pod, "job-worker-0");
+  for (const char* const field : {"resources", "securityContext"})
+    CHECK(pod.at("spec").at("containers").at(0).at(field) == container.at(field));
 }
 
 TEST_CASE("an elastic job gets its rendezvous, and without a master ranks too", "[decide]") {
@@ -51,7 +87,8 @@ TEST_CASE("an elastic job gets its rendezvous, and without a master ranks too", 
         std::vector<std::string>{"PYTHONUNBUFFERED=1", "WORLD_SIZE=2", "RANK=1", "PET_NPROC_PER_NODE=auto",
                                  "PET_RDZV_ENDPOINT=job-worker-0:29400", "PET_RDZV_BACKEND=c10d", "PET_NNODES=1:3",
                                  "PET_MAX_RESTARTS=5", "PET_RDZV_ID=x", "PET_RDZV_CONF=a=1,b=2",
-                                 "PET_STANDALONE=", "TRAINYARD_GENERATION=1", "TRAINYARD_JOB_TOKEN=<secret>"});
+                                 "PET_STANDALONE=", "TRAINYARD_GENERATION=1", "TRAINYARD_TEMPLATE=" + template_of(world),
+                                 "TRAINYARD_JOB_TOKEN=<secret>"});
 }
 
 TEST_CASE("workers wait for the master in an init container, unless the job or the operator leaves it out",
@@ -151,4 +188,14 @@ TEST_CASE("templates' settings that give way draw a warning each, once", "[decid
   world.run_all();
   world.settle();
   CHECK(world.said("SetPodTemplateRestartPolicy").size() == 1);
+}
+
+TEST_CASE("a container that does not say so itself is quoted from the end of its log", "[decide]") {
+  Json spec = spec_of(1);
+  Json& pod = spec["pytorchReplicaSpecs"]["Worker"]["template"]["spec"];
+  pod["containers"].push_back({{"name", "side"}, {"image", "i"}, {"terminationMessagePolicy", "File"}});
+  const Json made = created(World(spec).look(), Kind::Pod, "job-worker-0");
+  CHECK(made.at("/spec/containers/0/terminationMessagePolicy"_json_pointer) == "FallbackToLogsOnError");
+  CHECK(made.at("/spec/containers/1/terminationMessagePolicy"_json_pointer) == "File");
+  CHECK(made.at("/spec/initContainers/0/terminationMessagePolicy"_json_pointer) == "FallbackToLogsOnError");
 }

@@ -116,3 +116,80 @@ TEST_CASE("replica scope: a dead node's pods are made anew", "[decide]") {
   for (const auto& [name, pod] : world.pods) CHECK(pod.phase == "Pending");
   CHECK(world.job.status.restarts.disruptions == 3);
 }
+
+TEST_CASE("replica scope: a pod on a lost node is ended by force after the grace, and counted once", "[decide]") {
+  World world = running_replicas(GENERATE("OnFailure", "Always", "ExitCode"));
+  world.add_node("node-2", false);
+  world.pods.at("job-worker-1").node = "node-2";
+  world.now += 59s;
+  world.settle();
+  CHECK_FALSE(world.pods.at("job-worker-1").deleted);
+  world.now += 1s;
+  const bool dies_before_it_deletes = GENERATE(false, true);
+  world.carry_out(world.look(), dies_before_it_deletes ? 0 : 100);
+  if (dies_before_it_deletes) world.carry_out(world.look());
+  CHECK(world.pods.at("job-worker-1").deleted);
+  const Plan plan = world.look();
+  REQUIRE(plan.deletes.size() == 1);
+  CHECK(plan.deletes.front().name == "job-worker-1");
+  CHECK(plan.deletes.front().grace_seconds == 0);
+  world.settle();
+  CHECK(world.pods.at("job-worker-1").phase == "Pending");
+  CHECK(world.pods.at("job-worker-0").phase == "Running");
+  CHECK(world.job.status.restarts.disruptions == 1);
+  CHECK(world.job.status.restarts.count == 0);
+  CHECK(world.job.status.restarts.last_cause->reason == "NodeLost");
+  CHECK(world.said("PyTorchJobRestarting") ==
+        std::vector<std::string>{
+            "PyTorchJob job is restarting because pod job-worker-1 is lost (NodeLost): node node-2 is not ready."});
+}
+
+TEST_CASE("replica scope: a lost node's pod that ends when the node comes back changes no cause", "[decide]") {
+  World world = running_replicas("OnFailure");
+  world.add_node("node-2", false);
+  world.pods.at("job-worker-1").node = "node-2";
+  world.now += 60s;
+  world.carry_out(world.look());
+  world.nodes.at("node-2").is_ready = true;
+  world.end("job-worker-1", 137);  // its grace is over
+  world.settle();
+  CHECK(world.job.status.restarts.last_cause->reason == "NodeLost");
+  CHECK(world.job.status.restarts.count == 0);
+}
+
+TEST_CASE("replica scope: under Never a lost node fails the job, and what its pod says later changes nothing",
+          "[decide]") {
+  World world = running_replicas("Never");
+  world.add_node("node-2", false);
+  world.pods.at("job-worker-1").node = "node-2";
+  if (GENERATE(false, true)) world.pods.at("job-worker-1").deleted = world.now;  // by its node's taint
+  world.now += 60s;
+  world.settle();
+  CHECK(world.has("Failed"));
+  CHECK(world.said("PyTorchJobFailed") ==
+        std::vector<std::string>{"PyTorchJob job is failed because 1 Worker replica(s) failed."});
+  CHECK(world.job.status.restarts.last_cause->reason == "NodeLost");
+  world.nodes.at("node-2").is_ready = true;
+  world.end("job-worker-1", 137);
+  world.settle();
+  CHECK(world.job.status.restarts.last_cause->reason == "NodeLost");
+  CHECK(world.job.status.restarts.causes.size() == 1);
+}
+
+TEST_CASE("replica scope: a failed pod stays, for its logs, until the back-off is over", "[decide]") {
+  World world = running_replicas("ExitCode");
+  const auto fail_once = [&] {
+    world.run_all();
+    world.end("job-worker-0", 137);
+    world.settle();
+  };
+  fail_once();  // the first restart waits for nothing
+  CHECK(world.pods.at("job-worker-0").phase == "Pending");
+  fail_once();
+  CHECK(world.pods.at("job-worker-0").phase == "Failed");
+  CHECK(world.look().look_again <= world.now + 100ms);
+  world.now += 100ms;
+  world.settle();
+  CHECK(world.pods.at("job-worker-0").phase == "Pending");
+  CHECK(world.job.status.restarts.count == 2);
+}

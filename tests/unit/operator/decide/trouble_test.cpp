@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "decide/names.h"
 #include "unit/operator/decide/world.h"
 
 using namespace trainyard;
@@ -16,6 +17,7 @@ TEST_CASE("trouble is recognised, said with its next step, and taken back when i
   const auto waiting = [](const char* reason, const char* message) {
     return [=](World& world) {
       world.pods.at("job-worker-0").containers = {{"pytorch", false, api::ContainerState::Waiting, reason, message}};
+      world.now += 11s;
     };
   };
   const auto row = GENERATE_COPY(values<Row>({
@@ -27,6 +29,7 @@ TEST_CASE("trouble is recognised, said with its next step, and taken back when i
        [](World& world) {
          world.pods.at("job-worker-0")
              .conditions.push_back({"PodScheduled", false, "Unschedulable", "0/9 nodes are available", world.now});
+         world.now += 10s;
        },
        "PodUnschedulable", "0/9 nodes are available"},
       {"stuck in ContainerCreating",
@@ -89,14 +92,6 @@ TEST_CASE("a name whose holder is ending is waited for in silence, for a while",
   CHECK(world.trouble() == "NameTaken");
 }
 
-TEST_CASE("a job that asks for billions of pods is reported, and none is planned", "[decide]") {
-  World world(spec_of(1, Json::parse(R"({"pytorchReplicaSpecs": {"Worker": {"replicas": 2147483647}}})")));
-  world.settle();
-  CHECK(world.trouble() == "InvalidSpec");
-  CHECK_THAT(world.said("InvalidSpec").front(), Catch::Contains("Worker.replicas is 2147483647; 100000 is the most"));
-  CHECK(world.pods.empty());
-}
-
 TEST_CASE("what all pods need and the API refuses is said, and no pod is blamed", "[decide]") {
   World world(spec_of(1), {{"trainyard.dev/network-policy", "true"}});
   const std::string name = GENERATE_COPY(token_secret_name(world.job), network_policy_name(world.job));
@@ -108,23 +103,6 @@ TEST_CASE("what all pods need and the API refuses is said, and no pod is blamed"
   world.refused.clear();
   world.settle();
   CHECK(world.trouble().empty());
-}
-
-TEST_CASE("a pod whose deletion was cut off between its two steps is deleted again", "[decide]") {
-  World world(spec_of(1));
-  world.settle();
-  api::Pod& pod = world.pods.at("job-worker-0");
-  const std::string uid = pod.uid;
-  pod.deleted = world.now;
-  pod.is_half_deleted = true;
-  world.job.status.restarts.generation = 2;  // as when that generation's pods were being removed
-  world.settle();
-  CHECK(world.pods.at("job-worker-0").uid == uid);
-  CHECK(world.look().look_again == world.now + 2s);
-  world.now += 2s;
-  world.settle();
-  CHECK(world.pods.at("job-worker-0").uid != uid);
-  CHECK_FALSE(world.pods.at("job-worker-0").deleted);
 }
 
 TEST_CASE("a pod that hangs in Terminating is reported after its grace time", "[decide]") {
@@ -140,75 +118,60 @@ TEST_CASE("a pod that hangs in Terminating is reported after its grace time", "[
   CHECK(world.trouble() == "TerminatingStuck");
 }
 
-TEST_CASE("a job that nobody can run says so in its status, and no pod is made", "[decide]") {
-  Json spec = spec_of(1);
-  std::string says;
-  SECTION("no container called pytorch") {
-    spec["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["name"] = "train";
-    says = "no container named pytorch";
-  }
-  SECTION("no replicas") {
-    spec["pytorchReplicaSpecs"] = Json::object();
-    says = "asks for no pod";
-  }
-  World world(spec);
-  if (says.empty()) {
-    world.job.name = std::string(60, 'x');
-    says = "shorter name";
-  }
-  world.settle();
-  CHECK(world.trouble() == "InvalidSpec");
-  CHECK_THAT(world.job.status.conditions.front().message, Catch::Contains(says));
-  CHECK(world.pods.empty());
-  CHECK(world.settle() == 0);
-}
-
-TEST_CASE("a gang that no node can ever hold is told what does not fit", "[decide]") {
-  Json spec = spec_of(3);
-  Json& pod = spec["pytorchReplicaSpecs"]["Worker"]["template"]["spec"];
-  World world(spec_of(3));
-  const auto look_at = [&](const Json& changed) {
-    world = World(changed);
-    world.nodes["node-1"].allocatable = {{"nvidia.com/gpu", "4"}, {"cpu", "8"}};
-    world.nodes["node-1"].labels = {{"pool", "gpu"}};
-    world.settle();
-    const api::Condition* const found = find_condition(world.job.status, condition::kTrouble);
-    return found ? found->reason + ": " + found->message : "";
-  };
-  SECTION("it fits") {
-    CHECK(look_at(spec).empty());
-  }
-  SECTION("a selector that no node meets") {
-    pod["nodeSelector"] = {{"pool", "cpu"}};
-    CHECK_THAT(look_at(spec),
-               Catch::Contains("NeverFits") && Catch::Contains("no node has that") && Catch::Contains("pool=cpu"));
-  }
-  SECTION("more than any node has") {
-    pod["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = 8;
-    CHECK_THAT(look_at(spec), Catch::Contains("8 nvidia.com/gpu"));
-  }
-  SECTION("one host for all, and no host so big") {
-    pod["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "2";
-    pod["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = {
-        {{"topologyKey", "kubernetes.io/hostname"},
-         {"labelSelector",
-          {{"matchExpressions",
-            {{{"key", "training.kubeflow.org/job-name"}, {"operator", "In"}, {"values", {"job"}}}}}}}}};
-    CHECK_THAT(look_at(spec), Catch::Contains("share one host") && Catch::Contains("6 nvidia.com/gpu"));
-  }
-}
-
-TEST_CASE("pods' own reports are relayed in the reference's words, once", "[decide]") {
+TEST_CASE("what comes right by itself within ten seconds is not warned of", "[decide]") {
   World world(spec_of(1));
-  world.settings.restart_scope = RestartScope::Replica;
   world.settle();
-  world.run_all();
-  world.pods.at("job-worker-0").containers = {
-      {"pytorch", false, api::ContainerState::Terminated, "Error", "no such file", 5}};
+  api::Pod& pod = world.pods.at("job-worker-0");
+  const bool is_claim = GENERATE(true, false);
+  if (is_claim) {  // that is being bound
+    pod.conditions.push_back({"PodScheduled", false, "Unschedulable", "unbound immediate claims", world.now});
+  } else {  // an object that is applied after the job
+    pod.containers = {
+        {"pytorch", false, api::ContainerState::Waiting, "CreateContainerConfigError", "configmap \"x\" not found"}};
+  }
+  const auto warnings = [&] {
+    return std::ranges::count_if(world.events, [](const EventText& event) { return event.is_warning; });
+  };
+  world.now += 9s;
   world.settle();
-  world.settle();
-  CHECK(world.said("Error") ==
-        std::vector<std::string>{
-            "Error pod job-worker-0 container pytorch exitCode: 5 terminated message: no such file"});
-  CHECK(world.said("ExitedWithCode") == std::vector<std::string>{"Pod: ns.job-worker-0 exited with code 5"});
+  CHECK(warnings() == 0);
+  CHECK(world.trouble().empty());
+  CHECK(world.look().look_again <= world.now + 1s);
+  SECTION("and does") {
+    world.run_all();
+    world.now += 1h;
+    world.settle();
+    CHECK(warnings() == 0);
+  }
+  SECTION("and does not") {
+    world.now += 1s;
+    world.settle();
+    CHECK(warnings() == 2);  // the reference's and ours
+    CHECK_FALSE(world.trouble().empty());
+  }
+}
+
+TEST_CASE("a foreign PodGroup or autoscaler, and a PodGroup that is refused, are told of", "[decide]") {
+  const Json metrics = Json::array({{{"type", "Resource"}}});
+  World world(spec_of(2, {{"elasticPolicy", {{"minReplicas", 1}, {"maxReplicas", 2}, {"metrics", metrics}}}}));
+  std::string reason = "NameTaken", says;
+  SECTION("a foreign PodGroup") {
+    world.settings.gang_scheduler = GENERATE(GangScheduler::Volcano, GangScheduler::SchedulerPlugins);
+    world.foreign_kinds = {Kind::PodGroup};
+    says = "the PodGroup job belongs to something else";
+  }
+  SECTION("a foreign autoscaler") {
+    world.foreign_kinds = {Kind::Autoscaler};
+    says = "the HorizontalPodAutoscaler job belongs to something else";
+  }
+  SECTION("a PodGroup that is refused") {
+    world.settings.gang_scheduler = GENERATE(GangScheduler::Volcano, GangScheduler::SchedulerPlugins);
+    world.refused = {{"job", "quota of PodGroups"}};
+    reason = "CannotCreate";
+    says = "quota of PodGroups";
+  }
+  world.carry_out(world.look(), 0);
+  CHECK(world.trouble() == reason);
+  REQUIRE(world.said(reason).size() == 1);
+  CHECK_THAT(world.said(reason).front(), Catch::Contains(says));
 }

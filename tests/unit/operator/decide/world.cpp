@@ -34,6 +34,14 @@ Json spec_of(int workers, const Json& changes, const std::string& restart) {
   return spec;
 }
 
+World running_gang(const Json& changes, const std::string& restart) {
+  World world(spec_of(2, changes, restart));
+  world.settle();
+  world.run_all();
+  world.settle();
+  return world;
+}
+
 World::World(const Json& spec, const Json& annotations) : job(job_of(spec, annotations)) {
   add_node("node-1");
 }
@@ -45,9 +53,14 @@ Plan World::look() const {
   Nodes by_name;
   for (const auto& [name, node] : nodes) by_name[name] = &node;
   seen.nodes = &by_name;
-  seen.progress = progress;
+  if (progress)
+    seen.post = api::ProgressPost{.progress = *progress,
+                                  .generation = poster.value_or(job.status.restarts.generation),
+                                  .refusal = refusal};
+  seen.listens_since = listens_since;
   seen.refused = refused;
   seen.foreign_pods = foreign_pods;
+  seen.foreign_kinds = foreign_kinds;
   seen.kubelet_warnings = kubelet_warnings;
   seen.token_is_there = is_token_there;
   seen.pod_group = pod_group ? &*pod_group : nullptr;

@@ -24,9 +24,13 @@ class World {
   std::map<std::string, api::Pod> pods;
   std::map<std::string, api::Service> services;
   std::map<std::string, api::Node> nodes;
-  std::optional<api::Progress> progress;
+  std::optional<api::Progress> progress;                ///< as rank 0 posted it last,
+  std::optional<int64_t> poster;                        ///< of this generation; none: of the present one
+  std::string refusal;                                  ///< of a post that came after it
+  TimePoint listens_since;                              ///< the operator
   std::map<std::string, std::string> refused;
   ForeignNames foreign_pods;
+  std::set<Kind> foreign_kinds;
   std::map<std::string, std::string> kubelet_warnings;
   bool is_token_there = false;
   std::optional<api::PodGroup> pod_group;
@@ -63,5 +67,15 @@ class World {
 
 /// Master and `workers`, each with container pytorch; `changes` is merged in.
 [[nodiscard]] Json spec_of(int workers, const Json& changes = Json::object(), const std::string& restart = "OnFailure");
+
+/// A gang of a master and two workers, all running on node-1.
+[[nodiscard]] World running_gang(const Json& changes = Json::object(), const std::string& restart = "OnFailure");
+
+/// Of World's pods or services.
+[[nodiscard]] std::vector<std::string> names_of(const auto& objects) {
+  std::vector<std::string> names;
+  for (const auto& [name, object] : objects) names.push_back(name);
+  return names;
+}
 
 }  // namespace trainyard::decide::test

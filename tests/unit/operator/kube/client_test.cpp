@@ -146,6 +146,16 @@ TEST_CASE("a write that needs the lease leaves only while it is held", "[kube]")
   CHECK(server.requests().size() == 1);
 }
 
+TEST_CASE("a write that was begun under the lease does not leave once it is lost", "[kube]") {
+  ScriptedServer server({{http_answer("200 OK", kThing)}});
+  Session session(server.url());
+  int asked = 0;
+  session.client.set_write_guard([&] { return ++asked == 1; });
+  CHECK(session.call(post()).error().kind == ErrorKind::NotSent);
+  CHECK(asked == 3);  // as it is begun, as its body leaves, and as it is tried again
+  CHECK(server.requests().empty());
+}
+
 TEST_CASE("a full queue says so", "[kube]") {
   Session session("http://127.0.0.1:" + std::to_string(test::free_port()), {.queue_limit = 2});
   std::vector<std::string> ends;

@@ -5,7 +5,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "base/unique_fd.h"
+#include "common/unique_fd.h"
 #include "local/expand.h"
 
 using namespace trainyard;

@@ -12,10 +12,10 @@ namespace {
 
 /// An endpoint that leads and knows team/llama, uid u-1, generation 2; and what it handed on.
 struct Fixture {
-  std::vector<std::pair<std::string, api::Progress>> seen;
+  std::vector<std::pair<std::string, api::ProgressPost>> seen;
   ProgressEndpoint endpoint{{"key"},
-                            [this](const std::string& ns, const std::string& name, const api::Progress& progress) {
-                              seen.emplace_back(ns + "/" + name, progress);
+                            [this](const std::string& ns, const std::string& name, const api::ProgressPost& post) {
+                              seen.emplace_back(ns + "/" + name, post);
                             }};
   Fixture() {
     endpoint.set_leading(true);
@@ -40,8 +40,8 @@ TEST_CASE("progress: a post with the job's token is handed on", "[progress]") {
   CHECK(fixture.post(R"({"step": 6})", seconds(10)) == 204);
   REQUIRE(fixture.seen.size() == 2);
   CHECK(fixture.seen[0].first == "team/llama");
-  CHECK(fixture.seen[0].second.step == 5);
-  CHECK(fixture.seen[0].second.updated == TimePoint(seconds(9)));
+  CHECK(fixture.seen[0].second.progress.step == 5);
+  CHECK(fixture.seen[0].second.progress.updated == TimePoint(seconds(9)));
 }
 
 TEST_CASE("progress: who has no or another token is refused without a word about the right one", "[progress]") {
@@ -55,6 +55,34 @@ TEST_CASE("progress: who has no or another token is refused without a word about
   for (int i = 0; i < 100; ++i) fixture.post(body, {}, other);
   CHECK(fixture.post(body) == 204);  // the rate is the job's own
   CHECK(fixture.seen.size() == 1);
+}
+
+TEST_CASE("progress: who signs the operator is proven by the job's token, which is not asked for", "[progress]") {
+  Fixture fixture;
+  fixture.endpoint.set_trust({"key"}, "PEM");
+  fixture.endpoint.set_leading(GENERATE(true, false));  // each replica knows it
+  const std::string nonce(64, 'a'), path = "/progress/team/llama/authorities";
+  const auto ask = [&](const std::string& body, const std::string& where, const std::string& method = "POST") {
+    return fixture.endpoint.answer({.method = method, .path = where, .body = body}, {}, {});
+  };
+  const http::Response answer = ask(nonce, path);
+  CHECK(answer.status == 200);
+  const std::string token = job_token({"key"}, "team", "llama", "u-1");
+  CHECK(Json::parse(answer.body) ==
+        Json{{"authorities", "PEM"}, {"proof", authorities_proof(token, nonce, "PEM")}});
+  CHECK(answer.body.find(token) == std::string::npos);
+  CHECK(ask(std::string(63, 'a'), path).status == 400);
+  CHECK(ask(std::string(64, 'g'), path).status == 400);
+  CHECK(ask(nonce, "/progress/team/alpaca/authorities").status == 404);
+  CHECK(ask(nonce, path, "GET").status == 405);
+  CHECK(fixture.seen.empty());
+}
+
+TEST_CASE("progress: a job called authorities is a job", "[progress]") {
+  Fixture fixture;
+  fixture.endpoint.track("team", "authorities", {"u-9", 1});
+  CHECK(fixture.post(R"({"step": 5})", {}, job_token({"key"}, "team", "authorities", "u-9"),
+                     "/progress/team/authorities") == 204);
 }
 
 TEST_CASE("progress: unknown jobs, paths and methods", "[progress]") {
@@ -74,7 +102,6 @@ TEST_CASE("progress: a malformed body is 400 with the reason", "[progress]") {
                                               {}, {});
   CHECK(answer.status == 400);
   CHECK(answer.body == "step is of type string; an integer from 0 on is expected\n");
-  CHECK(fixture.seen.empty());
 }
 
 TEST_CASE("progress: more than three at once, then more than one a second, is 429", "[progress]") {
@@ -120,7 +147,7 @@ TEST_CASE("progress: a step that repeats does not move the job, and one that cha
   Fixture fixture;
   const auto advanced = [&](const char* body, seconds at) {
     CHECK(fixture.post(body, at) == 204);
-    return fixture.seen.back().second.advanced;
+    return fixture.seen.back().second.progress.advanced;
   };
   CHECK(advanced(R"({"step": 5})", seconds(10)) == TimePoint(seconds(10)));
   CHECK(advanced(R"({"step": 5})", seconds(20)) == TimePoint(seconds(10)));
@@ -135,5 +162,32 @@ TEST_CASE("progress: what the status knew counts when the operator starts", "[pr
   fixture.endpoint.forget("team", "llama");
   fixture.endpoint.track("team", "llama", {"u-1", 2}, api::Progress{.step = 5, .advanced = TimePoint(seconds(1))});
   CHECK(fixture.post(R"({"step": 5})", seconds(20)) == 204);
-  CHECK(fixture.seen.back().second.advanced == TimePoint(seconds(1)));
+  CHECK(fixture.seen.back().second.progress.advanced == TimePoint(seconds(1)));
+}
+
+TEST_CASE("progress: what the job itself posts and cannot be taken is told once, with the last that was taken",
+          "[progress]") {
+  Fixture fixture;
+  CHECK(fixture.post(R"({"step": 5})", seconds(10)) == 204);
+  for (const int second : {20, 30}) CHECK(fixture.post(R"({"step": "x"})", seconds(second)) == 400);
+  REQUIRE(fixture.seen.size() == 2);
+  CHECK(fixture.seen[1].second.progress.step == 5);
+  CHECK(fixture.seen[1].second.generation == 2);
+  CHECK(fixture.seen[1].second.refusal == "step is of type string; an integer from 0 on is expected");
+  CHECK(fixture.post(R"({"step": 5, "generation": 1})", seconds(40)) == 409);  // of a gang that is over
+  CHECK(fixture.post(R"({"step": "x"})", seconds(50), "another's token") == 403);
+  CHECK(fixture.seen.size() == 2);
+  CHECK(fixture.post(R"({"step": 6})", seconds(60)) == 204);
+  CHECK(fixture.seen.back().second.refusal.empty());
+}
+
+TEST_CASE("progress: a post is of the gang that is tracked, and tells how long a step takes", "[progress]") {
+  Fixture fixture;
+  fixture.post(R"({"step": 5})", seconds(10));
+  CHECK(fixture.seen.back().second.generation == 2);
+  CHECK(fixture.seen.back().second.seconds_a_step == 0);
+  fixture.post(R"({"step": 9})", seconds(30));
+  CHECK(fixture.seen.back().second.seconds_a_step == 5);
+  fixture.post(R"({"step": 9})", seconds(90));
+  CHECK(fixture.seen.back().second.seconds_a_step == 5);
 }

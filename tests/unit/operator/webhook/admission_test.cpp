@@ -62,6 +62,16 @@ TEST_CASE("admission: a bad one is refused with 403, Forbidden and the finding",
   CHECK(response["status"]["message"] == "spec.pytorchReplicaSpecs[Master].replicas: Forbidden: must be 1");
 }
 
+TEST_CASE("admission: a misspelt field of a pod is refused with the name that is meant", "[webhook]") {
+  Json misspelt = job();
+  misspelt["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"][0]["comand"] = {"train"};
+  const Json response = answer_to(review_of("CREATE", misspelt))["response"];
+  CHECK(response["allowed"] == false);
+  CHECK(response["status"]["message"] ==
+        "spec.pytorchReplicaSpecs[Master].template.spec.containers[0].comand: is no field of this resource; did you mean "
+        "command?");
+}
+
 TEST_CASE("admission: warnings are handed on", "[webhook]") {
   Json warned = job();
   warned["spec"]["pytorchReplicaSpecs"]["Worker"] = warned["spec"]["pytorchReplicaSpecs"]["Master"];

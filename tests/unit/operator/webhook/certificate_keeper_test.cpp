@@ -20,27 +20,30 @@ namespace {
 class Cluster : public CertificateStore {
  public:
   Json secret;  ///< null: there is none
+  Json key_secret;
   Json webhooks = {{"metadata", {{"resourceVersion", "1"}}},
                    {"webhooks", {{{"clientConfig", {{"service", {{"name", "op"}, {"namespace", "ns"}}}}}}}}};
-  std::optional<ErrorKind> secret_error, write_error, webhooks_error, patch_error;
-  int writes = 0, patches = 0;
+  std::optional<ErrorKind> secret_error, write_error, key_error, webhooks_error, patch_error;
+  int writes = 0, key_writes = 0, patches = 0;
 
-  void get_secret(Callback done) override {
-    later([this, done] {
-      if (secret_error) return done(error(*secret_error));
-      secret.is_null() ? done(error(ErrorKind::NotFound)) : done(secret);
+  void get_secret(Held held, Callback done) override {
+    later([this, held, done] {
+      const auto& failure = held == Held::Certificates ? secret_error : key_error;
+      if (failure) return done(error(*failure));
+      content(held).is_null() ? done(error(ErrorKind::NotFound)) : done(content(held));
     });
   }
-  void put_secret(Json next, Callback done) override {
-    later([this, next = std::move(next), done]() mutable {
-      if (write_error) return done(error(*write_error));
+  void put_secret(Held held, Json next, Callback done) override {
+    later([this, held, next = std::move(next), done]() mutable {
+      const auto& failure = held == Held::Certificates ? write_error : key_error;
+      if (failure) return done(error(*failure));
       const std::string version = text_at(next, "/metadata/resourceVersion");
-      if (version.empty() && !secret.is_null()) return done(error(ErrorKind::AlreadyExists));
-      if (version != text_at(secret, "/metadata/resourceVersion")) return done(error(ErrorKind::Conflict));
+      if (version.empty() && !content(held).is_null()) return done(error(ErrorKind::AlreadyExists));
+      if (version != text_at(content(held), "/metadata/resourceVersion")) return done(error(ErrorKind::Conflict));
       next["metadata"]["resourceVersion"] = std::to_string(++version_);
-      secret = next;
-      ++writes;
-      done(secret);
+      content(held) = next;
+      ++(held == Held::Certificates ? writes : key_writes);
+      done(content(held));
     });
   }
   void get_webhooks(Callback done) override {
@@ -69,6 +72,7 @@ class Cluster : public CertificateStore {
   }
 
  private:
+  Json& content(Held held) { return held == Held::Certificates ? secret : key_secret; }
   static ApiError error(ErrorKind kind) { return {.kind = kind, .message = "as told"}; }
   void later(std::function<void()> task) { waiting_.push_back(std::move(task)); }
   std::deque<std::function<void()>> waiting_;
@@ -82,7 +86,7 @@ struct Replica {
   std::vector<std::string> troubles;
   CertificateKeeper keeper;
   explicit Replica(Cluster& cluster, const std::string& webhooks = "validator")
-      : keeper(cluster, {.place = {"ns", "secret", webhooks}, .service = "op"},
+      : keeper(cluster, {.place = {"ns", "secret", "key", webhooks}, .service = "op"},
                {.now = [this] { return now; },
                 .use = [this](const Material& material) { used.push_back(material); },
                 .again_in = [this](std::chrono::milliseconds delay) { delays.push_back(delay); },
@@ -107,6 +111,8 @@ TEST_CASE("keeper: from nothing to served and published, and a second round chan
   check(cluster, replica);
   CHECK(replica.used.size() == 1);
   CHECK(cluster.writes == 1);
+  CHECK(cluster.key_writes == 1);
+  CHECK(material_of(cluster.key_secret) == Material{.token_key = replica.used[0].token_key});
   CHECK(cluster.patches == 1);
   CHECK(replica.delays == std::vector<std::chrono::milliseconds>(2, CertificateKeeper::kInterval));
 }
@@ -120,6 +126,7 @@ TEST_CASE("keeper: replicas that race end with one authority", "[certificates]")
   while (cluster.step()) {
   }
   CHECK(cluster.writes == 1);
+  CHECK(cluster.key_writes == 1);
   CHECK(cluster.patches == 1);
   REQUIRE(first.used.size() == 1);
   CHECK(second.used == first.used);
@@ -239,4 +246,48 @@ TEST_CASE("keeper: answers that come after its end are not heard", "[certificate
   }
   CHECK(cluster.step());
   CHECK_FALSE(cluster.step());
+}
+
+TEST_CASE("keeper: whoever deletes the certificates gets new ones, and jobs keep their tokens", "[certificates]") {
+  Cluster cluster;
+  Replica before(cluster);
+  check(cluster, before);
+  cluster.secret = nullptr;
+  Replica after(cluster);  // the operator was started anew
+  check(cluster, after);
+  REQUIRE(after.used.size() == 1);
+  CHECK(after.used[0].authorities != before.used[0].authorities);
+  CHECK(after.used[0].token_key == before.used[0].token_key);
+  CHECK(material_of(cluster.secret) == after.used[0]);
+  CHECK(cluster.key_writes == 1);
+}
+
+TEST_CASE("keeper: the key's own Secret is made of the key that is in use, and wins", "[certificates]") {
+  Cluster cluster;
+  Replica replica(cluster);
+  check(cluster, replica);
+  const Material first = replica.used[0];
+  SECTION("it was deleted") {
+    cluster.key_secret = nullptr;
+    check(cluster, replica);
+    CHECK(replica.used.size() == 1);
+  }
+  SECTION("the certificates' Secret was put back from an older time") {
+    cluster.secret["data"]["token.key"] = base64_encoded("another");
+    check(cluster, replica);
+    CHECK(replica.used.size() == 1);
+    CHECK(material_of(cluster.secret) == first);
+  }
+  CHECK(material_of(cluster.key_secret).token_key == first.token_key);
+}
+
+TEST_CASE("keeper: without a right on the key's Secret the key is kept with the certificates", "[certificates]") {
+  Cluster cluster;
+  cluster.key_error = ErrorKind::Forbidden;
+  Replica replica(cluster);
+  check(cluster, replica);
+  REQUIRE(replica.used.size() == 1);
+  CHECK(material_of(cluster.secret).token_key.size() == 32);
+  CHECK(cluster.patches == 1);
+  CHECK(replica.delays.back() == CertificateKeeper::kInterval);
 }

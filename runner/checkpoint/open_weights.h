@@ -1,0 +1,30 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "checkpoint/weights.h"
+
+namespace trainyard::checkpoint {
+
+/// Opens the weights at `path`, by what is there:
+///   a folder with model.safetensors or model.safetensors.index.json   as Hugging Face writes them (hugging_face.h)
+///   a folder with checkpoint.json, or of such folders                 a checkpoint of ours
+///   a folder with shard-*.safetensors                                 PyTorch's distributed checkpoint (dcp.h)
+///   a folder with pytorch_model.bin.index.json                        torch.save, read without running it
+///   (torch_file.h) a folder with a single .pt, .pth or .bin file, or such a file     the same a .safetensors file that
+///   one
+/// Throws InputError, saying what was looked for, where it is none of these, or damaged.
+std::unique_ptr<Weights> open_weights(const std::filesystem::path& path);
+
+/// The same, but null for a folder that holds none of these, as where only other ranks have the weights.
+std::unique_ptr<Weights> find_weights(const std::filesystem::path& path);
+
+/// Where the config.json of the weights at `path` lies, which need not be there themselves: other ranks may read them.
+std::filesystem::path config_path_of(const std::filesystem::path& path);
+
+/// config.json of the weights at `path`: beside them, or what a checkpoint of ours recorded; "" where there is none.
+std::string config_json_of(const std::filesystem::path& path);
+
+}  // namespace trainyard::checkpoint

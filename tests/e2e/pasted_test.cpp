@@ -1,0 +1,312 @@
+// What people type first, as pages of other programs have it: files where those are looked for, their start scripts,
+// their spelling of flags.
+#include <catch2/catch.hpp>
+
+#include <fmt/format.h>
+
+#include <regex>
+
+#include "base/files.h"
+#include "failure.h"
+
+namespace trainyard::test {
+namespace {
+namespace fs = std::filesystem;
+
+using Catch::Contains;
+
+Ended run_well(const Command& command) {
+  const Ended ended = run(command);
+  CAPTURE(ended.all());
+  REQUIRE(ended.code == 0);
+  return ended;
+}
+
+/// Accelerate's folder with a file of `accelerate config`, or `trainyard config`.
+class Home {
+ public:
+  explicit Home(const std::string& yaml) {
+    fs::create_directories(file_.parent_path());
+    write_text(file_, yaml);
+  }
+  [[nodiscard]] std::map<std::string, std::string> environment() const {
+    return {{"HF_HOME", folder_.path().string()}};
+  }
+  [[nodiscard]] std::string file() const { return file_.string(); }
+
+ private:
+  TemporaryFolder folder_;
+  fs::path file_ = folder_ / "accelerate" / "default_config.yaml";
+};
+
+TEST_CASE("pasted: launch takes the file that `config` wrote where none is named, and says so", "[e2e]") {
+  const Home home("distributed_type: FSDP\nfsdp_config: {fsdp_sharding_strategy: SHARD_GRAD_OP}\n");
+  const SmallJob job;
+  const auto launch = [&](const Words& flags, const Words& more = {}) {
+    return Command{trainyard(Words{"launch"} + flags + job.train(1, Words{"--print-config"} + more)),
+                   home.environment()};
+  };
+  const Ended taken = run_well(launch({}));
+  CHECK_THAT(taken.err,
+             Contains(home.file() + " is taken, as no --config_file is given; --no-accelerate leaves it out"));
+  CHECK_THAT(taken.out, Contains("parallel.strategy shard_grad_op (" + home.file()));
+  CHECK_THAT(run_well(launch({"--no_accelerate"})).all(), !Contains("shard_grad_op"));
+  const std::string other = (job.folder() / "other.yaml").string();
+  write_text(other, "distributed_type: FSDP\nfsdp_config: {fsdp_sharding_strategy: NO_SHARD}\n");
+  CHECK_THAT(run_well(launch({"--config_file", other})).all(), !Contains(home.file()));
+  CHECK_THAT(run_well(launch({}, {"--config", other})).all(), !Contains(home.file()));
+}
+
+TEST_CASE("pasted: a run that names a file of ours is not changed by the file that `config` wrote", "[e2e]") {
+  const Home home(
+      "distributed_type: FSDP\nmixed_precision: bf16\nfsdp_config: {fsdp_sharding_strategy: SHARD_GRAD_OP}\n");
+  const SmallJob job;
+  const std::string own = (job.folder() / "own.yaml").string();
+  write_text(own, "training: {seed: 7}\n");
+  const auto launch = [&](const Words& flags) {
+    return run_well({trainyard(Words{"launch"} + flags + job.train(1, {"--config", own, "--print-config"})),
+                     home.environment()})
+        .all();
+  };
+  CHECK_THAT(launch({}), !Contains(home.file()) && !Contains("shard_grad_op") && !Contains("mixed_precision"));
+  CHECK_THAT(launch({"--accelerate"}), Contains("parallel.strategy shard_grad_op (" + home.file()));
+}
+
+TEST_CASE("pasted: NCCL_DEBUG_SUBSYS=INIT,GRAPH,ENV shows each rank's communicator, interface and transport", "[e2e]") {
+  const SmallJob job;
+  const auto lines = [&](const char* subsystems) {
+    const Ended ended = run_well({trainyard(Words{"launch", "--no-accelerate", "--nproc_per_node", "2"} +
+                                            job.train(1, {"--checkpoint.resume", "never"})),
+                                  {{"NCCL_DEBUG", "INFO"},
+                                   {"NCCL_DEBUG_SUBSYS", subsystems},
+                                   {"NCCL_SOCKET_IFNAME", "lo"}}});
+    std::string found;
+    for (const std::string& line : lines_of(ended.err))
+      if (line.find("NCCL_DEBUG=INFO: ") != std::string::npos) found += line + "\n";
+    return found;
+  };
+  const std::string init = lines("INIT,GRAPH,ENV"), net = lines("NET");
+  CAPTURE(init, net);
+  for (const int rank : {0, 1}) {
+    const std::string interface = fmt::format(
+        "NCCL_DEBUG=INFO: rank {} uses the network interface lo, address 127.0.0.1 (NCCL_SOCKET_IFNAME=lo)", rank);
+    CHECK_THAT(init, Contains(interface));
+    CHECK_THAT(net, Contains(interface) && !Contains("the communicator of"));
+    const std::regex communicator(
+        fmt::format("the communicator of rank {} of 2 is made: process [0-9]+, host [^ ]+, address 127.0.0.1; (shared "
+                    "memory|TCP) to rank {}",
+                    rank, 1 - rank));
+    CHECK(std::regex_search(init, communicator));
+  }
+}
+
+TEST_CASE("pasted: the FSDP2 tutorial's commands, one after another in a folder, train ten steps more each", "[e2e]") {
+  const TemporaryFolder folder;
+  const auto tutorial = [&](const std::string& flags) {
+    return run_well({{"/bin/bash", "-c",
+                      fmt::format("cd '{}' && '{}' launch --no-accelerate --nproc_per_node 2 train --model tutorial {}",
+                                  folder.path().string(), trainyard({}).front(), flags)}})
+        .all();
+  };
+  CHECK_THAT(tutorial(""), Contains("Training completed! 10 steps") && !Contains("Resuming"));
+  CHECK_THAT(tutorial("--explicit-prefetching"),
+             Contains("after step 10") && Contains("Training completed! 20 steps"));
+  CHECK_THAT(tutorial("--mixed-precision"), Contains("after step 20") && Contains("Training completed! 30 steps"));
+  CHECK_THAT(tutorial("--dcp-api"), Contains("Training completed! 10 steps") && !Contains("Resuming"));
+  CHECK_THAT(tutorial("--dcp-api"), Contains("after step 10") && Contains("Training completed! 20 steps"));
+  CHECK_THAT(tutorial("--dcp-api --checkpoint.resume auto"), Contains("Training already completed! Step 20 of 10."));
+  CHECK(fs::exists(folder / "checkpoints/dtensor_api/step-30"));
+  CHECK(fs::exists(folder / "checkpoints/dcp_api/step-20"));
+}
+
+TEST_CASE("pasted: a folder that datasets wrote is refused with the lines that write JSON lines from it", "[e2e]") {
+  const TemporaryFolder folder;
+  const fs::path data = folder / "wt2";
+  fs::create_directories(data / "train");
+  write_text(data / "dataset_dict.json", "{\"splits\": [\"train\"]}");
+  write_text(data / "train/data-00000-of-00001.arrow", "ARROW1");
+  write_text(data / "train/dataset_info.json", "{\n  \"citation\": \"\"\n}");
+  write_text(data / "train/state.json", "{\n  \"_fingerprint\": \"a\"\n}");
+  check_failure(run({trainyard({"train", "--model.preset", "qwen3-0.6b", "--tokenizer", "bytes", "--max_steps", "1",
+                                "--dataset", data.string(), "--local_dataset", "--checkpoint_dir",
+                                (folder / "c").string(), "--metrics.dir", (folder / "m").string()})}),
+                2, {"is an Arrow folder of Hugging Face datasets (it has dataset_dict.json)",
+                    "load_from_disk(\"" + data.string() + "\")[\"train\"].to_json(\"train.jsonl\")"});
+}
+
+TEST_CASE("pasted: a TOML that names no tokenizer is told whose default is missing, and by which key", "[e2e]") {
+  const TemporaryFolder folder;
+  write_text(folder / "snippet.toml", "[training]\ndataset = \"embedded\"\n[checkpoint]\nenable = false\n");
+  check_failure(run({{"/bin/bash", "-c",
+                      fmt::format("cd '{}' && '{}' train --config snippet.toml", folder.path().string(),
+                                  trainyard({}).front())}}),
+                2, {"./tests/assets/tokenizer: no such tokenizer",
+                    "No key names a tokenizer, so this path is the default of torchtitan (model.hf_assets_path); name "
+                    "yours by that key or by data.tokenizer"});
+}
+
+TEST_CASE("pasted: a default file that cannot be used names itself and the way around it", "[e2e]") {
+  const Home home("distributed_type: DEEPSPEED\n");
+  const SmallJob job;
+  check_failure(run({trainyard(Words{"launch"} + job.train(1)), home.environment()}), 2,
+                {home.file() + ":1: distributed_type is DEEPSPEED", "--no-accelerate leaves it out"});
+}
+
+TEST_CASE("pasted: --fsdp and --fsdp_config before the command are those of the Trainer", "[e2e]") {
+  const SmallJob job;
+  const std::string json = (job.folder() / "fsdp.json").string();
+  write_text(json, R"({"backward_prefetch": "backward_post"})");
+  const Ended ended = run_well({trainyard(Words{"launch", "--no-accelerate", "--fsdp=shard_grad_op auto_wrap",
+                                                "--fsdp_config", json, "--nproc_per_node", "2"} +
+                                          job.train(1, {"--print-config"}))});
+  CHECK_THAT(ended.out, Contains("shard_grad_op: true → parallel.strategy shard_grad_op (--fsdp)"));
+  CHECK_THAT(ended.out, Contains("parallel.backward_prefetch backward_post (" + json + ":1)"));
+  check_failure(run({trainyard({"launch", "--fsdp", "full_shard", "comm-bench"})}), 2,
+                {"launch: --fsdp is for train, which is not what is started"});
+}
+
+TEST_CASE("pasted: help shows the words that a flag takes", "[e2e]") {
+  CHECK_THAT(run_well({trainyard({"evaluate", "--help"})}).out,
+             Contains("--param-dtype fp32|bf16|fp16") && Contains("--device auto|cpu|cuda"));
+  for (const char* const command : {"evaluate", "generate", "plan", "comm-bench", "launch", "checkpoint"}) {
+    INFO(command);
+    CHECK_THAT(run_well({trainyard({command, "--help"})}).out,
+               !Contains("ENUM") && !Contains("->") && !Contains(":INT"));
+  }
+  const Words convert{"checkpoint", "convert", "--help"}, reshard{"checkpoint", "reshard", "--help"};
+  for (const Words& words : {Words{"plan", "--help"}, convert, reshard})
+    CHECK_THAT(run_well({trainyard(words)}).out, !Contains(":INT") && Contains(" N "));
+  check_failure(run({trainyard({"plan", "--demo", "--world", "0"})}), 2,
+                {"'0' is not a whole number from 1 to 1048576"});
+  check_failure(run({trainyard({"launch", "-nnodes=1", "--nproc_per_node", "2", "train"})}), 2,
+                {"unknown flag -nnodes, did you mean --nnodes?"});
+  check_failure(run({trainyard({"evaluate", "--tokens", "x", "--param_dtype", "fp61"})}), 2,
+                {"--param-dtype: 'fp61' is none of fp32, bf16, fp16"});
+}
+
+TEST_CASE("pasted: flags of every subcommand may have _ for -", "[e2e]") {
+  const auto misses_a_file = [](const Words& words) {
+    check_failure(run({trainyard(words)}), 2, {"nowhere"});  // and so has taken its flags
+  };
+  misses_a_file({"generate", "--model", "nowhere", "--prompt", "a", "--max_new_tokens", "3", "--top_p=0.5"});
+  misses_a_file({"evaluate", "--model", "nowhere", "--tokens", "nowhere", "--param_dtype", "bf16"});
+  misses_a_file({"tokenizer", "train", "--input", "nowhere", "--vocab_size", "300", "--output", "unwritten"});
+  run_well({trainyard({"comm-bench", "--no_shared_memory", "--warmup_iters", "1", "--iters=1", "--maxbytes", "8"})});
+  const SmallJob job;
+  run_well({trainyard(job.train(1, {"--print_config"}))});
+  run_well({trainyard({"plan", "--demo", "--ranks_per_node", "2", "--world", "4", "--json"})});
+}
+
+TEST_CASE("pasted: config check judges model and mesh, for the ranks that it is asked about", "[e2e]") {
+  const auto check = [](const Words& more) {
+    return run({trainyard(Words{"config", "check", "--data.path", "embedded", "--data.tokenizer", "bytes"} + more)});
+  };
+  const Ended sound = check({"--model.preset", "qwen3-0.6b", "--parallel.shard", "4", "--world", "8"});
+  CHECK(sound.code == 0);
+  CHECK_THAT(sound.out, Contains("sound for 8 ranks"));
+  CHECK(check({"--model.preset", "qwen3-0.6b", "--parallel.shard", "4"}).code == 0);  // four ranks would do
+  CHECK(check({"--model.preset", "qwen3-0.6b", "--parallel.strategy", "hybrid_shard"}).code == 0);
+  check_failure(check({"--model.preset", "qwen3-0.7b"}), 2, {"qwen3-0.7b"});
+  check_failure(check({"--model.preset", "qwen3-0.6b", "--model.heads", "7"}), 2, {"heads"});
+  check_failure(check({"--model.preset", "qwen3-0.6b", "--parallel.shard", "3", "--world", "8"}), 2,
+                {"--parallel.shard is 3, but 8 processes were started"});
+  check_failure(check({"--model.preset", "qwen3-0.6b", "--parallel.transformer_layer_cls_to_wrap", "BertLayers"}), 2,
+                {"BertLayers"});
+}
+
+/// torchtitan's checkout as far as its debug_model.toml looks into it, and our start script there.
+class Checkout {
+ public:
+  Checkout() {
+    fs::create_directories(folder_ / "tests/assets/c4_test");
+    fs::copy(test_data() / "torchtitan_tokenizer", folder_ / "tests/assets/tokenizer");
+    std::string lines;
+    for (int line = 0; line < 400; ++line)
+      lines += fmt::format("{{\"text\": \"Line {} of a text that is worth a few tokens.\", \"timestamp\": \"2019\", "
+                           "\"url\": \"http://a/{}\"}}\n",
+                           line, line);
+    write_text(folder_ / "tests/assets/c4_test/data.json", lines);
+  }
+  /// run_train.sh in that folder.
+  [[nodiscard]] Ended start(std::map<std::string, std::string> environment, const std::string& flags) const {
+    environment.try_emplace("CONFIG_FILE", (test_data() / "torchtitan/v0.2.2-llama3-debug_model.toml").string());
+    environment["TRAINYARD"] = trainyard({}).front();
+    environment["HF_HOME"] = folder_.path().string();
+    const std::string line = fmt::format("cd '{}' && '{}' {}", folder_.path().string(),
+                                         in_repository("run_train.sh").string(), flags);
+    return run({{"/bin/bash", "-c", line}, std::move(environment)});
+  }
+  [[nodiscard]] fs::path outputs() const { return folder_ / "outputs"; }
+  [[nodiscard]] std::string add(const std::string& name, const std::string& text) const {
+    write_text(folder_ / name, text);
+    return (folder_ / name).string();
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+TEST_CASE("pasted: torchtitan's debug_model.toml trains with its c4_test by run_train.sh, and flags win", "[e2e]") {
+  if (!fs::exists(test_data() / "torchtitan")) return skip("no torchtitan/ in the reference data");
+  const Checkout checkout;
+  const Ended ended = checkout.start(
+      {{"NGPU", "2"}}, "--training.steps=3 --training.seq_len=32 --training.local_batch_size=1 --device=cpu");
+  CAPTURE(ended.all());
+  REQUIRE(ended.code == 0);
+  CHECK(json_lines(checkout.outputs() / "metrics.jsonl").size() == 3);
+  CHECK_THAT(ended.out, Contains("2 ranks met"));
+}
+
+TEST_CASE("pasted: COMM_MODE is a dry run where it can be one, and else refused by name", "[e2e]") {
+  if (!fs::exists(test_data() / "torchtitan")) return skip("no torchtitan/ in the reference data");
+  const Checkout checkout;
+  const Ended planned = checkout.start({{"NGPU", "128"}, {"COMM_MODE", "fake_backend"}}, "");
+  CAPTURE(planned.all());
+  CHECK(planned.code == 0);
+  CHECK_THAT(planned.err, Contains("--comm.mode: nothing is started; this is the plan for 128 ranks of h100"));
+  CHECK_THAT(planned.out, Contains("llama, 6 layers, hidden 256"));
+  CHECK_FALSE(fs::exists(checkout.outputs()));
+  check_failure(checkout.start({{"COMM_MODE", "local_tensor"}}, ""), 2, {"comm.mode is local_tensor", "fake_backend"});
+  check_failure(checkout.start({{"TRAIN_FILE", "my.train"}}, ""), 2, {"-m my.train"});
+  const Ended estimated = checkout.start({{"NGPU", "4"}}, "--memory_estimation.enabled");
+  CHECK(estimated.code == 0);
+  const std::string guide = checkout.add("16.toml", "[training]\nmicro_batch_size = 1\nmax_steps = 10000\n");
+  const Ended of_guide = checkout.start({{"COMM_MODE", "fake_backend"}, {"CONFIG_FILE", guide}}, "");
+  CAPTURE(of_guide.all());
+  CHECK(of_guide.code == 0);  // the script's --training.steps goes before the file's max_steps
+  CHECK_THAT(estimated.err, Contains("the plan for 4 ranks"));
+}
+
+TEST_CASE("pasted: a seed checkpoint is step 0, from which any number of ranks trains as from the seed", "[e2e]") {
+  const SmallJob plain, seeded;
+  run_well({trainyard(plain.train(2))});
+  const Ended ended = run_well({trainyard(seeded.train(2, {"--checkpoint.create_seed_checkpoint"}))});
+  CHECK_THAT(ended.out, Contains("step 0, nothing is trained"));
+  CHECK(saved_in(seeded.checkpoints()) == std::vector<std::string>{"latest", "step-0"});
+  run_well({trainyard(seeded.train(2, {"--checkpoint.create_seed_checkpoint"}))});  // which is there already
+  const Ended resumed = run_well({trainyard(seeded.train(2, {"--model.seed", "77"}))});
+  CHECK_THAT(resumed.out, Contains("after step 0"));
+  CHECK(seeded.losses() == plain.losses());
+  check_failure(run({trainyard(seeded.train(2, {"--checkpoint.create_seed_checkpoint"}))}), 2,
+                {"checkpoint.create_seed_checkpoint is true", "step 2"});
+}
+
+TEST_CASE("pasted: --validation_freq alone validates on a share of the data that is the same on any ranks", "[e2e]") {
+  std::vector<double> losses;
+  for (const int ranks : {1, 2}) {
+    const SmallJob job;
+    // As many rows a step on any number of ranks.
+    const Ended ended = run_well({on_ranks(
+        ranks, job.train(4, {"--validation_freq", "2", "--training.batch_size", ranks == 1 ? "2" : "1"}))});
+    CHECK_THAT(ended.out, Contains("sequences, the end of the training data (validation.split 0.05)"));
+    for (const auto& record : job.metrics())
+      if (record.contains("validation_loss") && record.at("validation_loss").is_number())
+        losses.push_back(record.at("validation_loss").get<double>());
+  }
+  REQUIRE(losses.size() == 4);
+  CHECK(losses[0] == Approx(losses[2]).epsilon(1e-5));  // sums of other sizes round otherwise
+  CHECK(losses[1] == Approx(losses[3]).epsilon(1e-5));
+}
+
+}  // namespace
+}  // namespace trainyard::test
