@@ -33,6 +33,11 @@ int64_t rows_at_once(const Shape& part, DType dtype) {
   return std::max<int64_t>((int64_t{64} << 20) / row_bytes, 1);
 }
 
+/// A view of `rows` [rows, …] as [rows, elements of a row]: a bias has one element in a row.
+Tensor as_matrix(const Tensor& rows) {
+  return rows.reshape({rows.size(0), rows.count() / rows.size(0)});
+}
+
 }  // namespace
 
 Tensor gather_whole(const shard::Mesh& mesh, const autograd::Parameter& parameter, const Tensor& local,
@@ -58,8 +63,9 @@ Tensor gather_whole(const shard::Mesh& mesh, const autograd::Parameter& paramete
     const auto rows_in = [&](int64_t rows) { return std::clamp<int64_t>(rows - begin, 0, sent[0]); };
     Tensor own = Tensor::zeros(sent, part.dtype(), part.device());
     if (const int64_t rows = rows_in(part.size(0)); rows > 0) {
-      Tensor filled = own.rows(0, rows);
-      ops::copy_columns(part.rows(begin, rows), 0, part.count() / part.size(0), filled, 0);
+      const Tensor present = as_matrix(part.rows(begin, rows));
+      Tensor filled = as_matrix(own.rows(0, rows));
+      ops::copy_columns(present, 0, present.size(1), filled, 0);
     }
     Tensor all = Tensor::empty(received, part.dtype(), part.device());
     ranks.all_gather(own, all, label).wait();
@@ -68,8 +74,8 @@ Tensor gather_whole(const shard::Mesh& mesh, const autograd::Parameter& paramete
       const int64_t rows = rows_in(dimension == 0 ? count : shape[0]);
       if (rows == 0 || count == 0) continue;
       const int64_t columns = dimension == 0 ? count_of(shape) / shape[0] : count;
-      Tensor place = whole.rows(dimension == 0 ? first + begin : begin, rows);
-      ops::copy_columns(all.rows(rank * sent[0], rows), 0, columns, place, dimension == 0 ? 0 : first);
+      Tensor place = as_matrix(whole.rows(dimension == 0 ? first + begin : begin, rows));
+      ops::copy_columns(as_matrix(all.rows(rank * sent[0], rows)), 0, columns, place, dimension == 0 ? 0 : first);
     }
   }
   return whole;
