@@ -419,12 +419,15 @@ TEST_CASE("checkpoint: a folder that cannot be written is refused at the start, 
 TEST_CASE("checkpoint: the log tells of saving, size and speed", "[checkpoint]") {
   const TemporaryFolder folder;
   const CapturedLog log;
-  log_result(save_steps(folder.path(), 1, {50})[0][0]);
+  SaveResult saved = save_steps(folder.path(), 1, {50})[0][0];
+  saved.bytes = 3 << 20;
+  saved.seconds = 0.5;
+  log_result(saved);
   log_result({.step = 60, .reason = "rank 1: No space left on device"});
   log_loaded(Checkpoint(folder / "step-50"), 0.25);
   CHECK_THAT(log.text(), Contains("Saving checkpoint step 50") &&
-                             Contains("Saved checkpoint " + (folder / "step-50").string() + " in ") &&
-                             Contains("KiB/s") &&
+                             Contains("Saved checkpoint " + (folder / "step-50").string() +
+                                      " in 0.50 s (3.00 MiB, 6.00 MiB/s)") &&
                              Contains("Checkpoint of step 60 was not saved; training goes on and older checkpoints "
                                       "are as they were: rank 1: No space left on device") &&
                              Contains("Loaded checkpoint from step 50"));

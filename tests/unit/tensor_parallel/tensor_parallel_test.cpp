@@ -91,11 +91,15 @@ void add_gradient(const Parameter& parameter, const Tensor& gradient, std::vecto
   }
 }
 
+std::vector<float> elements_of(const Tensor& tensor) {
+  return {tensor.values<float>().begin(), tensor.values<float>().end()};
+}
+
 Seen run(const models::ModelConfig& config, int ranks, const Options& options,
          std::vector<comm::CollectiveRecord>* records = nullptr) {
   Seen seen;
   std::mutex mutex;
-  test::run_ranks(ranks, [&](comm::Communicator& comm) {
+  const std::vector<double> losses = test::run_ranks(ranks, [&](comm::Communicator& comm) {
     const auto model = models::build(config);
     if (ranks > 1) {
       parallelize(*model, models::family_of(config).placements, {config.heads, config.kv_heads, config.head_dim}, comm,
@@ -114,14 +118,13 @@ Seen run(const models::ModelConfig& config, int ranks, const Options& options,
     tape.backward();
     const Tensor logits = models::language_model(*model).logits(batch_of(config));
     const std::lock_guard lock(mutex);
-    if (comm.rank() == 0) {
-      seen.loss = loss.read().loss_sum;
-      seen.logits.assign(logits.values<float>().begin(), logits.values<float>().end());
-    }
-    CHECK(loss.read().loss_sum == Approx(seen.loss == 0 ? loss.read().loss_sum : seen.loss));
+    if (comm.rank() == 0) seen.logits = elements_of(logits);
     for (Parameter* const parameter : model->parameters())
       add_gradient(*parameter, parameter->gradient(), seen.gradients[parameter->name()]);
+    return double{loss.read().loss_sum};
   });
+  seen.loss = losses[0];
+  for (const double loss : losses) CHECK(loss == Approx(seen.loss));
   return seen;
 }
 
@@ -240,21 +243,30 @@ TEST_CASE("tensor parallel: a rank has its heads, its width and its part of the 
 
 TEST_CASE("tensor parallel: pieces of tokens come back in their order, whatever ranks do not divide",
           "[tensor_parallel]") {
-  test::run_ranks(3, [](comm::Communicator& comm) {
-    const Tensor all = Tensor::from<float>(std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8}, {4, 2});
+  struct Pieces {
+    Shape shape;
+    float first;
+    std::vector<float> whole, gradient;
+  };
+  const std::vector<float> tokens{1, 2, 3, 4, 5, 6, 7, 8};
+  const auto seen = test::run_ranks(3, [&](comm::Communicator& comm) {
     autograd::Tape tape;
-    const Variable x(all, &tape);
+    const Variable x(Tensor::from<float>(tokens, {4, 2}), &tape);
     const Variable piece = scatter_token_sums(comm, x, "sums");
-    REQUIRE(piece.value().shape() == Shape{2, 2});
-    const float first = comm.rank() == 2 ? 0.0F : 3.0F * (comm.rank() == 0 ? 1.0F : 5.0F);
-    CHECK(piece.value().values<float>()[0] == first);
     const Variable whole = autograd::first_rows(gather_tokens(comm, piece, "tokens"), 4);
-    for (size_t i = 0; i < 8; ++i) CHECK(whole.value().values<float>()[i] == 3 * all.values<float>()[i]);
     static_cast<void>(autograd::sum(whole, 2));
     tape.backward();
-    const Tensor gradient = x.gradient()->take();
-    for (const float value : gradient.values<float>()) CHECK(value == 6);
+    return Pieces{piece.value().shape(), piece.value().values<float>()[0], elements_of(whole.value()),
+                  elements_of(x.gradient()->take())};
   });
+  // Four tokens are two pieces of two. The third rank's piece is padding.
+  const std::vector<float> first{3 * 1, 3 * 5, 0};
+  for (size_t rank = 0; rank < seen.size(); ++rank) {
+    CHECK(seen[rank].shape == Shape{2, 2});
+    CHECK(seen[rank].first == first[rank]);
+    for (size_t i = 0; i < tokens.size(); ++i) CHECK(seen[rank].whole[i] == 3 * tokens[i]);
+    CHECK(seen[rank].gradient == std::vector<float>(tokens.size(), 6));
+  }
 }
 
 }  // namespace trainyard::tensor_parallel

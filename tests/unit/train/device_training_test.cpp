@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <stdexcept>
+#include <string>
 
 #include "base/error.h"
 #include "checkpoint/background_saver.h"
@@ -229,6 +231,11 @@ std::vector<float> elements_of(const std::vector<checkpoint::Shard>& shards) {
   return all;
 }
 
+/// Throws, which is a rank's way to fail a test, where nothing was saved.
+void require_saved(const checkpoint::SaveResult& result) {
+  if (!result.saved) throw std::runtime_error("step " + std::to_string(result.step) + " was not saved: " + result.reason);
+}
+
 /// A model that has trained for two steps on `device`, by rank what it holds; saved in `folder` where `way` says how.
 std::vector<Saved> train_and_save(Device device, int world, const std::filesystem::path& folder, Way way) {
   rendezvous::MemoryStore store;
@@ -252,14 +259,11 @@ std::vector<Saved> train_and_save(Device device, int world, const std::filesyste
                    const checkpoint::Snapshot whole =
                        snapshot_of(parts, progress, {.config_json = models::to_hugging_face(test::tiny_model())});
                    held = {elements_of(whole.model), elements_of(whole.optimizer)};
-                   if (way == Way::Foreground) CHECK(saver.save(whole).saved);
+                   if (way == Way::Foreground) require_saved(saver.save(whole));
                    if (way == Way::Full)
-                     CHECK(saver
-                               .save_full(whole,
-                                          [&](const checkpoint::Shard& shard) {
-                                            return gather_rows(comm, shard.local, shard.global_shape, shard.name);
-                                          })
-                               .saved);
+                     require_saved(saver.save_full(whole, [&](const checkpoint::Shard& shard) {
+                       return gather_rows(comm, shard.local, shard.global_shape, shard.name);
+                     }));
                    if (way != Way::Background) return;
                    checkpoint::BackgroundSaver background(saver);
                    background.start(whole);
@@ -268,7 +272,7 @@ std::vector<Saved> train_and_save(Device device, int world, const std::filesyste
                      Tensor value = shard.value;
                      copy(Tensor::zeros(value.shape(), DType::Float32), value);
                    }
-                   CHECK(background.wait().value().saved);
+                   require_saved(background.wait().value());
                  }})
         .run(progress);
     return held;
@@ -282,7 +286,8 @@ std::vector<Saved> load(Device device, int world, const std::filesystem::path& f
     optim::LossScaler scaler;
     test::FormulaLoader loader(kShortBatch, test::tiny_model().vocab_size, 1, comm.rank(), world);
     Parts parts{comm, *sharded.model, *sharded.engine, optimizer, scaler, loader};
-    CHECK(restore(parts, checkpoint::Checkpoint(folder / "step-2"), test::tiny_model()).step == 2);
+    const Progress resumed = restore(parts, checkpoint::Checkpoint(folder / "step-2"), test::tiny_model());
+    if (resumed.step != 2) throw std::runtime_error("resumed at step " + std::to_string(resumed.step) + ", not 2");
     const checkpoint::Snapshot whole = snapshot_of(parts, {}, {});
     return Saved{elements_of(whole.model), elements_of(whole.optimizer)};
   });
