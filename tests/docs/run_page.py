@@ -75,6 +75,7 @@ NOT_RUN = {
     ("gpu.md", "for node in 0 1; do"): "it takes a GPU; tests/unit/train/one_gpu_training_test.cpp does it there",
     ("storage.md", "aws s3 sync /checkpoints/run-1 s3://bucket/run-1 --exclude '*' --include 'step-*/*'"): "it takes a bucket",
     ("testing.md", "./check --fast"): "it runs this test",
+    ("testing.md", "./check --only tsan"): "it builds another preset",
     ("testing.md", "TRAINYARD_SEED=42 TRAINYARD_FAULTS_LOGS=build/faults /usr/bin/python3 tests/faults/faults_test.py \\"):
         "the tests labelled operator run it",
     ("testing.md", "tests/operator/control_plane run --crd manifests/crd -- kubectl get crds"):

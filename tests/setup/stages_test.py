@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""stages.py on a small project of its own: what it counts and shows, and what it says of tests that its limit ends.
+
+usage: stages_test.py [BUILD]      BUILD: a build of the preset release, each of whose tests must belong to one stage
+"""
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+import stages  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(sys.argv.pop(1)) if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else None
+
+PROJECT = """
+cmake_minimum_required(VERSION 3.25)
+project(small NONE)
+enable_testing()
+add_test(NAME "small: passes" COMMAND true)
+add_test(NAME "small: fails with much to say" COMMAND bash -c "seq 20000; echo the end; exit 3")
+add_test(NAME "small: skips" COMMAND echo "SKIPPED: no such device")
+set_tests_properties("small: skips" PROPERTIES SKIP_REGULAR_EXPRESSION "SKIPPED: ")
+add_test(NAME "small: is not there" COMMAND ${CMAKE_BINARY_DIR}/nothing)
+add_test(NAME "small: crashes" COMMAND bash -c "kill -SEGV $$")
+add_test(NAME "small: takes long" COMMAND bash -c "sleep 600")
+set_tests_properties("small: takes long" PROPERTIES LABELS long)
+"""
+
+
+class Ctest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.scratch.cleanup)
+        cls.folder = Path(cls.scratch.name)
+        (cls.folder / "CMakeLists.txt").write_text(PROJECT)
+        subprocess.run(["cmake", "-B", cls.folder / "build", "-S", cls.folder], check=True, stdout=subprocess.DEVNULL)
+
+    def run_tests(self, *arguments, seconds=300.0):
+        shown = []
+        deadline = stages.Deadline("small", seconds, time.monotonic() + 3600)
+        results = stages.run_tests(self.folder / "build", arguments, deadline, {}, shown.append)
+        return results, shown
+
+    def test_each_outcome_is_counted_and_a_failure_is_shown_whole(self):
+        results, shown = self.run_tests("-LE", "long")
+        self.assertEqual((results.passed, results.skipped), (1, 1))
+        self.assertEqual(sorted(results.failed),
+                         ["small: crashes", "small: fails with much to say", "small: is not there"])
+        self.assertIn("   skipped small: skips: no such device", shown)
+        first = next(i for i, line in enumerate(shown) if line.startswith("   FAILED small: fails with much to say (Failed"))
+        output = [line for line in shown[first + 1:] if line][:20001]
+        self.assertEqual(output, [*map(str, range(1, 20001)), "the end"])
+
+    def test_what_the_limit_ends_is_named_and_failed_and_none_of_it_goes_on(self):
+        began = time.monotonic()
+        results, shown = self.run_tests("-L", "long", seconds=2)
+        self.assertLess(time.monotonic() - began, 300)
+        self.assertEqual(results.failed, ["small: takes long"])
+        self.assertIn("   ENDED stage small, which may take 2 s, was ended; these tests were running:", shown)
+        self.assertIn("      small: takes long", shown)
+        self.assertEqual([pid for pid in stages.descendants(stages.os.getpid())], [])
+
+    def test_no_tests_are_a_failure(self):
+        results, shown = self.run_tests("-L", "nothing")
+        self.assertEqual(results.failed, ["ctest"])
+        self.assertTrue(any("though no test had failed" in line for line in shown))
+
+
+class Selection(unittest.TestCase):
+    def names(self, *arguments):
+        return [stage.name for stage in stages.selected(arguments)]
+
+    def test_sizes_and_parts(self):
+        check = ["build", "fast", "slow", "cuda", "operator"]
+        rest = ["images", "cluster", "asan", "fuzz", "tsan"]
+        self.assertEqual(self.names(), check)
+        self.assertEqual(self.names("--all"), check + rest)
+        self.assertEqual(self.names("--fast"), ["fast"])
+        self.assertEqual(self.names("--only", "tsan"), ["tsan"])
+        self.assertEqual(self.names("--from", "cuda"), ["cuda", "operator"])
+        self.assertEqual(self.names("--all", "--from", "operator"), ["operator", *rest])
+        self.assertEqual(self.names("--from", "fuzz"), ["fuzz", "tsan"])
+
+    def test_what_is_unknown_is_refused_with_what_there_is(self):
+        for arguments, message in ((["--only", "fats"], "unknown stage 'fats'; the stages are build, fast, slow,"),
+                                   (["--from", ""], "unknown stage ''; the stages are build,"),
+                                   (["--quick"], "unknown argument '--quick'"),
+                                   (["fast"], "unknown argument 'fast'"),
+                                   (["--fast", "--only", "slow"], "exclude each other"),
+                                   (["--all", "--fast"], "--all goes with --from alone"),
+                                   (["--only"], "expected one argument")):
+            with self.subTest(arguments), self.assertRaises(ValueError) as raised:
+                stages.selected(arguments)
+            self.assertIn(message, str(raised.exception))
+
+
+class Commands(unittest.TestCase):
+    def test_one_that_fails_is_shown_and_one_beyond_its_time_is_named(self):
+        deadline = stages.Deadline("build", 600, time.monotonic() + 3600)
+        with self.assertRaisesRegex(stages.StageFailed, "false ended with 1"):
+            stages.run_command(["false"], deadline)
+        with self.assertRaisesRegex(stages.StageFailed, "stage build, which may take 1 s, was ended while this ran: sleep 600"):
+            stages.run_command(["sleep", "600"], stages.Deadline("build", 1, time.monotonic() + 3600))
+        with self.assertRaisesRegex(stages.StageFailed, "./check, which may take 4800 s, was ended"):
+            stages.run_command(["sleep", "600"], stages.Deadline("build", 600, time.monotonic() + 1))
+
+
+@unittest.skipUnless(BUILD, "no build is given")
+class Build(unittest.TestCase):
+    def test_each_test_belongs_to_one_stage(self):
+        listed = subprocess.run(["ctest", "--test-dir", BUILD, "--show-only=json-v1"], check=True, capture_output=True)
+        label_patterns = {stage.name: stage.tests[1] for stage in stages.STAGES
+                          if stage.preset == "release" and stage.tests}
+        self.assertEqual(list(label_patterns), ["fast", "slow", "operator", "images", "cluster"])
+        for test in json.loads(listed.stdout)["tests"]:
+            if test["name"].endswith("_NOT_BUILT"):
+                continue  # its cases are not known yet, and neither are their labels
+            labels = next((each["value"] for each in test.get("properties", []) if each["name"] == "LABELS"), [])
+            owners = [name for name, pattern in label_patterns.items()
+                      if any(re.search(pattern, label) for label in labels)]
+            self.assertEqual(len(owners), 1, f"{test['name']}, of labels {labels}, belongs to {owners}")
+
+
+if __name__ == "__main__":
+    unittest.main()
