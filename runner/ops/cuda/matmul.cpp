@@ -228,6 +228,15 @@ Tensor in_float(const Tensor& tensor) {
   return converted;
 }
 
+/// `scale` where cuBLASLt reads it from: a multiple of 16 bytes, whatever the mode. Scales that ranks gathered in a row
+/// begin elsewhere.
+Tensor aligned(const Tensor& scale) {
+  if (alignment_of({scale.raw()}) >= 16) return scale;
+  Tensor moved = Tensor::empty(scale.shape(), scale.dtype(), scale.device());
+  copy(scale, moved);
+  return moved;
+}
+
 /// An empty sum.
 void add_nothing(Tensor& c, const MatmulOptions& options) {
   if (!options.accumulate) set_zero(c);
@@ -250,15 +259,15 @@ void matmul(const Tensor& a, const Tensor& b, Tensor& c, MatmulOptions options) 
 }
 
 /// The order that tensor cores want of 8 bits (TN): both factors lie along the sums. Scales by rows are for compute
-/// capability 9.0 alone, and they, or c, may lie less aligned than is needed: then the sums go by way of float32.
+/// capability 9.0 alone, and c may lie less aligned than is needed: then the sums go by way of float32.
 void float8_matmul(const Float8Matrix& a, const Float8Matrix& b, Tensor& c, Float8MatmulOptions wanted) {
   if (c.count() == 0) return;
   MatmulOptions options{.b = Transpose::Yes, .accumulate = wanted.accumulate == Accumulate::Yes};
   if (a.values.count() == 0) return add_nothing(c, options);
-  const Scaling scaling{b.inverse_scale.count() > 1 ? Scales::ByRows : Scales::OfMatrices, a.inverse_scale.raw(),
-                        b.inverse_scale.raw(), wanted.fast_sums};
-  const bool is_aligned = scaling.scales == Scales::OfMatrices || alignment_of({scaling.a, scaling.b}) >= 16;
-  if (is_aligned && products_of(c.device()).run(a.values, b.values, c, options, scaling)) return;
+  const Tensor of_a = aligned(a.inverse_scale), of_b = aligned(b.inverse_scale);
+  const Scaling scaling{of_b.count() > 1 ? Scales::ByRows : Scales::OfMatrices, of_a.raw(), of_b.raw(),
+                        wanted.fast_sums};
+  if (products_of(c.device()).run(a.values, b.values, c, options, scaling)) return;
   Tensor sums = float_product(c).on(c.device());
   options.accumulate = false;
   run_to_float(a.values, b.values, sums, options);

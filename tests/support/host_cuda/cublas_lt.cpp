@@ -102,11 +102,10 @@ bool has_bias_kernel(cublasLtMatmulDesc_t operation, uint64_t in, uint64_t out) 
   return epilogue == CUBLASLT_EPILOGUE_BIAS && operation->data[CUBLASLT_MATMUL_DESC_BIAS_POINTER] != 0 && in == out;
 }
 
-/// Scales by rows are read 16 bytes at a time.
+/// On an H200 cuBLASLt 13.0 refuses scales of either mode that do not begin at a multiple of 16 bytes.
 bool are_scales_aligned(const cublasLtMatmulDescOpaque_t& operation) {
-  return operation.data[CUBLASLT_MATMUL_DESC_A_SCALE_MODE] != CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F ||
-         (alignment_of(operation.data[CUBLASLT_MATMUL_DESC_A_SCALE_POINTER]) == 16 &&
-          alignment_of(operation.data[CUBLASLT_MATMUL_DESC_B_SCALE_POINTER]) == 16);
+  return alignment_of(operation.data[CUBLASLT_MATMUL_DESC_A_SCALE_POINTER]) == 16 &&
+         alignment_of(operation.data[CUBLASLT_MATMUL_DESC_B_SCALE_POINTER]) == 16;
 }
 
 /// What the operation multiplies row (of A) or column (of B) `index` by.

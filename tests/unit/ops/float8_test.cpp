@@ -149,6 +149,7 @@ TEST_CASE("float8_matmul: equals the double-precision product of what the factor
   const auto [first, first_scale] =
       GENERATE(std::array<int64_t, 2>{0, 0}, std::array<int64_t, 2>{1, 0}, std::array<int64_t, 2>{0, 1});
   const ScaleOf other = scale_of == ScaleOf::Row ? ScaleOf::TensorByRows : scale_of;
+  CAPTURE(static_cast<int>(scale_of), of_a, of_c, static_cast<int>(accumulate), fast_sums, m, k, n, first, first_scale);
   auto a = ops::to_float8(uneven_tensor({m, k}, DType::Float32, 1, device), {.dtype = of_a, .scale_of = scale_of},
                           Float8Wanted::ByRows)
                .by_rows;
