@@ -30,15 +30,15 @@ int64_t own_backward_bytes(const AttentionShape& shape, const AttentionOptions& 
 
 /// What cuDNN itself holds is what 9.19 says when it is asked for 8.0, 9.0 and 10.0: a matrix of 2-byte elements for
 /// each head of a slice, or, where it need not be deterministic, sums of dq in float32 (on 8.0); and dk and dv of each
-/// query head before those of a group are added.
+/// query head before those of a group are added. On an H200 it holds kBeside more.
 int64_t cudnn_backward_bytes(const AttentionShape& shape, const AttentionOptions& options) {
-  constexpr int64_t kElementBytes = 2;
+  constexpr int64_t kElementBytes = 2, kBeside = 256;
   const auto [slice, matrix_bytes] = largest_slice(AttentionPass::Backward, shape, options);
   const int64_t dq_sums = dq_sums_of(shape, slice).bytes();  // ours, and as many of its own
   const int64_t group = shape.heads / shape.kv_heads;
   const int64_t vectors = slice.rows * slice.kv_heads * group * shape.kv_tokens * shape.head_dim;
   return number_for_each_query(shape).bytes() * (may_be_blind(options) ? 2 : 1) + matrix_bytes +
-         (keeps_scores(AttentionPass::Backward, options) ? 0 : 2 * dq_sums) +
+         (keeps_scores(AttentionPass::Backward, options) ? kBeside : 2 * dq_sums) +
          (group == 1 ? 0 : 2 * vectors * kElementBytes);
 }
 

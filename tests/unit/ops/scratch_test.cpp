@@ -32,11 +32,17 @@ void multiply_matrices(DType inputs, DType output) {
   matmul(zeros({96, 64}, inputs), zeros({64, 48}, inputs), c);
 }
 
-void attend(DType dtype, AttentionOptions options) {
-  const AttentionShape shape{.batch = 2, .q_tokens = 128, .kv_tokens = 128, .heads = 2, .kv_heads = 2, .head_dim = 16};
-  const auto vectors = [&] { return zeros({2 * 128, 2 * 16}, dtype); };
+constexpr AttentionShape kShort{.batch = 2,
+                                .q_tokens = 128,
+                                .kv_tokens = 128,
+                                .heads = 2,
+                                .kv_heads = 2,
+                                .head_dim = 16};
+
+void attend(DType dtype, AttentionOptions options, const AttentionShape& shape = kShort) {
+  const auto vectors = [&] { return zeros({shape.batch * shape.q_tokens, shape.heads * shape.head_dim}, dtype); };
   const Tensor q = vectors(), k = vectors(), v = vectors(), dout = vectors();
-  Tensor out = vectors(), lse = zeros({2, 2, 128}, DType::Float32);
+  Tensor out = vectors(), lse = zeros({shape.batch, shape.heads, shape.q_tokens}, DType::Float32);
   attention(q, k, v, shape, options, out, lse);
   AttentionGradients gradients{.dq = vectors(), .dk = vectors(), .dv = vectors()};
   if (options.bias.defined()) gradients.dbias = zeros({2, 255}, DType::Float32);
@@ -85,6 +91,16 @@ std::vector<Case> cases() {
       {"attention in float32 with a bias", 0, attention_of(DType::Float32, with_bias)},
       {"attention", kOfHeads, attention_of(DType::BFloat16, causal)},
       {"attention with a bias", kOfHeads, attention_of(DType::BFloat16, with_bias)},
+      {"attention of long rows", size_t{3} * 4 * 1024 * 1024 * 2,
+       [] {
+         constexpr AttentionShape kLong{.batch = 3,
+                                        .q_tokens = 1024,
+                                        .kv_tokens = 1024,
+                                        .heads = 4,
+                                        .kv_heads = 4,
+                                        .head_dim = 64};
+         attend(DType::BFloat16, {.scale = 0.125F}, kLong);
+       }},
       {"attention in documents", kOfHeads,
        attention_of(DType::BFloat16,
                     [](AttentionOptions& options) { options.document_starts = zeros({2 * 128}, DType::Int32); })},
