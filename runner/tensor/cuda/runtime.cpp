@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <span>
 
@@ -26,6 +27,23 @@ int driver_version() {
   return cudaDriverGetVersion(&version) == cudaSuccess ? version : 0;
 }
 
+/// Blocks all signals of this thread while it lives. Threads that start meanwhile keep them blocked, and so take none
+/// that the process waits for elsewhere.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~BlockedSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
 /// How many devices there are; else what is missing.
 struct Devices {
   int count = 0;
@@ -34,7 +52,12 @@ struct Devices {
 
 Devices find_devices() {
   Devices found;
-  const cudaError_t error = cudaGetDeviceCount(&found.count);
+  const cudaError_t error = [&] {
+    // The first call starts a thread of the driver's. On an H200 that thread took, now and then, the SIGCHLD which a
+    // launcher waited for.
+    const BlockedSignals blocked;
+    return cudaGetDeviceCount(&found.count);
+  }();
   if (error == cudaSuccess && found.count > 0) return found;
   found.count = 0;
   static_cast<void>(cudaGetLastError());  // it is told here, and not to whoever calls next

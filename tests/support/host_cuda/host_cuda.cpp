@@ -1,4 +1,6 @@
 #include <cuda_runtime.h>
+#include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -9,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -263,7 +266,22 @@ void end_work(cudaStream_t stream) {
 
 }  // namespace host_cuda
 
+namespace {
+
+/// A driver's thread stays until the process ends, with the signal mask of the thread that first asked for devices.
+void start_thread_of_driver() {
+  std::thread thread([] {
+    while (true) ::pause();
+  });
+  ::pthread_setname_np(thread.native_handle(), "cuda driver");
+  thread.detach();
+}
+
+}  // namespace
+
 cudaError_t cudaGetDeviceCount(int* count) {
+  static const bool has_begun = (start_thread_of_driver(), true);
+  static_cast<void>(has_begun);
   *count = 0;
   if (const cudaError_t error = ordered("cudaGetDeviceCount")) return error;
   if (machine().driver < CUDART_VERSION) return cudaErrorInsufficientDriver;

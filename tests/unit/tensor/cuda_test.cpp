@@ -5,8 +5,13 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <optional>
 #include <set>
+#include <string>
 #include <thread>
 
 #include "base/error.h"
@@ -38,6 +43,11 @@ Tensor numbers(int64_t count) {
   return made;
 }
 
+std::string text_of(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
 /// The machine as the next test expects it.
 struct Restored {
   ~Restored() {
@@ -50,6 +60,25 @@ struct Restored {
 };
 
 }  // namespace
+
+TEST_CASE("cuda: the driver's thread takes no signal that the process waits for", "[cuda]") {
+  REQUIRE(cuda_devices() == 1);
+  int threads = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    if (text_of(task.path() / "comm") != "cuda driver\n") continue;
+    ++threads;
+    const std::string status = text_of(task.path() / "status");
+    const uint64_t blocked = std::stoull(status.substr(status.find("SigBlk:") + 7), nullptr, 16);
+    for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1}) {
+      CAPTURE(signal);
+      CHECK((blocked >> (signal - 1) & 1) == 1);
+    }
+  }
+  CHECK(threads == 1);
+  sigset_t of_this{};
+  REQUIRE(::pthread_sigmask(SIG_SETMASK, nullptr, &of_this) == 0);
+  CHECK(::sigismember(&of_this, SIGTERM) == 0);
+}
 
 TEST_CASE("cuda: what is missing is told apart", "[cuda]") {
   const Restored restored;
