@@ -58,8 +58,10 @@ TEST_CASE("run: in gang scope one failure restarts all pods, within the budget",
   const LocalRun local;
   const std::string flag = (local.base() / "flag").string();
   const Ended ended = local.run(ScriptJob{
-      .master = fmt::format("echo generation $TRAINYARD_GENERATION; until [ -e {} ]; do sleep 0.05; done", flag),
-      .worker = fmt::format("[ $TRAINYARD_GENERATION = 1 ] && exit 9; touch {}", flag),
+      .master = fmt::format(
+          "echo generation $TRAINYARD_GENERATION; touch {0}.said; until [ -e {0} ]; do sleep 0.05; done", flag),
+      .worker = fmt::format(
+          "until [ -e {0}.said ]; do sleep 0.05; done; [ $TRAINYARD_GENERATION = 1 ] && exit 9; touch {0}", flag),
       .run_policy = "{backoffLimit: 1}"}
                                     .yaml());
   CAPTURE(ended.all());

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <fstream>
 
@@ -68,7 +69,8 @@ TEST_CASE("observability: Prometheus reads loss, times, memory and the last chec
   CHECK(value_of(answer, "trainyard_total_steps") == 1'000'000);
   const double step = value_of(answer, "trainyard_step");
   CHECK(step >= 6);
-  CHECK(value_of(answer, "trainyard_tokens_total") == step * 2 * 2 * 2 * 32);
+  constexpr double kTokensOfAStep = 2 * 2 * 2 * 32;  // one may end while the answer is put together
+  CHECK(std::abs(value_of(answer, "trainyard_tokens_total") - step * kTokensOfAStep) <= kTokensOfAStep);
   CHECK(value_of(answer, "trainyard_checkpoint_step") >= 4);
   CHECK(value_of(answer, "trainyard_loss") > 0);
   CHECK(value_of(answer, "trainyard_memory_bytes") > 1e6);

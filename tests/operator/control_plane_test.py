@@ -137,7 +137,8 @@ class TheCommand(unittest.TestCase):
         for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGKILL, -9)):
             with self.subTest(number.name):
                 running, folder, servers = self.start("sh", "-c", 'echo "$KUBECONFIG"; exec sleep 600')
-                self.assertEqual(len(servers), 4, "etcd, API server, controller manager, and the command")
+                # etcd, API server, controller manager, and the command, which has no environment while it becomes sleep
+                servers = wait_until("four processes", lambda: len(found := processes_of(folder)) == 4 and found, 30)
                 running.send_signal(number)
                 self.assertEqual(running.wait(60), code)
                 self.assert_nothing_is_left(folder, servers)

@@ -114,7 +114,7 @@ class Crashes(unittest.TestCase):
                 for job in JOBS:
                     self.fail_one_pod_of(job)
                 wait_until("the second to take over", lambda: all(
-                    self.kubelet.status(job).get("restarts", {}).get("count") == 1 for job in JOBS), 15 + 2 + 10)
+                    self.kubelet.status(job).get("restarts", {}).get("count") == 1 for job in JOBS), 15 + 2 + 60)
                 first.resume()
                 self.check_all_settle(second)
 

@@ -332,7 +332,7 @@ printf '{{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredenti
 
     # -- election
 
-    ELECTION = {"PROBE_LEASE_MS": 3000, "PROBE_DEADLINE_MS": 2000, "PROBE_RETRY_MS": 500}
+    ELECTION = {"PROBE_LEASE_MS": 9000, "PROBE_DEADLINE_MS": 6000, "PROBE_RETRY_MS": 500}
 
     def electors(self, **settings):
         self.put("log")

@@ -56,9 +56,19 @@ class Rbac(unittest.TestCase):
     def operator(self, manifest, namespace, *flags):
         """With the rights of the manifest alone, in that namespace."""
         self.cluster.apply(manifest)
+        where = {"namespace": "team"} if namespace == "team" else {}
+        wait_until("the API server to know its rights", lambda: (
+            self.may(namespace, group="kubeflow.org", resource="pytorchjobs", verb="list", **where)
+            and self.may(namespace, group="coordination.k8s.io", resource="leases", verb="create", namespace=namespace)), 60)
         account = self.cluster.service_account_kubeconfig(namespace, "training-operator")
         return OperatorProcess(sys.argv[1], account, self.cluster.folder / f"{namespace}.log",
                                ["--leader-elect", *flags], {**os.environ, "MY_POD_NAMESPACE": namespace})
+
+    def may(self, namespace, **attributes):
+        """Whether the operator of a namespace may do something, asked as the administrator."""
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
+            "user": f"system:serviceaccount:{namespace}:training-operator", "resourceAttributes": attributes}}
+        return self.admin.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"]
 
     def test_what_is_shipped_is_enough_and_not_too_much(self):
         manifest = ROOT / "manifests/rbac.yaml"

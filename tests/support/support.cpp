@@ -5,11 +5,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdlib>
 #include <iostream>
+#include <random>
 #include <stdexcept>
-#include <system_error>
 
 namespace trainyard::test {
 namespace fs = std::filesystem;
@@ -30,17 +29,20 @@ fs::path test_data() {
 }
 
 uint16_t free_port() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  const bool is_bound = ::bind(socket, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                        ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-  const int error = errno;
-  ::close(socket);
-  if (!is_bound) throw std::system_error(error, std::system_category(), "a free port");
-  return ntohs(address.sin_port);
+  // Below the ports that the kernel gives out by itself: nobody gets it so before who it is for binds it.
+  constexpr uint32_t kFirst = 10000, kCount = 20000;
+  static thread_local std::minstd_rand random{std::random_device{}()};
+  for (int tries = 0; tries < 1000; ++tries) {
+    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<uint16_t>(kFirst + random() % kCount));
+    const bool is_bound = ::bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+    ::close(socket);
+    if (is_bound) return ntohs(address.sin_port);
+  }
+  throw std::runtime_error("no free port in 1000 tries");
 }
 
 TemporaryFolder::TemporaryFolder() {

@@ -306,7 +306,7 @@ TEST_CASE("checkpoint: a rank that does not come is named, and the save is given
   rendezvous::MemoryStore store;
   const auto late = run_ranks(3, [&](int rank) {
     SaverOptions options = options_of(folder.path(), rank, 3);
-    options.timeout = milliseconds(1500);
+    options.timeout = milliseconds(5000);
     Saver saver(options, store);
     return rank == 2 ? SaveResult{} : saver.save(snapshot_of(20, rank, 3));
   });

@@ -99,12 +99,12 @@ TEST_CASE("gloo: a rank killed in the middle of a collective is named at once, l
 TEST_CASE("gloo: a rank that is stopped is named after the time-out", "[comm]") {
   const std::string channel = GENERATE("shared", "tcp");
   CAPTURE(channel);
-  const auto seen = lose_rank_2(channel, SIGSTOP, 2s);
+  const auto seen = lose_rank_2(channel, SIGSTOP, 5s);
   // Whoever gives up first says so to the other.
   const std::string both = seen.errors[0] + seen.errors[1];
   CHECK_THAT(both,
              Catch::Contains(
-                 "all_gather of layers.17 waited 2 s for rank 2 (pod-2); see that pod's log, or raise comm.timeout"));
+                 "all_gather of layers.17 waited 5 s for rank 2 (pod-2); see that pod's log, or raise comm.timeout"));
   for (const auto& error : seen.errors) CHECK_THAT(error, Catch::Contains("rank 2 (pod-2)"));
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Heartbeat::Settings kFastBeats{.interval = 20ms, .silent_after = 200ms};
+constexpr Heartbeat::Settings kFastBeats{.interval = 20ms, .silent_after = 60s};
 
 Place place_of_rank(int rank, int world, uint16_t port) {
   Place place;
@@ -269,7 +269,9 @@ TEST_CASE("Membership: a rank that is connected but does not beat is named as si
   const uint16_t port = test::free_port();
   JoinSettings asleep = join_settings();
   asleep.heartbeat.interval = 600s;
-  auto zero = std::async(std::launch::async, [&] { return join(place_of_rank(0, 2, port), join_settings()); });
+  JoinSettings watchful = join_settings();
+  watchful.heartbeat.silent_after = 200ms;
+  auto zero = std::async(std::launch::async, [&] { return join(place_of_rank(0, 2, port), watchful); });
   Membership silent_one = join(place_of_rank(1, 2, port), asleep);
   Membership master = zero.get();
   std::vector<SilentRank> silent;

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include <chrono>
+#include <ctime>
 
 #include "metrics/trace.h"
 #include "ops/cuda/matmul_scratch.h"
@@ -84,7 +84,7 @@ TEST_CASE("simulation: memory is within 5 % with bf16, accumulation and offloade
 }
 
 TEST_CASE(
-    "activation checkpointing: losses, norms and weights have the same bits in every mode, at any world, accumulated") {
+    "activation checkpointing: losses, norms and weights have the same bits in every mode, at any world, accumulated", "[bit_equal]") {
   const int world = GENERATE(1, 2, 3);
   const Strategy strategy = GENERATE(Strategy::FullShard, Strategy::ShardGradOp, Strategy::NoShard);
   CAPTURE(world, static_cast<int>(strategy));
@@ -137,7 +137,7 @@ TEST_CASE(
 }
 
 TEST_CASE("simulation: 405 billion parameters on 512 ranks take seconds and no memory") {
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   const size_t before = resident_bytes();
   config::Config config;
   config.parallel.param_dtype = config::Precision::BFloat16;
@@ -151,7 +151,7 @@ TEST_CASE("simulation: 405 billion parameters on 512 ranks take seconds and no m
         Approx(16 * 405.85e9 / 512).epsilon(0.01));
   CHECK(seen.mfu() > 0.05);
   CHECK(seen.mfu() < 0.8);
-  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(60));
+  CHECK(std::clock() - start < 60 * CLOCKS_PER_SEC);  // of the processor's time, whatever else runs
   CHECK(peak_resident_bytes() < before + (size_t{512} << 20));
 }
 

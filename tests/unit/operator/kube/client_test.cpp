@@ -119,10 +119,10 @@ TEST_CASE("where nobody listens nothing was sent, and the message says where", "
 
 TEST_CASE("an answer that does not come in time ends the request, and the next one takes another connection",
           "[kube]") {
-  ScriptedServer server({{http_answer("200 OK", kThing), true, false, 400ms}, {http_answer("200 OK", kThing)}});
+  ScriptedServer server({{http_answer("200 OK", kThing), true, false, 1500ms}, {http_answer("200 OK", kThing)}});
   Session session(server.url());
   Request slow = post();
-  slow.timeout = 100ms;
+  slow.timeout = 500ms;
   CHECK(session.call(std::move(slow)).error().kind == ErrorKind::Unknown);
 }
 
@@ -234,7 +234,7 @@ TEST_CASE("a watch ends with the reason: refused, gone, not JSON, a line too lon
   CHECK(WatchLog::of(kStream + chunk(std::string(200, 'x')), {.watch_line_limit = 100})
             .end->value()
             .message.find("limit") != std::string::npos);
-  const auto silent = WatchLog::of(kStream + chunk(kAdded + "\n"), {.watch_stall = 100ms}, true);
+  const auto silent = WatchLog::of(kStream + chunk(kAdded + "\n"), {.watch_stall = 1s}, true);
   CHECK(silent.events.size() == 1);
   CHECK(silent.end->has_value());
 }
