@@ -51,7 +51,7 @@ TEST_CASE("fp16: steps that overflow are skipped and said, the scale halves, and
   CHECK(job.losses().back() < job.losses().front() - 1);
 }
 
-TEST_CASE("fp16: a run that is resumed among its skipped steps goes on to the bit, the scale included") {
+TEST_CASE("fp16: a run that is resumed among its skipped steps goes on to the bit, the scale included", "[bit_equal]") {
   const SmallJob straight, resumed;
   const Words more = kFloat16 + Words{"--training.loss_scale_growth_interval", "3"};
   train(straight, 24, more);

@@ -94,7 +94,7 @@ Words six_rows(int ranks) {
 
 }  // namespace
 
-TEST_CASE("stop: SIGTERM on one of two ranks ends both after the same step, and the run goes on bit for bit") {
+TEST_CASE("stop: SIGTERM on one of two ranks ends both after the same step, and the run goes on bit for bit", "[bit_equal]") {
   const SmallJob job, undisturbed;
   const int port = free_port();
   const Words words = trainyard(job.train(1'000'000, kConstant));
@@ -198,7 +198,7 @@ TEST_CASE("resume: --save_path saves each epoch in checkpoint_<strategy>, and go
   CHECK(saved_in(saved) == Words{"checkpoint_FULL_SHARD", "checkpoint_FULL_SHARD-latest"});
 }
 
-TEST_CASE("resume: a damaged newest checkpoint is named and the one before it goes on, bit for bit") {
+TEST_CASE("resume: a damaged newest checkpoint is named and the one before it goes on, bit for bit", "[bit_equal]") {
   const char* const damage = GENERATE("a bit", "a cut", "a lost file");
   CAPTURE(damage);
   const SmallJob job;
@@ -335,7 +335,7 @@ TEST_CASE("resume: two ranks' checkpoint goes on at one and at three with the sa
   for (size_t i = 0; i < seen.size(); ++i) CHECK(seen[i] == Approx(losses[i]).epsilon(1e-5));
 }
 
-TEST_CASE("async: killed while it writes behind the steps, the run goes on from a whole checkpoint, bit for bit") {
+TEST_CASE("async: killed while it writes behind the steps, the run goes on from a whole checkpoint, bit for bit", "[bit_equal]") {
   const SmallJob job, undisturbed;
   const Words behind = kConstant + Words{"--checkpoint.async", "true", "--checkpoint.interval", "1"};
   {

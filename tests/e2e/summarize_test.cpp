@@ -101,7 +101,7 @@ bool has_line(const Ended& ended, const std::string& beginning, const std::strin
 
 }  // namespace
 
-TEST_CASE("summarize: each epoch is saved, a resumed run goes on bit for bit, and answers are scored at the end") {
+TEST_CASE("summarize: each epoch is saved, a resumed run goes on bit for bit, and answers are scored at the end", "[bit_equal]") {
   const Summaries at_once, resumed;
   const Ended whole = completed(at_once.train(2, 2));
   INFO(whole.all());

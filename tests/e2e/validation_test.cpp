@@ -36,7 +36,7 @@ Ended train(const SmallJob& job, int ranks, const Words& more) {
 
 }  // namespace
 
-TEST_CASE("validation: training is the same to the bit with and without it, under every strategy") {
+TEST_CASE("validation: training is the same to the bit with and without it, under every strategy", "[bit_equal]") {
   const std::string strategy = GENERATE("full_shard", "shard_grad_op", "no_shard");
   CAPTURE(strategy);
   const SmallJob without, with;

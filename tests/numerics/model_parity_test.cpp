@@ -58,7 +58,7 @@ TEST_CASE("models: logits, loss and every gradient agree with PyTorch", "[parity
   }
 }
 
-TEST_CASE("models: recomputed blocks give the same bits, whatever they keep and wherever", "[parity]") {
+TEST_CASE("models: recomputed blocks give the same bits, whatever they keep and wherever", "[parity][bit_equal]") {
   using Keep = autograd::Retention::Keep;
   const autograd::Retention retention{GENERATE(Keep::Inputs, Keep::Products), GENERATE(false, true)};
   const auto name = GENERATE(as<std::string>(), "qwen3-tiny", "t5-tiny");

@@ -3,8 +3,11 @@
 
 usage: stages_test.py [BUILD]      BUILD: a build of the preset release, each of whose tests must belong to one stage
 """
+import contextlib
+import io
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,6 +34,14 @@ add_test(NAME "small: is not there" COMMAND ${CMAKE_BINARY_DIR}/nothing)
 add_test(NAME "small: crashes" COMMAND bash -c "kill -SEGV $$")
 add_test(NAME "small: takes long" COMMAND bash -c "sleep 600")
 set_tests_properties("small: takes long" PROPERTIES LABELS long)
+
+# Each fails the first time that it runs in its folder.
+foreach(name odd odder other_bits brings)
+  add_test(NAME "small: ${name}" COMMAND bash -c "echo what ${name} said; mkdir ${name} && exit 1 || exit 0")
+  set_tests_properties("small: ${name}" PROPERTIES LABELS odd)
+endforeach()
+set_tests_properties("small: other_bits" PROPERTIES LABELS odd_bit_equal)
+set_tests_properties("small: brings" PROPERTIES FIXTURES_SETUP thing)
 """
 
 
@@ -50,7 +61,7 @@ class Ctest(unittest.TestCase):
         return results, shown
 
     def test_each_outcome_is_counted_and_a_failure_is_shown_whole(self):
-        results, shown = self.run_tests("-LE", "long")
+        results, shown = self.run_tests("-LE", "long|odd")
         self.assertEqual((results.passed, results.skipped), (1, 1))
         self.assertEqual(sorted(results.failed),
                          ["small: crashes", "small: fails with much to say", "small: is not there"])
@@ -61,12 +72,44 @@ class Ctest(unittest.TestCase):
 
     def test_what_the_limit_ends_is_named_and_failed_and_none_of_it_goes_on(self):
         began = time.monotonic()
-        results, shown = self.run_tests("-L", "long", seconds=2)
+        results, shown = self.run_tests("-L", "long", seconds=5)
         self.assertLess(time.monotonic() - began, 300)
         self.assertEqual(results.failed, ["small: takes long"])
-        self.assertIn("   ENDED stage small, which may take 2 s, was ended; these tests were running:", shown)
+        self.assertIn("   ENDED stage small, which may take 5 s, was ended; these tests were running:", shown)
         self.assertIn("      small: takes long", shown)
         self.assertEqual([pid for pid in stages.descendants(stages.os.getpid())], [])
+
+    def repeated(self, *names):
+        for name in ("odd", "odder", "other_bits", "brings"):
+            shutil.rmtree(self.folder / "build" / name, ignore_errors=True)
+        results, shown = self.run_tests("-R", f"small: ({'|'.join(names)})$")
+        deadline = stages.Deadline("small", 300, time.monotonic() + 3600)
+        stages.repeat(self.folder / "build", results, deadline, {}, shown.append)
+        return results, shown
+
+    def test_a_failed_assertion_that_passes_alone_is_flaky(self):
+        results, shown = self.repeated("odd", "odder")
+        self.assertEqual((results.passed, results.failed), (2, []))
+        self.assertEqual(sorted(results.flaky), ["small: odd", "small: odder"])
+        self.assertEqual(shown.count("what odd said"), 1)
+
+    def test_what_fails_again_has_failed(self):
+        results, _ = self.repeated("fails with much to say")
+        self.assertEqual((results.failed, results.flaky), (["small: fails with much to say"], []))
+
+    def test_crashes_bits_and_fixtures_are_not_repeated_and_three_failures_neither(self):
+        for names in (("crashes",), ("other_bits",), ("brings",), ("odd", "odder", "other_bits")):
+            with self.subTest(names):
+                results, shown = self.repeated(*names)
+                self.assertEqual((len(results.failed), results.flaky), (len(names), []))
+                self.assertFalse(any("once more" in line for line in shown))
+
+    def test_more_than_two_flaky_tests_fail_the_run(self):
+        for count, failures in ((2, 0), (3, 1)):
+            row = stages.Row(stages.STAGES[0], results=stages.Results(flaky=["odd"] * count))
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                self.assertEqual(stages.print_table([row]), failures)
+            self.assertIn("   flaky odd: it failed, and passed", printed.getvalue())
 
     def test_no_tests_are_a_failure(self):
         results, shown = self.run_tests("-L", "nothing")
@@ -76,7 +119,7 @@ class Ctest(unittest.TestCase):
 
 class Selection(unittest.TestCase):
     def names(self, *arguments):
-        return [stage.name for stage in stages.selected(arguments)]
+        return [stage.name for stage in stages.requested(arguments).stages]
 
     def test_sizes_and_parts(self):
         check = ["build", "fast", "slow", "cuda", "operator"]
@@ -88,6 +131,8 @@ class Selection(unittest.TestCase):
         self.assertEqual(self.names("--from", "cuda"), ["cuda", "operator"])
         self.assertEqual(self.names("--all", "--from", "operator"), ["operator", *rest])
         self.assertEqual(self.names("--from", "fuzz"), ["fuzz", "tsan"])
+        self.assertTrue(stages.requested(["--all", "--strict"]).is_strict)
+        self.assertEqual(stages.requested([]).limit, 80 * 60)
 
     def test_what_is_unknown_is_refused_with_what_there_is(self):
         for arguments, message in ((["--only", "fats"], "unknown stage 'fats'; the stages are build, fast, slow,"),
@@ -98,7 +143,7 @@ class Selection(unittest.TestCase):
                                    (["--all", "--fast"], "--all goes with --from alone"),
                                    (["--only"], "expected one argument")):
             with self.subTest(arguments), self.assertRaises(ValueError) as raised:
-                stages.selected(arguments)
+                stages.requested(arguments)
             self.assertIn(message, str(raised.exception))
 
 
@@ -115,18 +160,27 @@ class Commands(unittest.TestCase):
 
 @unittest.skipUnless(BUILD, "no build is given")
 class Build(unittest.TestCase):
-    def test_each_test_belongs_to_one_stage(self):
+    def tests(self):
+        """With their labels. A program that is not built has cases that are not known yet."""
         listed = subprocess.run(["ctest", "--test-dir", BUILD, "--show-only=json-v1"], check=True, capture_output=True)
+        for test in json.loads(listed.stdout)["tests"]:
+            labels = next((each["value"] for each in test.get("properties", []) if each["name"] == "LABELS"), [])
+            if "_NOT_BUILT" not in test["name"]:
+                yield test, labels
+
+    def test_each_test_belongs_to_one_stage(self):
         label_patterns = {stage.name: stage.tests[1] for stage in stages.STAGES
                           if stage.preset == "release" and stage.tests}
         self.assertEqual(list(label_patterns), ["fast", "slow", "operator", "images", "cluster"])
-        for test in json.loads(listed.stdout)["tests"]:
-            if test["name"].endswith("_NOT_BUILT"):
-                continue  # its cases are not known yet, and neither are their labels
-            labels = next((each["value"] for each in test.get("properties", []) if each["name"] == "LABELS"), [])
+        for test, labels in self.tests():
             owners = [name for name, pattern in label_patterns.items()
                       if any(re.search(pattern, label) for label in labels)]
             self.assertEqual(len(owners), 1, f"{test['name']}, of labels {labels}, belongs to {owners}")
+
+    def test_what_claims_bits_has_their_label(self):
+        for test, labels in self.tests():
+            if re.search("bit for bit|same bits|to the bit|changes no bit", test["name"]):
+                self.assertTrue(any("bit_equal" in label for label in labels), f"{test['name']}: tag it [bit_equal]")
 
 
 if __name__ == "__main__":

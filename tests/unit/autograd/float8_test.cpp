@@ -71,7 +71,7 @@ TEST_CASE("autograd: a linear layer in 8 bits is torchao's, forward and backward
   CHECK(relative_error(passed.dw, as_doubles(expected.dw)) < 2e-6);
 }
 
-TEST_CASE("autograd: a linear layer in 8 bits is the same bits when it is recomputed, with its product kept or not") {
+TEST_CASE("autograd: a linear layer in 8 bits is the same bits when it is recomputed, with its product kept or not", "[bit_equal]") {
   const Float8Recipe recipe = kRecipes[GENERATE(0, 1, 2)].recipe;
   const Retention retention{.keep = GENERATE(Retention::Keep::Inputs, Retention::Keep::Products)};
   const Float8Layer::Passed once = Float8Layer(recipe).pass(), twice = Float8Layer(recipe).pass(retention);

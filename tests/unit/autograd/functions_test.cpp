@@ -359,7 +359,7 @@ std::vector<Doubles> gradients_of_norm(Used used, bool in_one_pass, DType residu
 
 }  // namespace
 
-TEST_CASE("add_rms_norm: values and gradients are those of add() and rms_norm(), bit for bit", "[autograd]") {
+TEST_CASE("add_rms_norm: values and gradients are those of add() and rms_norm(), bit for bit", "[autograd][bit_equal]") {
   const auto used = GENERATE(Used::Both, Used::BothTwice, Used::Norm, Used::Sum);
   const auto residual_dtype = GENERATE(DType::Float32, DType::BFloat16);
   CAPTURE(static_cast<int>(used), residual_dtype == DType::Float32);

@@ -81,7 +81,7 @@ void check_same(const Outcome& outcome) {
 
 }  // namespace
 
-TEST_CASE("recompute: whatever is kept and wherever, outputs and gradients have the same bits") {
+TEST_CASE("recompute: whatever is kept and wherever, outputs and gradients have the same bits", "[bit_equal]") {
   const Keep keep = GENERATE(Keep::Inputs, Keep::Products);
   const bool offload = GENERATE(false, true);
   check_same(run_kept({.keep = keep, .offload = offload}));

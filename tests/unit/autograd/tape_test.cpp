@@ -126,7 +126,7 @@ TEST_CASE("tape: gradients of weights add up over uses and over passes") {
   CHECK(relative_error(weight.gradient(), in_double(times(once.gradient(), 3))) < 1e-6);
 }
 
-TEST_CASE("checkpoint: recomputed, nested too, every gradient has the same bits") {
+TEST_CASE("checkpoint: recomputed, nested too, every gradient has the same bits", "[bit_equal]") {
   const DType dtype = GENERATE(from_range(floating_dtypes()));
   CAPTURE(name_of(dtype));
   const Tensor value = random_tensor({kTokens, kHidden}, dtype, 8);

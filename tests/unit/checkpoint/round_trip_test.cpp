@@ -11,7 +11,7 @@ namespace trainyard::checkpoint {
 using Catch::Contains;
 using test::TemporaryFolder;
 
-TEST_CASE("checkpoint: saved by any world, it loads into any other, bit for bit", "[checkpoint]") {
+TEST_CASE("checkpoint: saved by any world, it loads into any other, bit for bit", "[checkpoint][bit_equal]") {
   const int from = GENERATE(1, 2, 3, 4);
   const TemporaryFolder folder;
   const auto results = save_steps(folder.path(), from, {50});

@@ -193,7 +193,7 @@ TEST_CASE("name map: what does not fit is told with file and line", "[checkpoint
   }
 }
 
-TEST_CASE("convert: Hugging Face to PyTorch's distributed form and back, bit for bit", "[checkpoint]") {
+TEST_CASE("convert: Hugging Face to PyTorch's distributed form and back, bit for bit", "[checkpoint][bit_equal]") {
   const TemporaryFolder folder;
   write(folder / "model.safetensors", {{"w", {5, 3}, {0, 0}, 0.25F}, {"norm", {3}, {0}, 7}}, false);
   const ModelFiles beside{R"({"model_type": "llama"})", {}};

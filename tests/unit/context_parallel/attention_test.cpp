@@ -203,7 +203,7 @@ TEST_CASE("context parallel: half types differ by their rounding", "[context_par
   check_same({.ranks = 2, .method = method, .dtype = DType::Float16}, 4e-3);
 }
 
-TEST_CASE("context parallel: ulysses computes a row's attention bit for bit as one rank", "[context_parallel]") {
+TEST_CASE("context parallel: ulysses computes a row's attention bit for bit as one rank", "[context_parallel][bit_equal]") {
   const Case c{.ranks = 2, .method = Method::Ulysses, .rows = 2, .tokens = 32};
   const Result one = of_one_rank(c), ranks = of_ranks(c).first;
   CHECK(ranks.out == one.out);

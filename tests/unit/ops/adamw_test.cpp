@@ -94,7 +94,7 @@ TEST_CASE("adamw_step: a gradient scale of NaN changes nothing, one that is not 
 }
 
 TEST_CASE("adamw_step: moments in bfloat16 are right on average, of the same bits by rows, and of others by seed",
-          "[ops]") {
+          "[ops][bit_equal]") {
   const Device device = GENERATE(from_range(devices()));
   constexpr int64_t kCount = 20001;
   const auto run = [&](uint64_t seed, int64_t steps, std::vector<int64_t> cuts) {

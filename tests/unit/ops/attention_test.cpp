@@ -290,7 +290,7 @@ TEST_CASE("attention: the reference used here is the derivative of its output", 
   }
 }
 
-TEST_CASE("attention: any number of threads, and every run, gives the same bits", "[ops]") {
+TEST_CASE("attention: any number of threads, and every run, gives the same bits", "[ops][bit_equal]") {
   const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
   const Case c = GENERATE(Case{"GQA", {2, 200, 200, 4, 2, 32}}, Case{"whole tiles", {2, 128, 128, 4, 2, 32}},

@@ -39,7 +39,7 @@ TEST_CASE("add_bias: adds to every row, and backward sums the rows, on top of wh
   });
 }
 
-TEST_CASE("bias_backward: any number of threads gives the same bits", "[ops]") {
+TEST_CASE("bias_backward: any number of threads gives the same bits", "[ops][bit_equal]") {
   const Tensor dy = random_tensor({5000, 64}, DType::Float32, 1);
   std::vector<Tensor> seen;
   for_thread_counts([&] {

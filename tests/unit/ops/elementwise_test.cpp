@@ -94,7 +94,7 @@ TEST_CASE("cast: rounds as the 16-bit types do, back is exact, NaN and infinity 
   CHECK_THROWS_WITH(ops::cast(int_tensor({1}), same), Catch::Contains("from is int32"));
 }
 
-TEST_CASE("sums_of_squares: those in double precision, of the same bits for any number of threads", "[ops]") {
+TEST_CASE("sums_of_squares: those in double precision, of the same bits for any number of threads", "[ops][bit_equal]") {
   const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
   // Of each count one, and views that no vector load is aligned for.

@@ -33,7 +33,7 @@ TEST_CASE("embedding: looks rows up, and backward adds each token's gradient to 
   });
 }
 
-TEST_CASE("embedding_backward: many tokens on few rows give the same bits for any number of threads", "[ops]") {
+TEST_CASE("embedding_backward: many tokens on few rows give the same bits for any number of threads", "[ops][bit_equal]") {
   const Device device = GENERATE(from_range(devices()));
   constexpr int64_t kTokens = 5000, kWidth = 300, kRows = 9;
   std::vector<int32_t> ids(kTokens);  // of which some come late, and not in every 256

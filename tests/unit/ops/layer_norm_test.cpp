@@ -97,7 +97,7 @@ TEST_CASE("layer_norm: equals the formula, and backward its derivative", "[ops]"
   });
 }
 
-TEST_CASE("layer_norm: a mean far from zero costs no digits, and any number of threads gives the same bits", "[ops]") {
+TEST_CASE("layer_norm: a mean far from zero costs no digits, and any number of threads gives the same bits", "[ops][bit_equal]") {
   const Size size{3000, 24};
   Tensor x = random_tensor({size.rows, size.hidden}, DType::Float32, 1);
   for (float& value : x.values<float>()) value += 100;

@@ -106,7 +106,7 @@ TEST_CASE("matmul: takes more shapes than any device remembers", "[ops]") {
   CHECK(worst < tolerance(DType::Float32));
 }
 
-TEST_CASE("matmul: repeated runs give the same bits", "[ops]") {
+TEST_CASE("matmul: repeated runs give the same bits", "[ops][bit_equal]") {
   const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
   for_thread_counts([&] {

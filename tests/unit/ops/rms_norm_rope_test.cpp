@@ -162,7 +162,7 @@ TEST_CASE("rms_norm_rope: rounds where the norm and the rotation round, in place
   CHECK(same_bits(rstd, expected_rstd));
 }
 
-TEST_CASE("rms_norm_rope_backward: any number of threads gives the same bits, in place of dout too", "[ops]") {
+TEST_CASE("rms_norm_rope_backward: any number of threads gives the same bits, in place of dout too", "[ops][bit_equal]") {
   const Device device = GENERATE(from_range(devices()));
   const Size size{700, 4, 64};
   const ops::RopePlaces places = places_of(size, device);

@@ -126,7 +126,7 @@ TEST_CASE("rms_norm_backward: any number of threads gives the same dweight", "[o
   CHECK(same_bits(seen[0], seen[1]));
 }
 
-TEST_CASE("add_rms_norm: gives the sum and the norm of the sum, bit for bit those of the two ops", "[ops]") {
+TEST_CASE("add_rms_norm: gives the sum and the norm of the sum, bit for bit those of the two ops", "[ops][bit_equal]") {
   const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
   const int64_t hidden = GENERATE(67, 64);

@@ -9,7 +9,7 @@
 namespace trainyard {
 using namespace test;
 
-TEST_CASE("sum: adds in double, with the same bits for any number of threads", "[ops]") {
+TEST_CASE("sum: adds in double, with the same bits for any number of threads", "[ops][bit_equal]") {
   const Device device = GENERATE(from_range(devices()));
   const DType dtype = GENERATE(from_range(floating_dtypes()));
   const int64_t count = GENERATE(0, 1, 7, 16384, 100003);

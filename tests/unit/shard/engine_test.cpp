@@ -168,7 +168,7 @@ TEST_CASE("Engine: prefetch, recomputation and ranks without rows change no bit"
   check_equals_one_rank(run_step({1, 8}, {{}, 2}), 8);  // 8 rows in 16 places: half the micro-batches are empty
 }
 
-TEST_CASE("Engine: on a network slower than the computation every use waits for its gather: the same bits", "[shard]") {
+TEST_CASE("Engine: on a network slower than the computation every use waits for its gather: the same bits", "[shard][bit_equal]") {
   const auto fast = run_step({1, 2}, {});
   const auto setting = GENERATE(values<Setting>({{{.prefetch = {.forward = 0, .backward = 0}}},
                                                  {{.prefetch = {.forward = 1, .backward = 1}}},

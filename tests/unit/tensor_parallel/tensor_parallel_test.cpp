@@ -198,7 +198,7 @@ TEST_CASE("tensor parallel: a step exchanges what the formulas say", "[tensor_pa
 TEST_CASE(
     "tensor parallel: exchanges in parts give the same bits, or where a product's kernel depends on its height, all "
     "but a rounding",
-    "[tensor_parallel]") {
+    "[tensor_parallel][bit_equal]") {
   const int ranks = GENERATE(2, 4);
   const models::ModelConfig config = decoder_of("qwen3", 8, 2);
   const Seen plain = run(config, ranks, {}), parts = run(config, ranks, {.is_async = true});

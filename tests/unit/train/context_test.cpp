@@ -70,7 +70,7 @@ TEST_CASE("context: recomputation and another precision change no more than with
   check_like_one_rank(config, 3, 5e-4);
 }
 
-TEST_CASE("context: a run repeats bit for bit", "[train]") {
+TEST_CASE("context: a run repeats bit for bit", "[train][bit_equal]") {
   const config::Config config = with_context(4);
   const test::Ran first = run_on(config, 4), second = run_on(config, 4);
   CHECK(first.losses == second.losses);

@@ -106,7 +106,7 @@ TEST_CASE("device: attention of a shape that cuDNN takes trains as on the CPU", 
   if (deterministic) CHECK((run(config::DeviceChoice::Cuda).weights == seen.weights));
 }
 
-TEST_CASE("device: a run on it repeats bit for bit", "[train]") {
+TEST_CASE("device: a run on it repeats bit for bit", "[train][bit_equal]") {
   if (cuda_devices() == 0) return skip("no CUDA device");
   const Variant variant = GENERATE(from_range(variants()));
   CAPTURE(variant.name);
@@ -295,7 +295,7 @@ std::vector<Saved> load(Device device, int world, const std::filesystem::path& f
 
 }  // namespace
 
-TEST_CASE("device: a checkpoint saved on it resumes on the CPU, and the other way round, bit for bit", "[train]") {
+TEST_CASE("device: a checkpoint saved on it resumes on the CPU, and the other way round, bit for bit", "[train][bit_equal]") {
   if (cuda_devices() == 0) return skip("no CUDA device");
   const auto [from, to] = GENERATE(table<Device, Device>({{kCuda, Device{}}, {Device{}, kCuda}, {kCuda, kCuda}}));
   const Way way = GENERATE(Way::Foreground, Way::Background, Way::Full);

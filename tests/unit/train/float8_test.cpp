@@ -100,7 +100,7 @@ TEST_CASE("float8: gathers in 8 bits change no bit of a run", "[train]") {
   CHECK((with.weights == without.weights));
 }
 
-TEST_CASE("float8: at a number of ranks a run is the same bits however the model is split over them", "[train]") {
+TEST_CASE("float8: at a number of ranks a run is the same bits however the model is split over them", "[train][bit_equal]") {
   config::Config config = in_8_bits(Float8Recipe::Tensorwise);
   config.float8.all_gather = true;
   const std::vector<double> split = run_small(config, even_model(), 4, kFloat8Rows, 3).losses;

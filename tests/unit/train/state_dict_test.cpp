@@ -125,7 +125,7 @@ int64_t wrong_after_loading(const fs::path& folder, MeshSize mesh, ReadBy by = R
 }  // namespace
 
 TEST_CASE("state dict: saved by any mesh in either form it loads into any other, optimizer included, bit for bit",
-          "[train]") {
+          "[train][bit_equal]") {
   const std::vector<MeshSize> meshes{{1, 1},
                                      {1, 2},
                                      {2, 1},
@@ -310,7 +310,7 @@ TEST_CASE("state dict: moments of one type resume as another", "[train]") {
   CHECK(wrong == std::vector<int64_t>{0, 0});
 }
 
-TEST_CASE("name map: a model under other names, with q, k and v in one tensor, loads the same bits", "[train]") {
+TEST_CASE("name map: a model under other names, with q, k and v in one tensor, loads the same bits", "[train][bit_equal]") {
   if (trainyard::test::test_data().empty()) return trainyard::test::skip("no reference data");
   const fs::path model = trainyard::test::test_data() / "parity/llama3-tiny";
   const trainyard::test::TemporaryFolder folder;

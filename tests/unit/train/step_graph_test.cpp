@@ -129,7 +129,7 @@ std::vector<double> losses_of_changing_steps(bool graphs) {
 
 }  // namespace
 
-TEST_CASE("step graph: steps are the same bit for bit as without", "[train]") {
+TEST_CASE("step graph: steps are the same bit for bit as without", "[train][bit_equal]") {
   if (cuda_devices() == 0) return skip("no CUDA device");
   const Changed run = GENERATE(from_range(runs()));
   CAPTURE(run.name);

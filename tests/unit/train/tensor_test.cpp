@@ -193,7 +193,7 @@ TEST_CASE("tensor: layers in 8 bits learn as on one rank, each rank with the sca
   CHECK(of_run.norm < 5e-2);
 }
 
-TEST_CASE("tensor: recomputation changes no bit, and a run repeats", "[train]") {
+TEST_CASE("tensor: recomputation changes no bit, and a run repeats", "[train][bit_equal]") {
   config::Config config = kWays[GENERATE(size_t{0}, size_t{1}, size_t{3})](4);
   const test::Ran plain = test::run_small(config, model_of(), 4, kOddBatch);
   for (const auto& how : kCheckpointing) {
