@@ -4,21 +4,21 @@
 usage: stages.py [--all] [--fast] [--only STAGE] [--from STAGE] [--strict]
 """
 import argparse
-import json
+import fcntl
 import os
 import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ctest_run import MOST_FLAKY, Deadline, Results, end, repeat, run_tests
+
 ROOT = Path(__file__).resolve().parents[2]
 CHECK_LIMIT = 80 * 60  # all of ./check without --all
-MOST_FLAKY = 2  # more of them fail the run
+LOCK_PATIENCE = 10 * 60
 
 
 @dataclass(frozen=True)
@@ -72,75 +72,26 @@ class StageFailed(Exception):
     """A stage that could not be carried to its end: its build failed, or its time was up."""
 
 
-class Deadline:
-    """The earlier of two ends: that of the stage, and that of the whole check."""
-
-    def __init__(self, stage, stage_seconds, check_end):
-        now = time.monotonic()
-        stage_end = now + stage_seconds
-        is_stages = stage_end <= check_end
-        self.end = stage_end if is_stages else check_end
-        self.whose = (f"stage {stage}, which may take {stage_seconds} s," if is_stages
-                      else f"./check, which may take {CHECK_LIMIT} s,")
-
-    def left(self):
-        return max(self.end - time.monotonic(), 0.0)
-
-
-def descendants(pid):
-    """Processes that `pid` has started, and those that they have, deepest last."""
-    children = {}
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parent = int(status.read_text().rpartition(")")[2].split()[1])
-        except (OSError, ValueError):
-            continue  # it has ended
-        children.setdefault(parent, []).append(int(status.parent.name))
-    found = [pid]
-    for each in found:
-        found += children.get(each, [])
-    return found[1:]
-
-
-def end(process, patience=10):
-    """Ends a process with all that it has started."""
-    family = [process.pid, *descendants(process.pid)]
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        for pid in family:
-            try:
-                os.kill(pid, number)
-            except ProcessLookupError:
-                pass
-        try:
-            process.wait(patience)
-        except subprocess.TimeoutExpired:
-            pass
-
-
 def commands_of(build):
     """What brings a build up to date."""
     commands = [list(build.first)] if build.first else []
     if not (ROOT / "build" / build.preset / "build.ninja").exists():
-        commands.append(["cmake", "--preset", build.preset])
-    return [*commands, ["ninja", "-C", f"build/{build.preset}", "--quiet", *build.targets]]
+        commands.append(["cmake", "--preset", build.preset, "--log-level=WARNING"])
+    quietly = [] if sys.stdout.isatty() else ["--quiet"]  # on a terminal ninja shows how far it is
+    return [*commands, ["ninja", "-C", f"build/{build.preset}", *quietly, *build.targets]]
 
 
-def run_command(command, deadline, priority=()):
-    """Runs a command in silence; shows what it printed where it fails."""
-    with tempfile.TemporaryFile("w+") as log:
-        process = subprocess.Popen([*priority, *command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log,
-                                   stderr=subprocess.STDOUT)
-        try:
-            code = process.wait(deadline.left() if deadline else None)
-        except subprocess.TimeoutExpired:
-            raise StageFailed(f"{deadline.whose} was ended while this ran: {' '.join(command)}")
-        finally:
-            if process.poll() is None:
-                end(process)
-        if code != 0:
-            log.seek(0)
-            sys.stdout.write(log.read())
-            raise StageFailed(f"{' '.join(command)} ended with {code}")
+def run_command(command, deadline):
+    process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL)
+    try:
+        code = process.wait(deadline.left())
+    except subprocess.TimeoutExpired:
+        raise StageFailed(f"{deadline.whose} was ended while this ran: {' '.join(command)}")
+    finally:
+        if process.poll() is None:
+            end(process)
+    if code != 0:
+        raise StageFailed(f"{' '.join(command)} ended with {code}")
 
 
 class BuildsBehind:
@@ -168,144 +119,6 @@ class BuildsBehind:
 
 
 @dataclass
-class Results:
-    passed: int = 0
-    failed: list = field(default_factory=list)
-    skipped: int = 0
-    seconds: dict = field(default_factory=dict)  # by test
-    assertions: dict = field(default_factory=dict)  # of those that failed by an assertion: ctest's number, by test
-    flaky: list = field(default_factory=list)  # passed when they ran once more
-
-
-STARTED = re.compile(r"^\s+Start\s+(\d+): (.*)$")
-ENDED = re.compile(r"^\s*\d+/\d+ Test\s+#(\d+): .*?(Passed|\*\*\*(?:Skipped|Not Run|Failed|Timeout|Exception: \S+|\S+))"
-                   r".*?\s+([\d.]+) sec")
-SUMMARY = re.compile(r"^\d+% tests passed, ")
-
-
-class Progress:
-    """What ctest's lines say. A test that fails is shown at once, whole."""
-
-    def __init__(self, show):
-        self.results = Results()
-        self.running = {}  # name by number
-        self.show = show
-        self.is_output_of_failure = False
-
-    def take(self, line):
-        if match := STARTED.match(line):
-            self.is_output_of_failure = False
-            self.running[match[1]] = match[2].strip()
-        elif (match := ENDED.match(line)) and match[1] in self.running:
-            self.ended(match[1], match[2].removeprefix("***"), float(match[3]))
-        elif SUMMARY.match(line):
-            self.is_output_of_failure = False
-        elif self.is_output_of_failure:
-            self.show(line)
-
-    def ended(self, number, how, seconds):
-        name = self.running.pop(number)
-        self.results.seconds[name] = seconds
-        self.is_output_of_failure = how not in ("Passed", "Skipped")
-        if how == "Passed":
-            self.results.passed += 1
-        elif how == "Skipped":
-            self.results.skipped += 1
-        else:
-            self.results.failed.append(name)
-            if how == "Failed":
-                self.results.assertions[name] = number
-            self.show(f"   FAILED {name} ({how}, {seconds:.0f} s)")
-
-
-def show_skipped(junit, show):
-    """Why tests were skipped, by name."""
-    try:
-        cases = list(ElementTree.parse(junit).getroot().iter("testcase"))
-    except (OSError, ElementTree.ParseError):
-        return  # ctest was ended
-    for case in cases:
-        for line in (case.findtext("system-out") or "").splitlines():
-            if case.get("status") == "notrun" and "SKIPPED: " in line:
-                show(f"   skipped {case.get('name')}: {line.partition('SKIPPED: ')[2]}")
-                break
-
-
-def print_line(line):
-    print(line, flush=True)
-
-
-def run_tests(folder, arguments, deadline, environment, show=print_line):
-    """Runs ctest in a build's folder."""
-    with tempfile.TemporaryDirectory() as scratch:
-        junit = Path(scratch) / "junit.xml"
-        ctest = subprocess.Popen(
-            ["ctest", "--test-dir", str(folder), "--output-on-failure", "--no-tests=error", "--output-junit", str(junit),
-             "--parallel", "2", *arguments],
-            env={**os.environ, **environment}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, errors="replace")
-        progress = Progress(show)
-        is_over_time = False
-
-        def at_limit(*_):
-            nonlocal is_over_time
-            is_over_time = True
-            end(ctest)
-
-        previous = signal.signal(signal.SIGALRM, at_limit)
-        signal.setitimer(signal.ITIMER_REAL, max(deadline.left(), 0.001))
-        try:
-            with ctest.stdout:
-                for line in ctest.stdout:
-                    progress.take(line.rstrip("\n"))
-            code = ctest.wait()
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, previous)
-            if ctest.poll() is None:
-                end(ctest)
-        show_skipped(junit, show)
-    results = progress.results
-    if is_over_time:
-        show(f"   ENDED {deadline.whose} was ended; these tests were running:")
-        for name in progress.running.values():
-            show(f"      {name}")
-        results.failed += progress.running.values() or ["a test that had not begun"]
-    elif code != 0 and not results.failed:
-        show(f"   FAILED ctest ended with {code}, though no test had failed")
-        results.failed.append("ctest")
-    return results
-
-
-def never_repeated(folder):
-    """Tests whose one failure counts: those that compare bits, and fixtures, which others have waited for."""
-    listed = subprocess.run(["ctest", "--test-dir", str(folder), "--show-only=json-v1"], check=True, capture_output=True)
-    names = set()
-    for test in json.loads(listed.stdout)["tests"]:
-        properties = {each["name"]: each["value"] for each in test.get("properties", [])}
-        if "FIXTURES_SETUP" in properties or any("bit_equal" in label for label in properties.get("LABELS", [])):
-            names.add(test["name"])
-    return names
-
-
-def repeat(folder, results, deadline, environment, show=print_line):
-    """Runs tests that failed by an assertion once more, alone. One that passes now counts as passed, and as flaky. Where
-    more than MOST_FLAKY have failed nothing is repeated: the run has failed however that would end."""
-    if not results.assertions or len(results.failed) > MOST_FLAKY:
-        return
-    kept = never_repeated(folder)
-    for name, number in results.assertions.items():
-        if name in kept:
-            continue
-        show(f"   once more, alone: {name}")
-        again = run_tests(folder, ["-I", f"{number},{number}", "--fixture-exclude-any", "."], deadline, environment, show)
-        if again.passed == 1:
-            results.failed.remove(name)
-            results.passed += 1
-            results.flaky.append(name)
-
-
-@dataclass
 class Row:
     """A line of the table."""
     stage: Stage
@@ -314,8 +127,8 @@ class Row:
     results: Results = field(default_factory=Results)
 
 
-def run_stage(stage, row, later_builds, behind, check_end, is_strict):
-    deadline = Deadline(stage.name, stage.limit, check_end)
+def run_stage(stage, row, later_builds, behind, check_deadline, is_strict):
+    deadline = min(Deadline(f"stage {stage.name}", stage.limit), check_deadline, key=Deadline.left)
     began = time.monotonic()
     behind.stop()
     for build in stage.builds:
@@ -361,7 +174,7 @@ def print_table(rows):
 
 def run(request):
     """Runs stages; the exit code. One whose build fails ends the run, as what comes after would test old programs."""
-    check_end = time.monotonic() + request.limit
+    check_deadline = Deadline("./check", request.limit)
     behind, rows = BuildsBehind(), []
     try:
         for index, stage in enumerate(request.stages):
@@ -370,7 +183,7 @@ def run(request):
             rows.append(row)
             later = [build for other in request.stages[index + 1:] for build in other.builds if build.preset != stage.preset]
             try:
-                run_stage(stage, row, later, behind, check_end, request.is_strict)
+                run_stage(stage, row, later, behind, check_deadline, request.is_strict)
             except StageFailed as failure:
                 print(f"   FAILED {failure}", flush=True)
                 row.results.failed.append(f"{stage.name}: {failure}")
@@ -378,8 +191,6 @@ def run(request):
             if stage.tests:
                 print(f"   {row.results.passed} passed, {len(row.results.failed)} failed, {row.results.skipped} skipped",
                       flush=True)
-            if time.monotonic() >= check_end:
-                break
     finally:
         behind.stop()
     return 1 if print_table(rows) else 0
@@ -424,10 +235,36 @@ def requested(arguments):
     return Request([stage for stage in STAGES[first:] if is_all or stage.in_check], asked.strict)
 
 
+def hold(path, patience):
+    """An open file that holds the lock at `path` until this process ends, however it ends. Throws TimeoutError, which
+    names the holder, where another process has it for `patience` seconds."""
+    path.parent.mkdir(exist_ok=True)
+    lock = open(path, "a+")  # not inherited: what a test leaves running holds nothing
+    end_of_patience, is_told = time.monotonic() + patience, False
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            holder = f"another ./check of this clone ({path.read_text().strip() or 'it has just begun'})"
+            if time.monotonic() >= end_of_patience:
+                lock.close()
+                raise TimeoutError(f"waited {patience} s for {holder}") from None
+            if not is_told:
+                print(f"waiting for {holder}", flush=True)
+            is_told = True
+            time.sleep(0.2)
+    lock.truncate(0)
+    lock.write(f"process {os.getpid()}, since {time.strftime('%H:%M:%S')}")
+    lock.flush()
+    return lock
+
+
 def main(arguments):
     try:
         request = requested(arguments)
-    except ValueError as error:
+        lock = hold(ROOT / "build/check.lock", LOCK_PATIENCE)  # noqa: F841, held until the end
+    except (ValueError, TimeoutError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

@@ -6,6 +6,7 @@ usage: stages_test.py [BUILD]      BUILD: a build of the preset release, each of
 import contextlib
 import io
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
+import ctest_run  # noqa: E402
 import stages  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,8 +58,8 @@ class Ctest(unittest.TestCase):
 
     def run_tests(self, *arguments, seconds=300.0):
         shown = []
-        deadline = stages.Deadline("small", seconds, time.monotonic() + 3600)
-        results = stages.run_tests(self.folder / "build", arguments, deadline, {}, shown.append)
+        deadline = ctest_run.Deadline("stage small", seconds)
+        results = ctest_run.run_tests(self.folder / "build", arguments, deadline, {}, shown.append)
         return results, shown
 
     def test_each_outcome_is_counted_and_a_failure_is_shown_whole(self):
@@ -77,14 +79,14 @@ class Ctest(unittest.TestCase):
         self.assertEqual(results.failed, ["small: takes long"])
         self.assertIn("   ENDED stage small, which may take 5 s, was ended; these tests were running:", shown)
         self.assertIn("      small: takes long", shown)
-        self.assertEqual([pid for pid in stages.descendants(stages.os.getpid())], [])
+        self.assertEqual([pid for pid in ctest_run.descendants(os.getpid())], [])
 
     def repeated(self, *names):
         for name in ("odd", "odder", "other_bits", "brings"):
             shutil.rmtree(self.folder / "build" / name, ignore_errors=True)
         results, shown = self.run_tests("-R", f"small: ({'|'.join(names)})$")
-        deadline = stages.Deadline("small", 300, time.monotonic() + 3600)
-        stages.repeat(self.folder / "build", results, deadline, {}, shown.append)
+        deadline = ctest_run.Deadline("stage small", 300)
+        ctest_run.repeat(self.folder / "build", results, deadline, {}, shown.append)
         return results, shown
 
     def test_a_failed_assertion_that_passes_alone_is_flaky(self):
@@ -106,7 +108,7 @@ class Ctest(unittest.TestCase):
 
     def test_more_than_two_flaky_tests_fail_the_run(self):
         for count, failures in ((2, 0), (3, 1)):
-            row = stages.Row(stages.STAGES[0], results=stages.Results(flaky=["odd"] * count))
+            row = stages.Row(stages.STAGES[0], results=ctest_run.Results(flaky=["odd"] * count))
             with contextlib.redirect_stdout(io.StringIO()) as printed:
                 self.assertEqual(stages.print_table([row]), failures)
             self.assertIn("   flaky odd: it failed, and passed", printed.getvalue())
@@ -147,15 +149,37 @@ class Selection(unittest.TestCase):
             self.assertIn(message, str(raised.exception))
 
 
+class Lock(unittest.TestCase):
+    def test_the_second_names_the_first_waits_and_gives_up_and_one_that_is_killed_holds_nothing(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            path = Path(scratch) / "build/check.lock"
+            script = f"import pathlib, stages, time; kept = stages.hold(pathlib.Path({str(path)!r}), 60); print('held', flush=True); time.sleep(600)"
+            first = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parent, stdout=subprocess.PIPE, text=True)
+            self.addCleanup(first.stdout.close)
+            self.addCleanup(first.wait)
+            self.addCleanup(first.kill)
+            self.assertEqual(first.stdout.readline(), "held\n")
+            with contextlib.redirect_stdout(io.StringIO()) as printed, self.assertRaises(TimeoutError) as raised:
+                stages.hold(path, 1)
+            self.assertIn(f"waiting for another ./check of this clone (process {first.pid}, since ", printed.getvalue())
+            self.assertIn(f"waited 1 s for another ./check of this clone (process {first.pid}, since ", str(raised.exception))
+            first.kill()
+            first.wait()
+            stages.hold(path, 60).close()
+
+
 class Commands(unittest.TestCase):
-    def test_one_that_fails_is_shown_and_one_beyond_its_time_is_named(self):
-        deadline = stages.Deadline("build", 600, time.monotonic() + 3600)
+    def test_one_that_fails_is_named_and_so_is_one_beyond_its_time(self):
         with self.assertRaisesRegex(stages.StageFailed, "false ended with 1"):
-            stages.run_command(["false"], deadline)
+            stages.run_command(["false"], ctest_run.Deadline("stage build", 600))
         with self.assertRaisesRegex(stages.StageFailed, "stage build, which may take 1 s, was ended while this ran: sleep 600"):
-            stages.run_command(["sleep", "600"], stages.Deadline("build", 1, time.monotonic() + 3600))
-        with self.assertRaisesRegex(stages.StageFailed, "./check, which may take 4800 s, was ended"):
-            stages.run_command(["sleep", "600"], stages.Deadline("build", 600, time.monotonic() + 1))
+            stages.run_command(["sleep", "600"], ctest_run.Deadline("stage build", 1))
+
+    def test_the_earlier_limit_ends_a_stage(self):
+        for of_check, whose in ((5, "./check, which may take 5 s,"), (80 * 60, "stage build, which may take 60 s,")):
+            deadline = min(ctest_run.Deadline("stage build", 60), ctest_run.Deadline("./check", of_check),
+                           key=ctest_run.Deadline.left)
+            self.assertEqual(deadline.whose, whose)
 
 
 @unittest.skipUnless(BUILD, "no build is given")
