@@ -64,10 +64,10 @@ class Rbac(unittest.TestCase):
         return OperatorProcess(sys.argv[1], account, self.cluster.folder / f"{namespace}.log",
                                ["--leader-elect", *flags], {**os.environ, "MY_POD_NAMESPACE": namespace})
 
-    def may(self, namespace, **attributes):
-        """Whether the operator of a namespace may do something, asked as the administrator."""
+    def may(self, home, **attributes):
+        """Whether the operator that lives in namespace `home` may do something, asked as the administrator."""
         review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
-            "user": f"system:serviceaccount:{namespace}:training-operator", "resourceAttributes": attributes}}
+            "user": f"system:serviceaccount:{home}:training-operator", "resourceAttributes": attributes}}
         return self.admin.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"]
 
     def test_what_is_shipped_is_enough_and_not_too_much(self):
