@@ -26,14 +26,14 @@ class TRAINYARD_EXPORT Parameter {
  public:
   Parameter(std::shared_ptr<ModelState> model, std::size_t number) : model_(std::move(model)), number_(number) {}
 
-  /// As checkpoints name it: "layers.0.attention.wq.weight".
+  /// The name that checkpoints have for it: "layers.0.attention.wq.weight".
   [[nodiscard]] std::string name() const;
   [[nodiscard]] std::vector<std::int64_t> shape() const;
-  /// Of this rank's rows: as torch.chunk deals them, the last ranks may have fewer or none.
+  /// The shape of this rank's rows, as torch.chunk deals them: the last ranks may have fewer or none.
   [[nodiscard]] std::vector<std::int64_t> local_shape() const;
   /// One a dimension of the mesh: {Shard0} fully sharded, {Replicate, Shard0} hybrid. Empty before fully_shard().
   [[nodiscard]] std::vector<Placement> placements() const;
-  /// What the model would compute with now: float32 while sharded, the policy's param_dtype while unsharded.
+  /// The dtype that the model would compute with now: float32 while sharded, the policy's param_dtype while unsharded.
   [[nodiscard]] DType dtype() const;
 
   /// This rank's rows, row by row.

@@ -39,8 +39,8 @@ TRAINYARD_EXPORT void run_process(const std::function<void(ProcessGroup&)>& body
 /// all have ended.
 TRAINYARD_EXPORT void run_threads(int world_size, const std::function<void(ProcessGroup&)>& body);
 
-/// What a program should end with: 2 where its user can mend it, 138 where a rank or the network was lost, 143 after
-/// SIGTERM, 1 for anything else (docs/interfaces.md). The operator restarts a job by it.
+/// The exit code that a program should end with: 2 where its user can mend it, 138 where a rank or the network was
+/// lost, 143 after SIGTERM, 1 for anything else (docs/interfaces.md). The operator restarts a job by it.
 TRAINYARD_EXPORT int exit_code(const std::exception& error);
 
 /// replicate × shard ranks: parameters are split over `shard` neighbours and copied over `replicate` such groups.

@@ -19,16 +19,16 @@ struct FullTensor {
 };
 using StateDict = std::map<std::string, FullTensor>;
 
-/// As PyTorch's with full_state_dict and cpu_offload: whole tensors on rank 0, gathered one at a time, and nothing on the
-/// others. Collective.
+/// Gives what PyTorch's gives with full_state_dict and cpu_offload: whole tensors on rank 0, which are gathered one at
+/// a time, and nothing on the others. Collective.
 [[nodiscard]] TRAINYARD_EXPORT StateDict get_model_state_dict(const Model& model);
-/// As PyTorch's with full_state_dict and broadcast_from_rank0: only rank 0's is looked at. Collective. Throws on every
-/// rank alike where a tensor is missing or its shape is another one.
+/// Does what PyTorch's does with full_state_dict and broadcast_from_rank0: only rank 0's is looked at. Collective.
+/// Throws on every rank alike where a tensor is missing or its shape is another one.
 TRAINYARD_EXPORT void set_model_state_dict(const Model& model, const StateDict& state_dict);
 
 /// The file that torch.save would write; torch.load(path, weights_only=True) reads it.
 TRAINYARD_EXPORT void save_state_dict(const StateDict& state_dict, const std::string& path);
-/// Of a .pt or .safetensors file, or a Hugging Face folder. Nothing in it is run.
+/// Reads a .pt or .safetensors file, or a Hugging Face folder. Nothing in it is run.
 [[nodiscard]] TRAINYARD_EXPORT StateDict load_state_dict(const std::string& path);
 /// The same into the model, without a whole copy anywhere: each rank reads its own rows. Collective.
 TRAINYARD_EXPORT void load_weights(const Model& model, const std::string& path);
