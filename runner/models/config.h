@@ -49,7 +49,7 @@ struct ModelConfig {
 
 /// Reads a config.json. Throws InputError naming `path` and the field: missing, of the wrong type, out of range, or
 /// asking for what its family does not have here (biases, windows, other activations, other scalings of RoPE).
-/// Both spellings of RoPE are read: rope_theta with rope_scaling, and rope_parameters.
+/// A field that is absent means what transformers 5 takes it for in that family; a size of the model has no default.
 ModelConfig parse_config(std::string_view json, const std::filesystem::path& path);
 
 /// config.json in the published spelling; transformers loads it.

@@ -5,8 +5,19 @@
 // What the decoder families have in common in their config.json.
 namespace trainyard::models {
 
+/// What transformers 5 takes for fields that a family's config.json leaves out, and which of them may be null.
+/// tests/unit/models/absent_fields.json holds what it took, field by field.
+struct FamilyDefaults {
+  int64_t max_positions;
+  int64_t kv_heads = 0;       ///< 0: as many as query heads
+  int64_t head_dim = 0;       ///< 0: hidden_size / num_attention_heads
+  bool null_kv_heads = true;  ///< null means as many as query heads; else it is refused
+  bool null_head_dim = true;  ///< null means hidden_size / num_attention_heads; else it is refused
+};
+
 /// The fields of every decoder; refuses activations other than SiLU and scalings of RoPE that no model here has.
-ModelConfig read_decoder(const Fields& fields, int64_t default_head_dim = 0);
+/// Sizes of the model (vocabulary, hidden and feed-forward width, layers, heads) have no default.
+ModelConfig read_decoder(const Fields& fields, const FamilyDefaults& defaults);
 
 /// Refuses biases: `attention_bias` and `mlp_bias` must be false where they stand.
 void refuse_biases(const Fields& fields);

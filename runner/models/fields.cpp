@@ -19,7 +19,7 @@ int64_t Fields::layers(const char* key) const {
 }
 
 int64_t Fields::count(const char* key, int64_t otherwise) const {
-  return has(key) ? whole(key, 0) : otherwise;
+  return contains(key) ? whole(key, 0) : otherwise;
 }
 
 int64_t Fields::whole(const char* key, int64_t least) const {
@@ -30,8 +30,8 @@ int64_t Fields::whole(const char* key, int64_t least) const {
   return value.get<int64_t>();
 }
 
-double Fields::number(const char* key, double otherwise) const {
-  if (!has(key)) return otherwise;
+double Fields::number(const char* key) const {
+  if (!contains(key)) fail(key, "is missing; a number above 0 is needed");
   const nlohmann::json& value = object_.at(key);
   if (!value.is_number() || value.get<double>() <= 0)
     fail(key, fmt::format("is {}; a number above 0 is needed", value.dump()));
@@ -39,7 +39,7 @@ double Fields::number(const char* key, double otherwise) const {
 }
 
 double Fields::rate(const char* key, double otherwise) const {
-  if (!has(key)) return otherwise;
+  if (!contains(key)) return otherwise;
   const nlohmann::json& value = object_.at(key);
   if (!value.is_number() || value.get<double>() < 0 || value.get<double>() >= 1)
     fail(key, fmt::format("is {}; a number from 0 to below 1 is needed", value.dump()));
@@ -53,7 +53,7 @@ bool Fields::flag(const char* key, bool otherwise) const {
 }
 
 std::string Fields::text(const char* key, const std::string& otherwise) const {
-  if (!has(key)) return otherwise;
+  if (!contains(key)) return otherwise;
   if (!object_.at(key).is_string()) fail(key, fmt::format("is {}; a string is needed", object_.at(key).dump()));
   return object_.at(key).get<std::string>();
 }

@@ -9,7 +9,7 @@ namespace {
 ModelConfig read_llama(const Fields& fields) {
   refuse_biases(fields);
   refuse_window(fields);
-  return read_decoder(fields);
+  return read_decoder(fields, {.max_positions = 2048});
 }
 
 nlohmann::json write_llama(const ModelConfig& config) {

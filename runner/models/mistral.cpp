@@ -11,7 +11,7 @@ ModelConfig read_mistral(const Fields& fields) {
   refuse_biases(fields);
   for (const char* const key : {"use_sliding_window", "max_window_layers"})
     fields.require(key, nullptr, "a mistral model has its window in every layer where sliding_window is a number");
-  ModelConfig config = read_decoder(fields);
+  ModelConfig config = read_decoder(fields, {.max_positions = 131072, .kv_heads = 8, .null_kv_heads = false});
   // transformers' default is the window of the first release; later ones say null.
   config.sliding_window = fields.is_null("sliding_window") ? 0 : fields.size("sliding_window", 4096);
   return config;

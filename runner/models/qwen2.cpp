@@ -15,7 +15,7 @@ struct Qwen2Attention : RotaryAttention {
 ModelConfig read_qwen2(const Fields& fields) {
   fields.require("attention_bias", true, "a qwen2 model always has biases on q, k and v");
   fields.require("mlp_bias", false, "a qwen2 model has no biases there");
-  ModelConfig config = read_decoder(fields);
+  ModelConfig config = read_decoder(fields, {.max_positions = 32768, .kv_heads = 32, .null_head_dim = false});
   read_window_of_upper_layers(fields, config);
   return config;
 }

@@ -41,9 +41,9 @@ class Qwen3Attention : public nn::Module {
 };
 
 ModelConfig read_qwen3(const Fields& fields) {
-  constexpr int64_t kDefaultHeadDim = 128;
   refuse_biases(fields);
-  ModelConfig config = read_decoder(fields, kDefaultHeadDim);
+  ModelConfig config =
+      read_decoder(fields, {.max_positions = 32768, .kv_heads = 32, .head_dim = 128, .null_head_dim = false});
   read_window_of_upper_layers(fields, config);
   return config;
 }

@@ -33,6 +33,10 @@ bool is_gated(const Fields& fields) {
   fields.fail("feed_forward_proj", fmt::format("is '{}'; known are relu (v1.0) and gated-gelu (v1.1)", projection));
 }
 
+int32_t token_of(const Fields& fields, const char* key, int64_t otherwise) {
+  return static_cast<int32_t>(fields.is_null(key) ? otherwise : fields.count(key, otherwise));
+}
+
 }  // namespace
 
 ModelConfig read_t5(const Fields& fields) {
@@ -43,18 +47,19 @@ ModelConfig read_t5(const Fields& fields) {
   c.layers = fields.layers("num_layers");
   c.heads = c.kv_heads = fields.size("num_heads");
   c.head_dim = fields.size("d_kv");
-  c.max_positions = fields.size("n_positions", 512);
+  c.max_positions = fields.is_null("n_positions") ? 512 : fields.size("n_positions", 512);
   c.rms_norm_eps = fields.number("layer_norm_epsilon", 1e-6);
   c.initializer_range = fields.number("initializer_factor", 1);
   c.tied_head = fields.flag("tie_word_embeddings", true);
-  c.t5.scales_output = fields.flag("scale_decoder_outputs", c.tied_head);  // transformers 5 writes it, none before did
-  c.t5.decoder_layers = fields.size("num_decoder_layers", c.layers);
+  // transformers 5 writes it, none before did; a null is false to it.
+  c.t5.scales_output = !fields.is_null("scale_decoder_outputs") && fields.flag("scale_decoder_outputs", c.tied_head);
+  c.t5.decoder_layers = fields.has("num_decoder_layers") ? fields.size("num_decoder_layers") : c.layers;
   c.t5.buckets = fields.size("relative_attention_num_buckets", 32);
   c.t5.max_distance = fields.size("relative_attention_max_distance", 128);
   c.t5.is_gated = is_gated(fields);
   c.dropout = fields.rate("dropout_rate", 0.1);
-  c.t5.pad_token = static_cast<int32_t>(fields.count("pad_token_id", 0));
-  c.t5.start_token = static_cast<int32_t>(fields.count("decoder_start_token_id", c.t5.pad_token));
+  c.t5.pad_token = token_of(fields, "pad_token_id", 0);
+  c.t5.start_token = token_of(fields, "decoder_start_token_id", c.t5.pad_token);
   if (c.t5.buckets % 4 != 0 || c.t5.max_distance <= c.t5.buckets / 2)
     fields.fail("relative_attention_num_buckets",
                 fmt::format("is {} for distances to {}; a multiple of 4, half of it below that distance, is needed",

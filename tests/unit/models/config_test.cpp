@@ -121,6 +121,7 @@ TEST_CASE("parse_config: windows are read as each family spells them", "[models]
   const auto windows = [](const json& patch) {
     json document = small();
     document["num_hidden_layers"] = 3;
+    document["num_key_value_heads"] = 4;
     document.update(patch);
     std::vector<int64_t> seen;
     for (int64_t layer = 0; layer < 3; ++layer) seen.push_back(window_of(parse(document), layer));
@@ -174,23 +175,13 @@ TEST_CASE("parse_config: the first models' sizes must fit together", "[models]")
 TEST_CASE("flops_per_row: a window bounds the attention of its layers", "[models]") {
   json document = small();
   document["model_type"] = "mistral";
+  document["num_key_value_heads"] = 4;
   document["sliding_window"] = nullptr;
   const ModelConfig whole = parse(document);
   document["sliding_window"] = 32;
   const ModelConfig windowed = parse(document);
   CHECK(flops_per_row(windowed, {.tokens = 20}) == flops_per_row(whole, {.tokens = 20}));
   CHECK(flops_per_row(windowed, {.tokens = 64}) == 2 * flops_per_row(whole, {.tokens = 32}));  // twice the tokens
-}
-
-TEST_CASE("parse_config: absent fields have their defaults", "[models]") {
-  const ModelConfig llama = parse(small());
-  CHECK(llama.kv_heads == 4);
-  CHECK(llama.head_dim == 16);
-  CHECK(llama.rope_theta == 10000);
-  CHECK_FALSE(llama.tied_head);
-  json qwen = small();
-  qwen["model_type"] = "qwen3";
-  CHECK(parse(qwen).head_dim == 128);
 }
 
 TEST_CASE("parse_config: t5 takes its decoder's depth, its tied head and its tokens from their defaults", "[models]") {
@@ -227,13 +218,24 @@ TEST_CASE("parse_config: says which field of which file is wrong", "[models]") {
       {R"({"attention_bias": true})", "attention_bias is true"},
       {R"({"sliding_window": 64})", "sliding_window is 64; a llama model sees the whole sequence"},
       {R"({"use_sliding_window": true})", "use_sliding_window is true; a llama model sees the whole sequence"},
+      {R"({"model_type": "mistral"})",
+       "num_key_value_heads is 8 where it is absent, which does not divide num_attention_heads 4"},
+      {R"({"rope_parameters": {"full_attention": {"rope_theta": 1e4}}})",
+       "rope_parameters has an object 'full_attention'; a model here rotates the same way in every layer"},
+      {R"({"partial_rotary_factor": 0.5, "rope_scaling": {"rope_type": "llama3"}})",
+       "partial_rotary_factor is 0.5; llama3 rotates the whole head here"},
+      {R"({"rope_scaling": {"rope_type": "llama3", "factor": 8}})",
+       "config.json: low_freq_factor is missing; a number above 0 is needed"},
+      {R"({"head_dim": null, "hidden_size": 3})", "head_dim is 0; rotary positions need an even one"},
       {R"({"model_type": "qwen2", "attention_bias": false})", "always has biases on q, k and v"},
       {R"({"model_type": "qwen2", "mlp_bias": true})", "mlp_bias is true; a qwen2 model has no biases there"},
       {R"({"model_type": "qwen3", "attention_bias": true})",
        "attention_bias is true; a qwen3 model here has no biases"},
-      {R"({"model_type": "qwen3", "max_window_layers": -1})", "max_window_layers is -1; a whole number from 0"},
+      {R"({"model_type": "qwen3", "num_key_value_heads": 4, "max_window_layers": -1})",
+       "max_window_layers is -1; a whole number from 0"},
       {R"({"model_type": "mistral", "use_sliding_window": false})", "use_sliding_window is false; a mistral model has"},
-      {R"({"model_type": "mistral", "sliding_window": 0})", "sliding_window is 0; a whole number from 1"},
+      {R"({"model_type": "mistral", "num_key_value_heads": 4, "sliding_window": 0})",
+       "sliding_window is 0; a whole number from 1"},
       {R"({"hidden_act": "gelu"})", R"(hidden_act is "gelu"; models here have silu)"},
       {R"({"rope_scaling": {"rope_type": "yarn"}})", "rope_type is 'yarn'; known are default and llama3"},
       {R"({"rope_scaling": 8})", "rope_scaling must be an object"},
