@@ -1,22 +1,16 @@
-#include <algorithm>
-
 #include "api/job.h"
+#include "api/ports.h"
 
 namespace trainyard::api {
 namespace {
 
-/// The port that services offer and that ranks meet at, where the container does not name one of its own.
+/// The port that services offer and that ranks meet at, where the container has none.
 void add_port(Json& pod_template) {
   Json* const containers = find(pod_template, "/spec/containers") ? &pod_template["spec"]["containers"] : nullptr;
   if (!containers || !containers->is_array()) return;
   for (Json& container : *containers) {
     if (text_at(container, "/name") != kContainerName) continue;
-    Json& ports = container["ports"];
-    if (ports.is_null()) ports = Json::array();
-    const auto is_ours = [](const Json& port) { return text_at(port, "/name") == kPortName; };
-    if (std::none_of(ports.begin(), ports.end(), is_ours))
-      ports.push_back({{"name", kPortName}, {"containerPort", kDefaultPort}});
-    return;
+    return add_meeting_port(container["ports"]);
   }
 }
 

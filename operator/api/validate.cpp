@@ -8,6 +8,7 @@
 #include "api/crd.h"
 #include "api/field.h"
 #include "api/job.h"
+#include "api/pod_rules.h"
 #include "api/remarks.h"
 #include "api/schema_check.h"
 
@@ -195,6 +196,16 @@ void check_replicas(const Json& job, const Json* old_job, Violations& violations
   }
 }
 
+/// What the API server would refuse not here, but in each pod or service of the job.
+void check_pods(const Json& job, Violations& violations) {
+  for (const ReplicaType type : {ReplicaType::Master, ReplicaType::Worker})
+    if (const Json* const pod_template =
+            object_at(job, fmt::format("/spec/pytorchReplicaSpecs/{}/template", name_of(type))))
+      std::ranges::move(
+          violations_of_pod(*pod_template, fmt::format("spec.pytorchReplicaSpecs[{}].template", name_of(type))),
+          std::back_inserter(violations));
+}
+
 /// What templates have beside the fields of pods that are known. The schema passes it on, for a newer Kubernetes may know
 /// more, so that a misspelt field would be created, and run without.
 Verdict pod_fields_of(const Json& job) {
@@ -235,7 +246,7 @@ void check_types(const Json& job, Violations& violations) {
 /// What the reference lets pass. A job that was there before these rules must stay changeable: its finalizers have to
 /// go at the end. So what was wrong already is let be.
 void check_own_rules(const Json& job, const Json* old_job, Violations& violations) {
-  for (const auto check : {check_service_names, check_elastic_range, check_replica_counts}) {
+  for (const auto check : {check_service_names, check_elastic_range, check_replica_counts, check_pods}) {
     Violations before;
     if (old_job) check(*old_job, before);
     if (before.empty()) check(job, violations);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "api/pod_rules.h"
 #include "decide/names.h"
 
 namespace trainyard::decide {
@@ -25,6 +26,9 @@ std::string defect_of(const api::Job& job) {
     if (last.size() > kMaxServiceName)
       return fmt::format("the service {} would have {} characters, and {} is the most; give the job a shorter name",
                          last, last.size(), kMaxServiceName);
+    const auto refused = api::violations_of_pod(
+        spec.pod_template, fmt::format("spec.pytorchReplicaSpecs.{}.template", api::name_of(type)));
+    if (!refused.empty()) return fmt::format("{}: {}", refused.front().path, refused.front().message);
   }
   return "";
 }

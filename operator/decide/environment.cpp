@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "api/ports.h"
 #include "decide/names.h"
 
 namespace trainyard::decide {
@@ -73,11 +74,9 @@ void add_our_own(Environment& environment, const api::Job& job, api::ReplicaType
 int port_of(const api::ReplicaSpec& spec) {
   const Json* const container = training_container(spec.pod_template);
   const Json* const ports = container ? list_at(*container, "/ports") : nullptr;
-  if (!ports) return api::kDefaultPort;
-  for (const Json& port : *ports)
-    if (text_at(port, "/name") == api::kPortName)
-      return static_cast<int>(int_at(port, "/containerPort").value_or(api::kDefaultPort));
-  return api::kDefaultPort;
+  const auto place = ports ? api::meeting_port(*ports) : std::nullopt;
+  if (!place) return api::kDefaultPort;
+  return static_cast<int>(int_at((*ports)[*place], "/containerPort").value_or(api::kDefaultPort));
 }
 
 Json environment_of(const api::Job& job, api::ReplicaType type, int index, int64_t generation,

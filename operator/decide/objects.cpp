@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <set>
 
 #include "api/annotations.h"
+#include "api/ports.h"
 #include "decide/environment.h"
 #include "decide/init_container.h"
 #include "decide/names.h"
@@ -76,6 +79,35 @@ void avoid_nodes(Json& spec, const std::vector<std::string>& avoid) {
   }
 }
 
+/// Of several ports each needs a name of its own: "port-6006", and "port-6006-udp" where that is taken.
+std::string free_port_name(const Json& port, const std::set<std::string>& taken) {
+  const std::string plain = fmt::format("port-{}", int_at(port, "/containerPort").value_or(0));
+  if (!taken.contains(plain)) return plain;
+  std::string protocol = api::protocol_of(port);
+  for (char& c : protocol) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string with_protocol = fmt::format("{}-{}", plain, protocol);
+  std::string name = with_protocol;
+  for (int number = 2; taken.contains(name); ++number) name = fmt::format("{}-{}", with_protocol, number);
+  return name;
+}
+
+/// All ports of container pytorch, as a service may have them.
+Json service_ports(const Json& pod_template) {
+  Json ports = Json::array();
+  const Json* const container = training_container(pod_template);
+  const Json* const given = container ? list_at(*container, "/ports") : nullptr;
+  if (!given) return ports;
+  std::set<std::string> taken;
+  for (const Json& port : *given) taken.insert(text_at(port, "/name"));
+  for (const Json& port : *given) {
+    std::string name = text_at(port, "/name");
+    if (name.empty()) taken.insert(name = free_port_name(port, taken));
+    Json& added = ports.emplace_back(Json{{"name", name}, {"port", int_at(port, "/containerPort").value_or(0)}});
+    if (const std::string protocol = text_at(port, "/protocol"); !protocol.empty()) added["protocol"] = protocol;
+  }
+  return ports;
+}
+
 std::string scheduler_name(const Json& pod_template) {
   return text_at(pod_template, "/spec/schedulerName");
 }
@@ -117,11 +149,7 @@ Json service_object(const api::Job& job, const Replica& replica) {
   Json metadata = owned_metadata(job, replica.name);
   const Labels labels = replica_labels(job, replica.type, replica.index);
   metadata["labels"] = labels;
-  Json ports = Json::array();
-  const Json* const container = training_container(replica.spec->pod_template);
-  if (const Json* const given = container ? list_at(*container, "/ports") : nullptr)
-    for (const Json& port : *given)
-      ports.push_back({{"name", text_at(port, "/name")}, {"port", int_at(port, "/containerPort").value_or(0)}});
+  Json ports = service_ports(replica.spec->pod_template);
   // Published before it is ready: the master's name must resolve for the workers that wait for it.
   return {
       {"apiVersion", "v1"},

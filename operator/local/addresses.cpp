@@ -8,6 +8,7 @@
 #include <cctype>
 #include <map>
 
+#include "api/ports.h"
 #include "common/unique_fd.h"
 #include "local/refusal.h"
 
@@ -71,8 +72,9 @@ int free_port(int wanted, std::set<int>& taken) {
 Json* meeting_port(api::ReplicaSpec& replica) {
   for (Json& container : replica.pod_template["spec"]["containers"]) {
     if (text_at(container, "/name") != api::kContainerName || !container.contains("ports")) continue;
-    for (Json& port : container["ports"])
-      if (text_at(port, "/name") == api::kPortName && int_at(port, "/containerPort")) return &port["containerPort"];
+    Json& ports = container["ports"];
+    if (const auto place = api::meeting_port(ports); place && int_at(ports[*place], "/containerPort"))
+      return &ports[*place];
   }
   return nullptr;
 }
@@ -108,9 +110,10 @@ std::vector<std::string> take_free_ports(api::Job& job, std::set<int>& taken) {
   for (auto& [type, replica] : job.spec.replicas) {
     Json* const port = meeting_port(replica);
     if (!port) continue;
-    const int wanted = port->get<int>();
+    const int wanted = port->at("containerPort").get<int>();
     if (!chosen.contains(wanted)) chosen[wanted] = free_or_say(wanted);
-    *port = chosen[wanted];
+    (*port)["name"] = api::kPortName;  // under another name it is found by its number, which may be another now
+    (*port)["containerPort"] = chosen[wanted];
   }
   if (job.spec.elastic && job.spec.elastic->rdzv_port) {
     int& wanted = *job.spec.elastic->rdzv_port;

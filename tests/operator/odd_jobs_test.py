@@ -57,6 +57,44 @@ WRONG = [
 ]
 
 
+def a_pod(ports=(), others=(), **fields):
+    return {"containers": [{"name": "pytorch", "image": "i", "ports": list(ports)}, *others], **fields}
+
+
+FIELD = {"fieldRef": {"fieldPath": "metadata.name"}}
+# (pod, what the API server says of it, and therefore webhook and validate say of a job that has it)
+NO_PODS = [
+    (a_pod([{"containerPort": 80, "name": "web"}, {"containerPort": 81, "name": "web"}]),
+     'containers[0].ports[1].name: Duplicate value: "web"'),
+    (a_pod([{"containerPort": 0}]), "containers[0].ports[0].containerPort: Required value"),
+    (a_pod([{"containerPort": 65536}]),
+     "containers[0].ports[0].containerPort: Invalid value: 65536: must be between 1 and 65535, inclusive"),
+    (a_pod([{"containerPort": 80, "hostPort": -1}]),
+     "containers[0].ports[0].hostPort: Invalid value: -1: must be between 1 and 65535, inclusive"),
+    (a_pod([{"containerPort": 80, "protocol": "tcp"}]),
+     'containers[0].ports[0].protocol: Unsupported value: "tcp": supported values: "SCTP", "TCP", "UDP"'),
+    (a_pod([{"containerPort": 80, "name": "a-sixteen-letter"}]),
+     'containers[0].ports[0].name: Invalid value: "a-sixteen-letter": must be no more than 15 '),
+    (a_pod([{"containerPort": 80, "name": "wEb"}]),
+     'containers[0].ports[0].name: Invalid value: "wEb": must contain only alpha-numeric characters (a-z, 0-9), and '),
+    (a_pod([{"containerPort": 80, "name": "80"}]),
+     'containers[0].ports[0].name: Invalid value: "80": must contain at least one letter (a-z)'),
+    (a_pod([{"containerPort": 80, "name": "a--b"}]),
+     'containers[0].ports[0].name: Invalid value: "a--b": must not contain consecutive hyphens'),
+    (a_pod([{"containerPort": 80, "name": "a-"}]),
+     'containers[0].ports[0].name: Invalid value: "a-": must not begin or end with a hyphen'),
+    (a_pod([{"containerPort": 80, "hostPort": 81}], hostNetwork=True),
+     "containers[0].ports[0].hostPort: Invalid value: 81: must match `containerPort` when `hostNetwork` is true"),
+    (a_pod([{"containerPort": 80, "hostPort": 8080}], [{"name": "b", "image": "i", "ports": [
+        {"containerPort": 90, "hostPort": 8080}]}]), 'containers[1].ports[0].hostPort: Duplicate value: "TCP//8080"'),
+    (a_pod([{"containerPort": 23456}], [{"name": "b", "image": "i", "ports": [{"containerPort": 23456}]}],
+           hostNetwork=True), 'containers[1].ports[0].hostPort: Duplicate value: "TCP//23456"'),
+    (a_pod(others=[{"name": "b", "image": "i", "env": [{"name": "A", "value": "1", "valueFrom": FIELD}]}]),
+     'containers[1].env[0].valueFrom: Invalid value: "": may not be specified when `value` is not empty'),
+    (a_pod(initContainers=[{"name": "pytorch", "image": "i"}]), 'initContainers[0].name: Duplicate value: "pytorch"'),
+]
+
+
 def changed(path, value):
     job = pytorch_job("job", "team")
     *parents, last = path.split(".")
@@ -108,6 +146,21 @@ class OddJobs(unittest.TestCase):
                                        capture_output=True)
                 self.assertEqual(ended.returncode, 2, ended.stdout)
                 self.assertIn(offline, ended.stderr.decode())
+
+    def test_what_no_pod_can_have_is_said_of_the_job_in_the_servers_own_words(self):
+        for spec, said in NO_PODS:
+            with self.subTest(said=said):
+                pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
+                with self.assertRaises(ApiError) as refused:
+                    self.admin.request("POST", "/api/v1/namespaces/team/pods", pod, query={"dryRun": "All"})
+                self.assertIn("422", str(refused.exception))
+                self.assertIn(said, str(refused.exception))
+                job = changed(f"{WORKER}.template.spec", spec)
+                self.assertIn(said, self.answer_to(job))
+                ended = subprocess.run([sys.argv[1], "validate", "-f", "-"], input=json.dumps(job).encode(), timeout=60,
+                                       capture_output=True)
+                self.assertEqual(ended.returncode, 2, ended.stdout)
+                self.assertIn(said, ended.stderr.decode())
 
     def test_names_that_others_have_are_left_alone(self):
         labels = {"training.kubeflow.org/job-name": "taken", "training.kubeflow.org/replica-type": "worker",

@@ -132,6 +132,34 @@ TEST_CASE("set_defaults: what is given stays, and other ports stay beside ours",
   CHECK_FALSE(find(job.spec.replicas.at(ReplicaType::Worker).pod_template, "/spec/containers/1/ports"));
 }
 
+TEST_CASE("set_defaults: a meeting port is appended only where neither its name nor 23456/TCP is there", "[api]") {
+  struct Row {
+    const char* situation;
+    const char* container;
+    bool is_appended;
+  };
+  const auto row = GENERATE(values<Row>({
+      {"no ports", R"({})", true},
+      {"ports is null", R"({"ports": null})", true},
+      {"another number", R"({"ports": [{"name": "web", "containerPort": 80}]})", true},
+      {"the number under another name", R"({"ports": [{"name": "c10d", "containerPort": 23456}]})", false},
+      {"the number without a name", R"({"ports": [{"containerPort": 23456}]})", false},
+      {"the number, TCP in so many words", R"({"ports": [{"containerPort": 23456, "protocol": "TCP"}]})", false},
+      {"the number behind others", R"({"ports": [{"containerPort": 80}, {"containerPort": 23456}]})", false},
+      {"the number over UDP", R"({"ports": [{"name": "c10d", "containerPort": 23456, "protocol": "UDP"}]})", true},
+      {"the name with another number", R"({"ports": [{"name": "pytorchjob-port", "containerPort": 9}]})", false},
+  }));
+  CAPTURE(row.situation);
+  Json object = sample_job();
+  Json& container = object["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"][0];
+  container.merge_patch(Json::parse(row.container));
+  Json expected = container.value("ports", Json::array());
+  if (row.is_appended) expected.push_back({{"name", "pytorchjob-port"}, {"containerPort", 23456}});
+  Job job = parse_job(object);
+  set_defaults(job);
+  CHECK(ports_of(job, ReplicaType::Master) == expected);
+}
+
 TEST_CASE("set_defaults: elastic minimum and maximum copy each other, else the workers", "[api]") {
   struct Row {
     const char* policy;

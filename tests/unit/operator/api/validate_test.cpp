@@ -59,6 +59,105 @@ TEST_CASE("validate: what was wrong before our own rules stays changeable", "[ap
   CHECK_FALSE(said_on_update("{}", wrong).empty());
 }
 
+namespace {
+
+/// Below the Worker's pod template: {"hostNetwork": true, "containers": [...]}.
+Json with_worker_pod(const char* patch) {
+  Json job = sample_job();
+  job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"].merge_patch(Json::parse(patch));
+  return job;
+}
+
+struct PodRow {
+  const char* situation;
+  const char* pod;
+  const char* said;  // behind "spec.pytorchReplicaSpecs[Worker].template.spec."; "" where it is accepted
+};
+
+void check_pod_row(const PodRow& row) {
+  CAPTURE(row.situation);
+  const std::string before = "spec.pytorchReplicaSpecs[Worker].template.spec.";
+  CHECK(validate(with_worker_pod(row.pod), nullptr).message() == (*row.said == '\0' ? "" : before + row.said));
+}
+
+}  // namespace
+
+TEST_CASE("validate: ports that no pod or service can have are refused in the job, in the API server's words",
+          "[api]") {
+  check_pod_row(GENERATE(values<PodRow>({
+      {"the meeting port under another name", R"({"containers": [{"name": "pytorch", "image": "i",
+        "ports": [{"containerPort": 23456, "name": "c10d"}]}]})", ""},
+      {"the same on the host's network", R"({"hostNetwork": true, "containers": [{"name": "pytorch", "image": "i",
+        "ports": [{"containerPort": 23456, "name": "c10d"}]}]})", ""},
+      {"ports without names", R"({"containers": [{"name": "pytorch", "image": "i",
+        "ports": [{"containerPort": 6006}, {"containerPort": 6007}]}]})", ""},
+      {"UDP and TCP on one number", R"({"containers": [{"name": "pytorch", "image": "i",
+        "ports": [{"containerPort": 53}, {"containerPort": 53, "protocol": "UDP"}]}]})", ""},
+      {"one number in two containers", R"({"containers": [{"name": "pytorch", "image": "i",
+        "ports": [{"containerPort": 80}]}, {"name": "b", "image": "i", "ports": [{"containerPort": 80}]}]})", ""},
+      {"one host port on two addresses", R"({"containers": [{"name": "pytorch", "image": "i", "ports": [
+        {"containerPort": 80, "hostPort": 80, "hostIP": "10.0.0.1"},
+        {"containerPort": 81, "hostPort": 80, "hostIP": "10.0.0.2"}]}]})", ""},
+      {"one host port in two init containers, which run one after the other", R"({"initContainers": [
+        {"name": "a", "image": "i", "ports": [{"containerPort": 1, "hostPort": 80}]},
+        {"name": "b", "image": "i", "ports": [{"containerPort": 1, "hostPort": 80}]}]})", ""},
+      {"one number twice", R"({"containers": [{"name": "pytorch", "image": "i",
+        "ports": [{"containerPort": 80}, {"containerPort": 80, "name": "web"}]}]})",
+       R"(containers[0].ports[1]: Duplicate value: {"containerPort":80,"protocol":"TCP"})"},
+      {"one name twice", R"({"containers": [{"name": "pytorch", "image": "i",
+        "ports": [{"containerPort": 80, "name": "web"}, {"containerPort": 81, "name": "web"}]}]})",
+       R"(containers[0].ports[1].name: Duplicate value: "web")"},
+      {"no number", R"({"containers": [{"name": "pytorch", "image": "i", "ports": [{"containerPort": 0}]}]})",
+       "containers[0].ports[0].containerPort: Required value"},
+      {"a number too large", R"({"containers": [{"name": "pytorch", "image": "i",
+        "ports": [{"containerPort": 65536}]}]})",
+       "containers[0].ports[0].containerPort: Invalid value: 65536: must be between 1 and 65535, inclusive"},
+      {"a host port below 0", R"({"containers": [{"name": "pytorch", "image": "i",
+        "ports": [{"containerPort": 80, "hostPort": -1}]}]})",
+       "containers[0].ports[0].hostPort: Invalid value: -1: must be between 1 and 65535, inclusive"},
+      {"a protocol that is none", R"({"containers": [{"name": "pytorch", "image": "i",
+        "ports": [{"containerPort": 80, "protocol": "tcp"}]}]})",
+       R"(containers[0].ports[0].protocol: Unsupported value: "tcp": supported values: "SCTP", "TCP", "UDP")"},
+      {"a name too long", R"({"containers": [{"name": "pytorch", "image": "i",
+        "ports": [{"containerPort": 80, "name": "a-sixteen-letter"}]}]})",
+       R"(containers[0].ports[0].name: Invalid value: "a-sixteen-letter": must be no more than 15 characters)"},
+      {"a name in capitals", R"({"containers": [{"name": "pytorch", "image": "i",
+        "ports": [{"containerPort": 80, "name": "wEb"}]}]})",
+       R"(containers[0].ports[0].name: Invalid value: "wEb": must contain only alpha-numeric characters (a-z, 0-9), )"
+       "and hyphens (-)"},
+      {"a name of digits", R"({"initContainers": [{"name": "a", "image": "i",
+        "ports": [{"containerPort": 80, "name": "80"}]}]})",
+       R"(initContainers[0].ports[0].name: Invalid value: "80": must contain at least one letter (a-z))"},
+      {"a name with two hyphens", R"({"containers": [{"name": "pytorch", "image": "i",
+        "ports": [{"containerPort": 80, "name": "a--b"}]}]})",
+       R"(containers[0].ports[0].name: Invalid value: "a--b": must not contain consecutive hyphens)"},
+      {"a name that ends with a hyphen", R"({"containers": [{"name": "pytorch", "image": "i",
+        "ports": [{"containerPort": 80, "name": "a-"}]}]})",
+       R"(containers[0].ports[0].name: Invalid value: "a-": must not begin or end with a hyphen)"},
+      {"another host port on the host's network", R"({"hostNetwork": true, "containers": [{"name": "pytorch",
+        "image": "i", "ports": [{"containerPort": 80, "hostPort": 81}]}]})",
+       "containers[0].ports[0].hostPort: Invalid value: 81: must match `containerPort` when `hostNetwork` is true"},
+      {"one host port twice", R"({"containers": [
+        {"name": "pytorch", "image": "i", "ports": [{"containerPort": 80, "hostPort": 8080}]},
+        {"name": "b", "image": "i", "ports": [{"containerPort": 90, "hostPort": 8080}]}]})",
+       R"(containers[1].ports[0].hostPort: Duplicate value: "TCP//8080")"},
+      {"the appended port is another container's on the host's network", R"({"hostNetwork": true, "containers": [
+        {"name": "pytorch", "image": "i"}, {"name": "b", "image": "i", "ports": [{"containerPort": 23456}]}]})",
+       R"(containers[1].ports[0].hostPort: Duplicate value: "TCP//23456"; the ranks meet at 23456 where container )"
+       "pytorch has no port called pytorchjob-port: give it one with another number"},
+  })));
+}
+
+TEST_CASE("validate: a job whose pods broke a rule before the rule came stays changeable", "[api]") {
+  const Json good = with_worker_pod("{}"), bad = with_worker_pod(R"({"containers": [{"name": "pytorch", "image": "i",
+      "ports": [{"containerPort": 80, "name": "UP"}]}]})");
+  CHECK_FALSE(validate(bad, &good).is_allowed());
+  Json labelled = bad;
+  labelled["metadata"]["labels"] = {{"a", "b"}};
+  CHECK(validate(labelled, &bad).is_allowed());
+  CHECK(validate(good, &bad).is_allowed());
+}
+
 TEST_CASE("validate: managedBy can be neither set, nor changed, nor removed", "[api]") {
   const char* const kueue = R"({"spec": {"runPolicy": {"managedBy": "kueue.x-k8s.io/multikueue"}}})";
   const char* const own = R"({"spec": {"runPolicy": {"managedBy": "kubeflow.org/training-operator"}}})";

@@ -29,6 +29,21 @@ TEST_CASE("a job that nobody can run says so in its status, and no pod is made",
   CHECK(world.settle() == 0);
 }
 
+TEST_CASE("a job whose pods or services no API server takes says so, and none is made", "[decide]") {
+  Json spec = spec_of(1);
+  Json& pod = spec["pytorchReplicaSpecs"]["Worker"]["template"]["spec"];
+  pod["hostNetwork"] = true;
+  pod["containers"].push_back({{"name", "side"}, {"image", "i"}, {"ports", {{{"containerPort", 23456}}}}});
+  World world(spec);
+  world.settle();
+  CHECK(world.trouble() == "InvalidSpec");
+  CHECK_THAT(world.job.status.conditions.front().message,
+             Catch::StartsWith("spec.pytorchReplicaSpecs.Worker.template.spec.containers[1].ports[0].hostPort: "
+                               "Duplicate value: \"TCP//23456\""));
+  CHECK(world.pods.empty());
+  CHECK(world.services.empty());
+}
+
 TEST_CASE("a job that asks for billions of pods is reported, and none is planned", "[decide]") {
   World world(spec_of(1, Json::parse(R"({"pytorchReplicaSpecs": {"Worker": {"replicas": 2147483647}}})")));
   world.settle();

@@ -156,6 +156,48 @@ TEST_CASE("pods and services carry the labels that users, Kueue and selectors re
   }
 }
 
+TEST_CASE("a service has its container's ports with a name and a number each, and the ranks meet at one of them",
+          "[decide]") {
+  struct Row {
+    const char* situation;
+    const char* ports;
+    const char* of_service;
+    const char* meets_at;
+  };
+  const auto row = GENERATE(values<Row>({
+      {"none", "[]", R"([{"name": "pytorchjob-port", "port": 23456}])", "23456"},
+      {"the meeting port under another name", R"([{"containerPort": 23456, "name": "c10d"}])",
+       R"([{"name": "c10d", "port": 23456}])", "23456"},
+      {"another meeting port", R"([{"containerPort": 7000, "name": "pytorchjob-port"}])",
+       R"([{"name": "pytorchjob-port", "port": 7000}])", "7000"},
+      {"both: the name decides",
+       R"([{"containerPort": 23456, "name": "c10d"}, {"containerPort": 7000, "name": "pytorchjob-port"}])",
+       R"([{"name": "c10d", "port": 23456}, {"name": "pytorchjob-port", "port": 7000}])", "7000"},
+      {"without a name", R"([{"containerPort": 6006}])",
+       R"([{"name": "port-6006", "port": 6006}, {"name": "pytorchjob-port", "port": 23456}])", "23456"},
+      {"without a name, and another has the one made up",
+       R"([{"containerPort": 6006}, {"containerPort": 80, "name": "port-6006"}])",
+       R"([{"name": "port-6006-tcp", "port": 6006}, {"name": "port-6006", "port": 80},
+           {"name": "pytorchjob-port", "port": 23456}])",
+       "23456"},
+      {"UDP and TCP on one number", R"([{"containerPort": 53}, {"containerPort": 53, "protocol": "UDP"}])",
+       R"([{"name": "port-53", "port": 53}, {"name": "port-53-udp", "port": 53, "protocol": "UDP"},
+           {"name": "pytorchjob-port", "port": 23456}])",
+       "23456"},
+      {"23456 over UDP", R"([{"containerPort": 23456, "protocol": "UDP"}])",
+       R"([{"name": "port-23456", "port": 23456, "protocol": "UDP"}, {"name": "pytorchjob-port", "port": 23456}])",
+       "23456"},
+  }));
+  CAPTURE(row.situation);
+  Json spec = spec_of(1);
+  Json& container = spec["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"][0];
+  container["ports"] = Json::parse(row.ports);
+  World world(spec);
+  const Plan plan = world.look();
+  CHECK(created(plan, Kind::Service, "job-master-0").at("spec").at("ports") == Json::parse(row.of_service));
+  CHECK(environment(created(plan, Kind::Pod, "job-worker-0")).at(1) == std::string("MASTER_PORT=") + row.meets_at);
+}
+
 TEST_CASE("under gang scope pods are never restarted in place, and under replica scope as the job says", "[decide]") {
   const auto [scope, given, expected] =
       GENERATE(table<RestartScope, std::string, std::string>({{RestartScope::Gang, "OnFailure", "Never"},

@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "common/unique_fd.h"
+#include "decide/environment.h"
 #include "local/expand.h"
 
 using namespace trainyard;
@@ -102,4 +103,15 @@ TEST_CASE("take_free_ports: a port that is free stays, one that is not is replac
   api::Job second = job_with_port(port_of(first));
   CHECK(take_free_ports(second, taken).size() == 1);
   CHECK(port_of(second) != port_of(first));
+}
+
+TEST_CASE("take_free_ports: a meeting port under a name of its own is replaced, too, and the ranks are told of it",
+          "[addresses]") {
+  std::set<int> taken{api::kDefaultPort};
+  api::Job job = job_with_port(api::kDefaultPort);
+  api::ReplicaSpec& master = job.spec.replicas.at(api::ReplicaType::Master);
+  master.pod_template["spec"]["containers"][0]["ports"][0]["name"] = "c10d";
+  CHECK(take_free_ports(job, taken).size() == 1);
+  CHECK(port_of(job) != api::kDefaultPort);
+  CHECK(decide::port_of(master) == port_of(job));
 }

@@ -1,0 +1,149 @@
+#include "api/pod_rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "api/field.h"
+#include "api/job.h"
+#include "api/ports.h"
+
+// The rules and their wording are those of Kubernetes' pkg/apis/core/validation; what the schema of the job checks as
+// well is left to it, but for what an older one lets through.
+namespace trainyard::api {
+namespace {
+
+using Violations = std::vector<Violation>;
+
+constexpr int64_t kMostPort = 65535;
+
+const Json& list_or_empty(const Json& object, const char* pointer) {
+  static const Json nothing = Json::array();
+  const Json* const found = list_at(object, pointer);
+  return found ? *found : nothing;
+}
+
+/// 0 where nothing is there, as the API server has it.
+int64_t number_at(const Json& object, const char* pointer) {
+  const Json* const found = find(object, pointer);
+  return found ? whole_number_of(*found).value_or(0) : 0;
+}
+
+class PodRules {
+ public:
+  PodRules(const Json& pod_template, std::string path)
+      : template_(pod_template), path_(std::move(path)), has_host_network_(flag_at(template_, "/spec/hostNetwork")) {}
+
+  Violations violations() && {
+    const Json& inits = list_or_empty(template_, "/spec/initContainers");
+    for (size_t i = 0; i < inits.size(); ++i) {
+      std::set<std::string> own;  // these run one after the other
+      check_ports(ports_of(inits[i]), at("initContainers", i), own);
+    }
+    const Json& containers = list_or_empty(template_, "/spec/containers");
+    std::set<std::string> of_the_pod;
+    for (size_t i = 0; i < containers.size(); ++i)
+      check_ports(ports_of(containers[i]), at("containers", i), of_the_pod);
+    check_service(containers);
+    return std::move(violations_);
+  }
+
+ private:
+  [[nodiscard]] std::string at(const char* list, size_t i) const {
+    return fmt::format("{}.spec.{}[{}].ports", path_, list, i);
+  }
+
+  void refuse(std::string path, std::string message) { violations_.push_back({std::move(path), std::move(message)}); }
+
+  /// With the port that the defaults append.
+  static Json ports_of(const Json& container) {
+    Json ports = list_or_empty(container, "/ports");
+    if (text_at(container, "/name") == kContainerName) add_meeting_port(ports);
+    return ports;
+  }
+
+  void check_ports(const Json& ports, const std::string& path, std::set<std::string>& taken) {
+    std::set<std::string> names;
+    for (size_t i = 0; i < ports.size(); ++i) {
+      const std::string place = fmt::format("{}[{}]", path, i);
+      check_name(text_at(ports[i], "/name"), place + ".name", names);
+      check_number(number_at(ports[i], "/containerPort"), place + ".containerPort");
+      check_protocol(protocol_of(ports[i]), place + ".protocol");
+      check_host_port(ports[i], place + ".hostPort", taken);
+    }
+  }
+
+  void check_name(const std::string& name, const std::string& path, std::set<std::string>& names) {
+    if (name.empty()) return;
+    const size_t before = violations_.size();
+    const auto require = [&](bool holds, const char* rule) {
+      if (!holds) refuse(path, fmt::format("Invalid value: {}: {}", shown(name), rule));
+    };
+    const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
+    const auto is_known = [&](char c) { return is_letter(c) || c == '-' || (c >= '0' && c <= '9'); };
+    require(name.size() <= 15, "must be no more than 15 characters");
+    require(std::ranges::all_of(name, is_known),
+            "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)");
+    require(std::ranges::any_of(name, is_letter), "must contain at least one letter (a-z)");
+    require(name.find("--") == std::string::npos, "must not contain consecutive hyphens");
+    require(name.front() != '-' && name.back() != '-', "must not begin or end with a hyphen");
+    if (violations_.size() == before && !names.insert(name).second)
+      refuse(path, fmt::format("Duplicate value: {}", shown(name)));
+  }
+
+  void check_number(int64_t number, const std::string& path) {
+    if (number == 0) return refuse(path, "Required value");
+    if (number < 0 || number > kMostPort)
+      refuse(path, fmt::format("Invalid value: {}: must be between 1 and {}, inclusive", number, kMostPort));
+  }
+
+  void check_protocol(const std::string& protocol, const std::string& path) {
+    if (protocol != "TCP" && protocol != "UDP" && protocol != "SCTP")
+      refuse(path, fmt::format("Unsupported value: {}: supported values: \"SCTP\", \"TCP\", \"UDP\"", shown(protocol)));
+  }
+
+  void check_host_port(const Json& port, const std::string& path, std::set<std::string>& taken) {
+    const int64_t given = number_at(port, "/hostPort"), own = number_at(port, "/containerPort");
+    const int64_t number = given == 0 && has_host_network_ ? own : given;
+    if (number == 0) return;
+    if (given != 0) check_number(given, path);
+    if (has_host_network_ && number != own)
+      refuse(path, fmt::format("Invalid value: {}: must match `containerPort` when `hostNetwork` is true", number));
+    const std::string whole = fmt::format("{}/{}/{}", protocol_of(port), text_at(port, "/hostIP"), number);
+    if (taken.insert(whole).second) return;
+    const char* const hint = number != kDefaultPort ? ""
+                                                    : "; the ranks meet at 23456 where container pytorch has no port "
+                                                      "called pytorchjob-port: give it one with another number";
+    refuse(path, fmt::format("Duplicate value: {}{}", shown(whole), hint));
+  }
+
+  /// The service has the ports of container pytorch, each number with each protocol once.
+  void check_service(const Json& containers) {
+    const auto is_it = [](const Json& one) { return text_at(one, "/name") == kContainerName; };
+    const auto found = std::ranges::find_if(containers, is_it);
+    if (found == containers.end()) return;
+    const Json& ports = list_or_empty(*found, "/ports");
+    std::set<std::pair<int64_t, std::string>> seen;
+    for (size_t i = 0; i < ports.size(); ++i) {
+      const int64_t number = number_at(ports[i], "/containerPort");
+      const std::string protocol = protocol_of(ports[i]);
+      if (!seen.insert({number, protocol}).second)
+        refuse(fmt::format("{}[{}]", at("containers", static_cast<size_t>(found - containers.begin())), i),
+               fmt::format("Duplicate value: {}", dump(Json{{"containerPort", number}, {"protocol", protocol}})));
+    }
+  }
+
+  const Json& template_;
+  std::string path_;
+  bool has_host_network_;
+  Violations violations_;
+};
+
+}  // namespace
+
+std::vector<Violation> violations_of_pod(const Json& pod_template, const std::string& path) {
+  return PodRules(pod_template, path).violations();
+}
+
+}  // namespace trainyard::api
