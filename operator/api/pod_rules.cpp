@@ -36,22 +36,25 @@ class PodRules {
       : template_(pod_template), path_(std::move(path)), has_host_network_(flag_at(template_, "/spec/hostNetwork")) {}
 
   Violations violations() && {
+    std::set<std::string> names, host_ports;
+    const Json& containers = list_or_empty(template_, "/spec/containers");
+    for (size_t i = 0; i < containers.size(); ++i) {
+      check_container(containers[i], at("containers", i), names);
+      check_ports(ports_of(containers[i]), at("containers", i) + ".ports", host_ports);
+    }
     const Json& inits = list_or_empty(template_, "/spec/initContainers");
     for (size_t i = 0; i < inits.size(); ++i) {
-      std::set<std::string> own;  // these run one after the other
-      check_ports(ports_of(inits[i]), at("initContainers", i), own);
+      std::set<std::string> own_host_ports;  // these run one after the other
+      check_container(inits[i], at("initContainers", i), names);
+      check_ports(ports_of(inits[i]), at("initContainers", i) + ".ports", own_host_ports);
     }
-    const Json& containers = list_or_empty(template_, "/spec/containers");
-    std::set<std::string> of_the_pod;
-    for (size_t i = 0; i < containers.size(); ++i)
-      check_ports(ports_of(containers[i]), at("containers", i), of_the_pod);
     check_service(containers);
     return std::move(violations_);
   }
 
  private:
   [[nodiscard]] std::string at(const char* list, size_t i) const {
-    return fmt::format("{}.spec.{}[{}].ports", path_, list, i);
+    return fmt::format("{}.spec.{}[{}]", path_, list, i);
   }
 
   void refuse(std::string path, std::string message) { violations_.push_back({std::move(path), std::move(message)}); }
@@ -61,6 +64,30 @@ class PodRules {
     Json ports = list_or_empty(container, "/ports");
     if (text_at(container, "/name") == kContainerName) add_meeting_port(ports);
     return ports;
+  }
+
+  /// Of one pod all containers have names of their own, those of init containers among them.
+  void check_container(const Json& container, const std::string& path, std::set<std::string>& names) {
+    const std::string name = text_at(container, "/name");
+    if (!name.empty() && !names.insert(name).second)
+      refuse(path + ".name", fmt::format("Duplicate value: {}", shown(name)));
+    const Json& variables = list_or_empty(container, "/env");
+    for (size_t i = 0; i < variables.size(); ++i)
+      check_source(variables[i], fmt::format("{}.env[{}].valueFrom", path, i));
+  }
+
+  /// Sources of a newer Kubernetes, which are not known here, count as well.
+  void check_source(const Json& variable, const std::string& path) {
+    const Json* const source = object_at(variable, "/valueFrom");
+    if (!source) return;
+    const auto count = std::ranges::count_if(*source, [](const Json& one) { return !one.is_null(); });
+    if (count == 0)
+      refuse(path, "Invalid value: \"\": must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or "
+                   "`secretKeyRef`");
+    else if (!text_at(variable, "/value").empty())
+      refuse(path, "Invalid value: \"\": may not be specified when `value` is not empty");
+    else if (count > 1)
+      refuse(path, "Invalid value: \"\": may not have more than one field specified at a time");
   }
 
   void check_ports(const Json& ports, const std::string& path, std::set<std::string>& taken) {
@@ -129,7 +156,7 @@ class PodRules {
       const int64_t number = number_at(ports[i], "/containerPort");
       const std::string protocol = protocol_of(ports[i]);
       if (!seen.insert({number, protocol}).second)
-        refuse(fmt::format("{}[{}]", at("containers", static_cast<size_t>(found - containers.begin())), i),
+        refuse(fmt::format("{}.ports[{}]", at("containers", static_cast<size_t>(found - containers.begin())), i),
                fmt::format("Duplicate value: {}", dump(Json{{"containerPort", number}, {"protocol", protocol}})));
     }
   }

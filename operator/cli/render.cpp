@@ -31,7 +31,9 @@ void add_render(CLI::App& program, int& exit_code) {
   add_restart_scope(*command, options->decisions);
   command->footer("The same for the same input. Exit code 2 where a job is not valid.");
   command->callback([options, &exit_code] {
-    fmt::print("{}", local::render_files(options->files, options->decisions, options->format));
+    const local::Rendering rendering = local::render_files(options->files, options->decisions, options->format);
+    for (const std::string& note : rendering.notes) fmt::print(stderr, "{}\n", note);
+    fmt::print("{}", rendering.text);
     exit_code = 0;
   });
 }

@@ -23,12 +23,6 @@
 namespace trainyard::decide {
 namespace {
 
-constexpr const char* kOwnManager = "kubeflow.org/training-operator";
-
-bool is_managed_elsewhere(const api::Job& job) {
-  return !job.spec.run_policy.managed_by.empty() && job.spec.run_policy.managed_by != kOwnManager;
-}
-
 void note_created(Draft& draft) {
   if (find_condition(draft.status, condition::kCreated)) return;
   set_condition(draft.status, condition::kCreated, true, reason::kCreated,

@@ -58,6 +58,11 @@ std::string template_digest_of(const api::ReplicaSpec& spec) {
   return digest_of(dump(spec.pod_template));
 }
 
+bool is_managed_elsewhere(const api::Job& job) {
+  const std::string& manager = job.spec.run_policy.managed_by;
+  return !manager.empty() && manager != "kubeflow.org/training-operator";
+}
+
 bool has_master(const api::Job& job) {
   return job.spec.replicas.contains(api::ReplicaType::Master);
 }

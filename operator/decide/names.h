@@ -34,6 +34,8 @@ using Labels = std::map<std::string, std::string>;
 /// The digest of the pod template that a replica has now.
 [[nodiscard]] std::string template_digest_of(const api::ReplicaSpec& spec);
 
+/// Another controller runs the job, Kueue's MultiKueue for one: nothing of it is written here.
+[[nodiscard]] bool is_managed_elsewhere(const api::Job& job);
 [[nodiscard]] bool has_master(const api::Job& job);
 /// Pods of all types together.
 [[nodiscard]] int total_replicas(const api::Job& job);

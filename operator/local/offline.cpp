@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "api/validate.h"
+#include "decide/names.h"
 #include "local/check.h"
 #include "local/input.h"
 
@@ -14,13 +15,28 @@ namespace {
 
 constexpr const char* kNoUid = "00000000-0000-0000-0000-000000000000";  // the API server gives the real one
 
-std::vector<Json> objects_for(const Document& document, const decide::Settings& settings) {
+api::Job new_job(const Document& document) {
   Json object = document.content;
   object["metadata"]["namespace"] = namespace_of(object);
   if (text_at(object, "/metadata/uid").empty()) object["metadata"]["uid"] = kNoUid;
   object.erase("status");
   api::Job job = api::parse_job(object);
   api::set_defaults(job);
+  return job;
+}
+
+/// Why the operator would make no pod of a job that is valid; "" where it would.
+std::string why_without_pods(const Document& document, const api::Job& job) {
+  if (decide::is_managed_elsewhere(job))
+    return fmt::format("{}: job {} is for {} to run: the operator makes nothing of it",
+                       document.place_of("spec.runPolicy.managedBy"), job.name, job.spec.run_policy.managed_by);
+  if (job.spec.run_policy.suspend)
+    return fmt::format("{}: job {} is suspended: the operator makes no pod of it",
+                       document.place_of("spec.runPolicy.suspend"), job.name);
+  return "";
+}
+
+std::vector<Json> objects_for(api::Job& job, const decide::Settings& settings) {
   std::vector<Json> objects;
   decide::Observed seen{.job = job};
   // What prepares comes first, and what it prepares for in the next plan at the latest.
@@ -48,17 +64,21 @@ Validation validate_files(const std::vector<std::string>& files) {
   return result;
 }
 
-std::string render_files(const std::vector<std::string>& files, const decide::Settings& settings, Format format) {
+Rendering render_files(const std::vector<std::string>& files, const decide::Settings& settings, Format format) {
   const Input input = read_input(files);
   refuse_invalid(input.jobs);
+  Rendering rendering;
   Json items = Json::array();
-  for (const Document& job : input.jobs)
+  for (const Document& document : input.jobs) {
+    api::Job job = new_job(document);
+    if (std::string why = why_without_pods(document, job); !why.empty()) rendering.notes.push_back(std::move(why));
     for (Json& object : objects_for(job, settings)) items.push_back(std::move(object));
+  }
   if (format == Format::Json)
-    return Json{{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(items)}}.dump(2) + "\n";
-  std::string text;
-  for (const Json& object : items) text += "---\n" + to_yaml(object);
-  return text;
+    rendering.text = Json{{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(items)}}.dump(2) + "\n";
+  else
+    for (const Json& object : items) rendering.text += "---\n" + to_yaml(object);
+  return rendering;
 }
 
 }  // namespace trainyard::local

@@ -16,9 +16,13 @@ struct Validation {
 [[nodiscard]] Validation validate_files(const std::vector<std::string>& files);
 
 enum class Format { Yaml, Json };
+struct Rendering {
+  std::string text;
+  std::vector<std::string> notes;  ///< for which jobs there is no pod, and why
+};
 /// The objects that the operator would create for the jobs of the files on a cluster where there is none yet: the same
 /// for the same input. Throws Refusal where a job is not valid.
-[[nodiscard]] std::string render_files(const std::vector<std::string>& files, const decide::Settings& settings,
-                                       Format format);
+[[nodiscard]] Rendering render_files(const std::vector<std::string>& files, const decide::Settings& settings,
+                                     Format format);
 
 }  // namespace trainyard::local

@@ -7,12 +7,26 @@
 namespace trainyard::local {
 namespace {
 
+/// "a, b": where an object of that name is, by keys as "a/name".
+std::string namespaces_of(const std::map<std::string, Entries>& known, const std::string& name) {
+  std::string namespaces;
+  for (const auto& [key, entries] : known)
+    if (key.substr(key.find('/') + 1) == name)
+      namespaces += fmt::format("{}{}", namespaces.empty() ? "" : ", ", key.substr(0, key.find('/')));
+  return namespaces;
+}
+
 const Entries* entries_of(const std::map<std::string, Entries>& known, const char* kind, const std::string& name,
                           const Json& reference, const PodContext& context) {
   const auto found = known.find(context.job.ns + "/" + name);
   if (found != known.end()) return &found->second;
   const Json* const optional = find(reference, "/optional");
   if (optional && optional->is_boolean() && optional->get<bool>()) return nullptr;
+  if (const std::string elsewhere = namespaces_of(known, name); !elsewhere.empty())
+    throw Refusal(
+        fmt::format("pod {}: {} '{}' is in namespace {}, and the job in {}; a pod has only what is in its own: give "
+                    "both the same metadata.namespace",
+                    context.name(), kind, name, elsewhere, context.job.ns));
   throw Refusal(
       fmt::format("pod {}: {} '{}' is not in the input; add its manifest (-f takes several files, and `kubectl "
                   "kustomize DIR` prints "

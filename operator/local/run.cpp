@@ -10,6 +10,7 @@
 #include <set>
 #include <system_error>
 
+#include "decide/names.h"
 #include "local/addresses.h"
 #include "local/caller.h"
 #include "local/check.h"
@@ -67,10 +68,9 @@ api::Job ready_job(const Document& document, std::set<int>& ports, Console& cons
     throw Refusal(
         fmt::format("{}: job {} is suspended, and nothing here would resume it; set spec.runPolicy.suspend to false",
                     document.place_of("spec.runPolicy.suspend"), job.name));
-  const std::string& manager = job.spec.run_policy.managed_by;
-  if (!manager.empty() && manager != "kubeflow.org/training-operator")
+  if (decide::is_managed_elsewhere(job))
     throw Refusal(fmt::format("{}: job {} is for {} to run; take spec.runPolicy.managedBy out",
-                              document.place_of("spec.runPolicy.managedBy"), job.name, manager));
+                              document.place_of("spec.runPolicy.managedBy"), job.name, job.spec.run_policy.managed_by));
   for (const std::string& change : take_free_ports(job, ports))
     console.notice(fmt::format("job {}: {}", job.name, change));
   return job;

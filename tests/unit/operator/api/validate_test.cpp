@@ -148,6 +148,35 @@ TEST_CASE("validate: ports that no pod or service can have are refused in the jo
   })));
 }
 
+TEST_CASE("validate: names and variables that no pod can have are refused in the job, in the API server's words",
+          "[api]") {
+  check_pod_row(GENERATE(values<PodRow>({
+      {"an empty value with valueFrom", R"({"containers": [{"name": "pytorch", "image": "i", "env": [
+        {"name": "A", "value": "", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]}]})", ""},
+      {"a value with valueFrom: null", R"({"containers": [{"name": "pytorch", "image": "i", "env": [
+        {"name": "A", "value": "1", "valueFrom": null}]}]})", ""},
+      {"one variable twice", R"({"containers": [{"name": "pytorch", "image": "i", "env": [
+        {"name": "A", "value": "1"}, {"name": "A", "value": "2"}]}]})", ""},
+      {"a value with valueFrom", R"({"containers": [{"name": "pytorch", "image": "i", "env": [
+        {"name": "A"}, {"name": "B", "value": "1", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]}]})",
+       R"(containers[0].env[1].valueFrom: Invalid value: "": may not be specified when `value` is not empty)"},
+      {"the same in an init container", R"({"initContainers": [{"name": "a", "image": "i", "env": [
+        {"name": "B", "value": "1", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]}]})",
+       R"(initContainers[0].env[0].valueFrom: Invalid value: "": may not be specified when `value` is not empty)"},
+      {"two sources", R"({"containers": [{"name": "pytorch", "image": "i", "env": [{"name": "B", "valueFrom":
+        {"fieldRef": {"fieldPath": "metadata.name"}, "secretKeyRef": {"name": "s", "key": "k"}}}]}]})",
+       R"(containers[0].env[0].valueFrom: Invalid value: "": may not have more than one field specified at a time)"},
+      {"no source", R"({"containers": [{"name": "pytorch", "image": "i", "env": [{"name": "B", "valueFrom": {}}]}]})",
+       R"(containers[0].env[0].valueFrom: Invalid value: "": must specify one of: `fieldRef`, `resourceFieldRef`, )"
+       "`configMapKeyRef` or `secretKeyRef`"},
+      {"two containers of one name", R"({"containers": [{"name": "pytorch", "image": "i"},
+        {"name": "b", "image": "i"}, {"name": "b", "image": "i"}]})",
+       R"(containers[2].name: Duplicate value: "b")"},
+      {"an init container with a container's name", R"({"initContainers": [{"name": "pytorch", "image": "i"}]})",
+       R"(initContainers[0].name: Duplicate value: "pytorch")"},
+  })));
+}
+
 TEST_CASE("validate: a job whose pods broke a rule before the rule came stays changeable", "[api]") {
   const Json good = with_worker_pod("{}"), bad = with_worker_pod(R"({"containers": [{"name": "pytorch", "image": "i",
       "ports": [{"containerPort": 80, "name": "UP"}]}]})");

@@ -32,14 +32,21 @@ TEST_CASE("a job that nobody can run says so in its status, and no pod is made",
 TEST_CASE("a job whose pods or services no API server takes says so, and none is made", "[decide]") {
   Json spec = spec_of(1);
   Json& pod = spec["pytorchReplicaSpecs"]["Worker"]["template"]["spec"];
-  pod["hostNetwork"] = true;
-  pod["containers"].push_back({{"name", "side"}, {"image", "i"}, {"ports", {{{"containerPort", 23456}}}}});
+  std::string says;
+  SECTION("ports") {
+    pod["hostNetwork"] = true;
+    pod["containers"].push_back({{"name", "side"}, {"image", "i"}, {"ports", {{{"containerPort", 23456}}}}});
+    says = "containers[1].ports[0].hostPort: Duplicate value: \"TCP//23456\"";
+  }
+  SECTION("names") {
+    pod["initContainers"] = {{{"name", "pytorch"}, {"image", "i"}}};
+    says = "initContainers[0].name: Duplicate value: \"pytorch\"";
+  }
   World world(spec);
   world.settle();
   CHECK(world.trouble() == "InvalidSpec");
   CHECK_THAT(world.job.status.conditions.front().message,
-             Catch::StartsWith("spec.pytorchReplicaSpecs.Worker.template.spec.containers[1].ports[0].hostPort: "
-                               "Duplicate value: \"TCP//23456\""));
+             Catch::StartsWith("spec.pytorchReplicaSpecs.Worker.template.spec." + says));
   CHECK(world.pods.empty());
   CHECK(world.services.empty());
 }

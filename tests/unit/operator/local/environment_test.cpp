@@ -21,6 +21,8 @@ struct EnvironmentCase {
     job.ns = "team";
     input.config_maps["team/settings"] = {{"lr", "3e-4"}, {"steps", "10"}};
     input.secrets["team/keys"] = {{"hf", "s3cret"}};
+    input.config_maps["other/away"] = input.config_maps["third/away"] = {{"lr", "1"}};
+    input.secrets["other/away"] = {{"hf", "s3cret"}};
   }
   [[nodiscard]] PodContext context() const { return {.job = job, .pod = pod, .input = input, .node = "here"}; }
   [[nodiscard]] Variables of(const char* container) const { return environment_of(Json::parse(container), context()); }
@@ -80,6 +82,10 @@ TEST_CASE("environment: what leads nowhere is refused by name", "[environment]")
   const auto row = GENERATE(values<Row>({
       {R"json({"configMapKeyRef": {"name": "none", "key": "lr"}})json",
        "pod llama-worker-1: ConfigMap 'none' is not in the input"},
+      {R"json({"configMapKeyRef": {"name": "away", "key": "lr"}})json",
+       "pod llama-worker-1: ConfigMap 'away' is in namespace other, third, and the job in team"},
+      {R"json({"secretKeyRef": {"name": "away", "key": "hf"}})json",
+       "pod llama-worker-1: Secret 'away' is in namespace other, and the job in team"},
       {R"json({"secretKeyRef": {"name": "keys", "key": "x"}})json", "Secret 'keys' has no key 'x'"},
       {R"json({"fieldRef": {"fieldPath": "status.phase"}})json", "fieldRef 'status.phase' is unknown"},
       {R"json({"resourceFieldRef": {"resource": "cpu"}})json", "resourceFieldRef 'cpu' is unknown"},
