@@ -87,6 +87,7 @@ struct RestartCause {
   std::string reason;   ///< "Error", "OOMKilled", "Evicted", "NodeLost", "PodDeleted", "Stalled", …
   std::string message;  ///< the last line of the termination message, where there is one
   TimePoint time;
+  std::string container{};  ///< whose exit code that is; "" where none failed
 };
 
 /// What a gang's restarts must know across operators and pods that are gone (docs/operator.md, "Restarts").

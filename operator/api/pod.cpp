@@ -77,6 +77,14 @@ void add_containers(const Json& object, const char* pointer, bool is_init, std::
   }
 }
 
+/// An init container of restartPolicy Always, which Kubernetes calls a sidecar.
+bool is_restartable(const Json& object, const std::string& init_container) {
+  const Json* const written = list_at(object, "/spec/initContainers");
+  return written && std::ranges::any_of(*written, [&](const Json& one) {
+    return text_at(one, "/name") == init_container && text_at(one, "/restartPolicy") == "Always";
+  });
+}
+
 Json object_or_empty(const Json& object, const char* pointer) {
   const Json* const found = object_at(object, pointer);
   return found ? *found : Json::object();
@@ -117,6 +125,7 @@ Pod parse_pod(const Json& object) {
   pod.world_size = variable_of(object, "WORLD_SIZE");
   pod.conditions = parse_pod_conditions(object);
   add_containers(object, "/status/initContainerStatuses", true, pod.containers);
+  for (ContainerStatus& one : pod.containers) one.is_restartable = is_restartable(object, one.name);
   add_containers(object, "/status/containerStatuses", false, pod.containers);
   return pod;
 }

@@ -24,6 +24,7 @@ struct ContainerStatus {
   std::optional<int> exit_code;    ///< where it is Terminated
   std::optional<TimePoint> ended;  ///< likewise, by its node's clock, in whole seconds
   int restarts = 0;
+  bool is_restartable = false;  ///< an init container that lives beside the others: its end fails no pod
 };
 
 struct PodCondition {

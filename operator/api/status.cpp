@@ -98,7 +98,8 @@ std::optional<RestartCause> parse_cause(const Json& object) {
                      .node = text_at(object, "/node"),
                      .reason = text_at(object, "/reason"),
                      .message = text_at(object, "/message"),
-                     .time = time_at(object, "/time").value_or(TimePoint())};
+                     .time = time_at(object, "/time").value_or(TimePoint()),
+                     .container = text_at(object, "/container")};
   if (at(object, "exitCode").is_number()) cause.exit_code = number_of<int>(object, "exitCode");
   return cause;
 }
@@ -107,6 +108,7 @@ Json cause_json(const RestartCause& cause) {
   Json object = Json::object();
   put(object, "pod", cause.pod);
   put(object, "node", cause.node);
+  put(object, "container", cause.container);
   if (cause.exit_code) object["exitCode"] = *cause.exit_code;
   put(object, "reason", cause.reason);
   put(object, "message", cause.message);

@@ -79,7 +79,7 @@ std::optional<Loss> loss_by_node(const Replica& replica, const Draft& draft) {
 std::optional<Loss> loss_of_pod(const Replica& replica, bool had_formed, const Draft& draft) {
   const api::Pod& pod = *replica.pod;
   if (has_succeeded(pod)) return std::nullopt;
-  if (has_failed(pod)) return lost(replica, is_disrupted(pod), cause_of_failure(pod, draft.now));
+  if (has_failed(pod)) return loss_of_failed(replica, draft.now);
   if (pod.deleted && (is_running(pod) || had_formed)) {
     const api::PodCondition* const target = disruption_target(pod);
     return lost(replica, true,
@@ -139,12 +139,18 @@ std::optional<Loss> loss_in_gang(const Draft& draft) {
 }
 
 bool is_consequence(const Loss& loss) {
-  return is_of_another(loss.cause.exit_code);
+  return is_of_another(loss.exit_code);
 }
 
 bool is_consequence(const api::Pod& pod) {
   const api::ContainerStatus* const ended = ended_container(pod);
   return ended && is_of_another(ended->exit_code);
+}
+
+Loss loss_of_failed(const Replica& replica, TimePoint now) {
+  const api::ContainerStatus* const ended = ended_container(*replica.pod);
+  return {&replica, is_disrupted(*replica.pod), cause_of_failure(*replica.pod, now),
+          ended ? ended->exit_code : std::nullopt};
 }
 
 std::optional<TimePoint> cause_may_come_until(const Loss& loss, const Draft& draft) {
@@ -161,10 +167,11 @@ std::optional<TimePoint> cause_may_come_until(const Loss& loss, const Draft& dra
 
 api::RestartCause cause_of_failure(const api::Pod& pod, TimePoint now) {
   api::RestartCause found = cause(pod, pod.reason, last_line(pod.message), now);
-  if (const api::ContainerStatus* const ended = ended_container(pod)) {
-    found.exit_code = ended->exit_code;
-    if (found.reason.empty()) found.reason = ended->reason;
-    if (!ended->message.empty()) found.message = last_line(ended->message);
+  if (const api::ContainerStatus* const failed = failed_container(pod)) {
+    found.container = failed->name;
+    found.exit_code = failed->exit_code;
+    if (found.reason.empty()) found.reason = failed->reason;
+    if (!failed->message.empty()) found.message = last_line(failed->message);
   }
   if (found.reason.empty()) found.reason = "Error";
   return found;

@@ -12,6 +12,8 @@ struct Loss {
   const Replica* replica;
   bool is_disruption;  ///< done to the pod from outside: it spends no budget
   api::RestartCause cause;
+  /// Of ended_container(), by which it is decided what follows; the cause may name another container.
+  std::optional<int> exit_code{};
 };
 
 /// The loss that the gang is restarted for: of several, a disruption, else the one that ended first, of those that are
@@ -26,7 +28,9 @@ struct Loss {
 /// yet: until when to wait for that. None: what is to be known is known.
 [[nodiscard]] std::optional<TimePoint> cause_may_come_until(const Loss& loss, const Draft& draft);
 
-/// Why a pod of phase Failed failed.
+/// The loss of a replica whose pod has phase Failed.
+[[nodiscard]] Loss loss_of_failed(const Replica& replica, TimePoint now);
+/// Why a pod of phase Failed failed, as people read it.
 [[nodiscard]] api::RestartCause cause_of_failure(const api::Pod& pod, TimePoint now);
 
 /// True where the job's restart policy wants a failure with that exit code repeated. ExitCode: 128 and above, or none.

@@ -69,4 +69,19 @@ const api::ContainerStatus* ended_container(const api::Pod& pod) {
   return bad;
 }
 
+const api::ContainerStatus* failed_container(const api::Pod& pod) {
+  const auto time_of = [](const api::ContainerStatus& one) { return one.ended.value_or(TimePoint::max()); };
+  const api::ContainerStatus *first = nullptr, *init = nullptr;
+  for (const api::ContainerStatus& one : pod.containers) {
+    if (one.state != api::ContainerState::Terminated || one.exit_code.value_or(0) == 0) continue;
+    if (one.is_init) {
+      if (!init && !one.is_restartable) init = &one;
+      continue;
+    }
+    if (one.name == api::kContainerName) return &one;
+    if (!first || time_of(one) < time_of(*first)) first = &one;
+  }
+  return first ? first : init;
+}
+
 }  // namespace trainyard::decide

@@ -50,7 +50,8 @@ std::optional<Refusal> refusal_of(const Draft& draft) {
   for (const Replica& replica : draft.gang.replicas) {
     if (!replica.pod || !is_current(*replica.pod, draft.status) || !has_failed(*replica.pod)) continue;
     api::RestartCause cause = cause_of_failure(*replica.pod, draft.now);
-    const auto newer = cause.exit_code == kRefused ? generation_in(cause.message) : std::nullopt;
+    const api::ContainerStatus* const ended = ended_container(*replica.pod);
+    const auto newer = ended && ended->exit_code == kRefused ? generation_in(cause.message) : std::nullopt;
     if (!newer || *newer <= draft.status.restarts.generation || *newer >= kMostGenerations) continue;
     cause.reason = "StatusLost";
     return Refusal{*newer, std::move(cause)};

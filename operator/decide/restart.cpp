@@ -32,10 +32,13 @@ bool has_got_on(const Draft& draft) {
   return running && running->status && draft.now - running->transitioned >= kGotOn;
 }
 
-/// "exited with code 1 (Error): the last line" or "NodeLost: node n2 is not ready".
+/// "exited with code 1 (Error): the last line", "failed: container logs exited …" or "is lost (NodeLost): …".
 std::string described(const api::RestartCause& cause) {
-  const std::string what = cause.exit_code ? fmt::format("exited with code {} ({})", *cause.exit_code, cause.reason)
-                                           : fmt::format("is lost ({})", cause.reason);
+  const bool is_other = !cause.container.empty() && cause.container != api::kContainerName;
+  const std::string who = is_other ? fmt::format("failed: container {} ", cause.container) : "";
+  const std::string what = cause.exit_code
+                               ? fmt::format("{}exited with code {} ({})", who, *cause.exit_code, cause.reason)
+                               : fmt::format("is lost ({})", cause.reason);
   return cause.message.empty() ? what : fmt::format("{}: {}", what, cause.message);
 }
 
@@ -127,7 +130,7 @@ Failure failure_under_never(const Replica& replica, const Draft& draft) {
 std::optional<Failure> failure_by(const Loss& loss, const Draft& draft) {
   const std::string& policy = loss.replica->spec->restart_policy;
   if (policy == "Never") return failure_under_never(*loss.replica, draft);
-  if (!is_retryable(policy, loss.cause.exit_code))
+  if (!is_retryable(policy, loss.exit_code))
     return Failure{fmt::format("job \"{}\" is failing because \"{}\" replica(s) failed.", draft.job().name,
                                api::name_of(loss.replica->type)),
                    true};
@@ -164,7 +167,7 @@ void act_on(Draft& draft, const Loss& loss) {
     if (const auto failure = failure_by(loss, draft)) return end_as(draft, *failure);
     spend_budget(draft, kFirstWait);
   }
-  if (loss.cause.exit_code == kDeviceFault) avoid(draft, loss.cause.node);
+  if (loss.exit_code == kDeviceFault) avoid(draft, loss.cause.node);
   const std::string why = why_of(loss, draft);
   begin_generation(draft);
   announce_gang_restart(draft, why);
@@ -205,7 +208,7 @@ void replace_lost(Draft& draft, const Replica& replica) {
 }
 
 void restart_replica(Draft& draft, const Replica& replica) {
-  const Loss loss{&replica, false, cause_of_failure(*replica.pod, draft.now)};
+  const Loss loss = loss_of_failed(replica, draft.now);
   note_cause(draft, loss.cause);
   if (const auto failure = failure_by(loss, draft)) return end_as(draft, *failure);
   spend_budget(draft, 100ms);

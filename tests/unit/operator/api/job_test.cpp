@@ -184,6 +184,7 @@ TEST_CASE("to_json: a status has the reference's names, leaves zeros out and is 
           "Worker": {"active": 1, "succeeded": 2, "failed": 3, "selector": "c=d"}})"));
   CHECK(written["startTime"] == "2026-11-21T10:00:03Z");
   CHECK(written["restarts"]["lastCause"]["exitCode"] == 137);
+  CHECK(written["restarts"]["lastCause"]["container"] == "pytorch");
   CHECK(written["progress"]["silentRanks"] == Json{3, 5});
   CHECK(to_json(parse_job({{"status", written}}).status) == written);
 }

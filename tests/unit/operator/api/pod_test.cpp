@@ -73,6 +73,18 @@ TEST_CASE("parse_pod: the generation is found behind a container that a webhook 
   CHECK(pod.world_size == "2");
 }
 
+TEST_CASE("parse_pod: an init container that is restarted in place is told from the others", "[api]") {
+  const Pod pod = parse_pod(Json::parse(R"({
+    "spec": {"initContainers": [{"name": "proxy", "restartPolicy": "Always"}, {"name": "fetch"}],
+             "containers": [{"name": "pytorch"}]},
+    "status": {"initContainerStatuses": [{"name": "proxy"}, {"name": "fetch"}],
+               "containerStatuses": [{"name": "pytorch"}]}})"));
+  REQUIRE(pod.containers.size() == 3);
+  CHECK(pod.containers[0].is_restartable);
+  CHECK_FALSE(pod.containers[1].is_restartable);
+  CHECK_FALSE(pod.containers[2].is_restartable);
+}
+
 TEST_CASE("parse_pod: what is missing or of another type stays empty", "[api]") {
   for (const char* const text : {"{}", "[]", "null", R"({"spec": 1, "status": {"conditions": {}}, "metadata": []})",
                                  R"({"status": {"containerStatuses": [1, null, {"state": 3}], "conditions": [0]}})"}) {

@@ -34,7 +34,7 @@ inline JobStatus full_status() {
                      .disruptions = 1,
                      .generation = 4,
                      .last_cause = RestartCause{"llama-worker-1", "node-7", 137, "OOMKilled", "out of memory",
-                                                moment("2026-11-21T10:00:06Z")},
+                                                moment("2026-11-21T10:00:06Z"), "pytorch"},
                      .streak = 2,
                      .not_before = moment("2026-11-21T10:00:07Z"),
                      .checkpoint_step = 50,

@@ -130,3 +130,77 @@ TEST_CASE("pods that another operator made are lost once, and are no part of the
   CHECK(world.job.status.restarts.disruptions == 1);
   CHECK(world.job.status.restarts.count == 0);
 }
+
+namespace {
+
+using State = api::ContainerState;
+
+api::ContainerStatus ended(const char* name, int code, TimePoint at, bool is_init = false,
+                           bool is_restartable = false) {
+  api::ContainerStatus status{.name = name, .is_init = is_init, .state = State::Terminated};
+  status.reason = code == 0 ? "Completed" : "Error";
+  status.exit_code = code;
+  status.ended = at;
+  status.is_restartable = is_restartable;
+  return status;
+}
+
+}  // namespace
+
+TEST_CASE("the container that failed is named as the cause, and what follows goes by container pytorch", "[decide]") {
+  const TimePoint first{10s}, second{20s};
+  struct Row {
+    const char* situation;
+    std::vector<api::ContainerStatus> containers;
+    const char* container;
+    std::optional<int> exit_code;
+    const char* said;  // in the condition
+    bool is_repeated;  // under ExitCode
+  };
+  const std::vector<Row> rows{
+      {"pytorch fails alone", {ended("pytorch", 137, first)}, "pytorch", 137, "job-worker-0 exited with code 137",
+       true},
+      {"a sidecar fails and pytorch is done", {ended("pytorch", 0, first), ended("logs", 3, second)}, "logs", 3,
+       "job-worker-0 failed: container logs exited with code 3 (Error)", false},
+      {"the code of a sidecar would be repeated, that of pytorch is not",
+       {ended("pytorch", 0, first), ended("logs", 137, second)}, "logs", 137,
+       "container logs exited with code 137", false},
+      {"both fail, the sidecar first", {ended("logs", 3, first), ended("pytorch", 137, second)}, "pytorch", 137,
+       "job-worker-0 exited with code 137", true},
+      {"two sidecars fail", {ended("a", 4, second), ended("b", 3, first), ended("pytorch", 0, first)}, "b", 3,
+       "container b exited with code 3", false},
+      {"a restartable init container is ended with its pod",
+       {ended("proxy", 143, first, true, true), ended("pytorch", 0, first), ended("logs", 3, second)}, "logs", 3,
+       "container logs exited with code 3", false},
+      {"an init container fails, pytorch never runs", {ended("init", 200, first, true), {.name = "pytorch"}}, "init",
+       200, "container init exited with code 200", true},
+      {"nothing that failed is known", {{.name = "pytorch"}}, "", std::nullopt, "job-worker-0 is lost (Error)", true},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.situation);
+    World world = running_gang(Json::object(), "ExitCode");
+    api::Pod& pod = world.pods.at("job-worker-0");
+    pod.phase = "Failed";
+    pod.containers = row.containers;
+    const Plan plan = world.look();
+    REQUIRE(plan.status);
+    REQUIRE(plan.status->restarts.last_cause);
+    CHECK(plan.status->restarts.last_cause->container == row.container);
+    CHECK(plan.status->restarts.last_cause->exit_code == row.exit_code);
+    CHECK(is_finished(*plan.status) != row.is_repeated);
+    if (row.is_repeated) CHECK_THAT(plan.status->conditions.back().message, Catch::Contains(row.said));
+  }
+}
+
+TEST_CASE("a sidecar that fails is named in the condition, and its exit code moves no job off a node", "[decide]") {
+  World world = running_gang({{"runPolicy", {{"backoffLimit", 1}}}});
+  api::Pod& pod = world.pods.at("job-worker-0");
+  pod.phase = "Failed";
+  pod.containers = {ended("pytorch", 0, TimePoint(10s)), ended("logs", 140, TimePoint(20s))};
+  const Plan plan = world.look();
+  REQUIRE(plan.status);
+  CHECK_THAT(plan.status->conditions.back().message,
+             Catch::Contains("job-worker-0 failed: container logs exited with code 140 (Error)"));
+  CHECK(plan.status->restarts.count == 1);
+  CHECK(plan.status->restarts.avoid_nodes.empty());
+}
