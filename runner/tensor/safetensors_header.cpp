@@ -53,36 +53,42 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   SafetensorsHeader take() { return std::move(header_); }
 
   bool start_object(size_t) override {
+    if (begins_in_extra()) return true;
     if (depth_ == 1 && !in_metadata_) header_.entries.emplace_back().name = name_;
     if (++depth_ > 2) fail("an object where a value belongs");
     fields_.clear();
     return true;
   }
   bool key(std::string& text) override {
+    if (extra_depth_ > 0) return true;
     if (depth_ == 1) {
       begin_member(text);
     } else if (in_metadata_) {
       if (header_.metadata.contains(text)) fail(fmt::format("'{}' stands twice", text));
       field_ = text;
+    } else if (text != "dtype" && text != "shape" && text != "data_offsets") {
+      in_extra_ = true;  // the format's library reads past it, whatever its value is
     } else {
-      if (text != "dtype" && text != "shape" && text != "data_offsets") fail(fmt::format("unknown field '{}'", text));
       if (!fields_.insert(text).second) fail(fmt::format("'{}' stands twice", text));
       field_ = text;
     }
     return true;
   }
   bool end_object() override {
+    if (ends_in_extra()) return true;
     if (depth_ == 2 && !in_metadata_) end_entry();
     --depth_;
     return true;
   }
   bool start_array(size_t) override {
+    if (begins_in_extra()) return true;
     if (depth_ != 2 || in_metadata_ || field_ == "dtype") fail("a list where none belongs");
     ++depth_;
     return true;
   }
-  bool end_array() override { return --depth_, true; }
+  bool end_array() override { return ends_in_extra() || (--depth_, true); }
   bool number_unsigned(uint64_t value) override {
+    if (is_extra()) return true;
     if (depth_ != 3) fail(fmt::format("the number {} where none belongs", value));
     SafetensorsEntry& entry = header_.entries.back();
     if (field_ == "shape") {
@@ -95,22 +101,42 @@ class HeaderReader : public nlohmann::json_sax<Json> {
     return true;
   }
   bool string(std::string& text) override {
+    if (is_extra()) return true;
     if (depth_ != 2 || (!in_metadata_ && field_ != "dtype")) fail("text where none belongs");
     (in_metadata_ ? header_.metadata[field_] : header_.entries.back().stored_dtype) = text;
     return true;
   }
-  bool number_integer(int64_t value) override { fail(fmt::format("the negative number {}", value)); }
+  bool number_integer(int64_t value) override {
+    return is_extra() || (fail(fmt::format("the negative number {}", value)), false);
+  }
   bool number_float(double, const std::string& text) override {
+    if (is_extra()) return true;
     fail(fmt::format("{} is no whole number in range", text));
   }
-  bool null() override { fail("a null"); }
-  bool boolean(bool) override { fail("a boolean"); }
+  bool null() override { return is_extra() || (fail("a null"), false); }
+  bool boolean(bool) override { return is_extra() || (fail("a boolean"), false); }
   bool binary(Json::binary_t&) override { fail("binary data"); }
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception&) override {
     fail(fmt::format("malformed JSON at byte {} of the header", position));
   }
 
  private:
+  /// Whether a list or an object begins inside a field that is read past, or is its value.
+  bool begins_in_extra() {
+    if (in_extra_) ++extra_depth_;
+    return in_extra_;
+  }
+  bool ends_in_extra() {
+    if (!in_extra_) return false;
+    in_extra_ = --extra_depth_ > 0;
+    return true;
+  }
+  /// Whether the value that has been read stands inside such a field, or is its value.
+  bool is_extra() {
+    const bool was_in = in_extra_;
+    in_extra_ = in_extra_ && extra_depth_ > 0;
+    return was_in;
+  }
   void begin_member(const std::string& text) {
     in_metadata_ = text == "__metadata__";
     name_ = text;
@@ -134,8 +160,8 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   SafetensorsHeader header_;
   std::unordered_set<std::string> names_, fields_;
   std::string name_, field_;
-  int depth_ = 0, offsets_seen_ = 0;
-  bool in_metadata_ = false;
+  int depth_ = 0, offsets_seen_ = 0, extra_depth_ = 0;
+  bool in_metadata_ = false, in_extra_ = false;
 };
 
 /// None: the product does not fit 63 bits, sizes of 0 left out, so that nobody's product overflows on the way to it.
@@ -191,6 +217,9 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t data_
   const size_t first = json.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || json[first] != '{')
     throw InputError(fmt::format("{}: the header is no JSON object", where));
+  // The parser takes a NUL for the end of its text. The format pads with spaces, and its library takes nothing else.
+  if (const size_t nul = json.find('\0'); nul != std::string_view::npos)
+    throw InputError(fmt::format("{}: a NUL at byte {} of the header, which only spaces may fill up", where, nul));
   Json::sax_parse(json, &reader);
   SafetensorsHeader header = reader.take();
   for (const SafetensorsEntry& entry : header.entries) check_entry(entry, data_bytes, where);
