@@ -132,14 +132,16 @@ std::unique_ptr<data::Loader> validation_loader_of(const LoaderParts& parts, con
   const data::Split split{validation.split, data::Side::HeldOut};
   if (validation.path.empty() && validation.images.empty() && split.share == 0) return nullptr;
   const config::Data data = of_held_out(parts.config);
+  LoaderParts reading = parts;
+  if (split.share > 0) reading.how.notes = data::Notes::Unsaid;  // the training data's loader has logged it
   const data::Part part = split.share > 0 ? data::Part::Training : data::Part::Test;
   check_data_fits(data, parts.model);
   if (!data.images.empty())
     return image_loader_of(data, batch, parts.model, parts.place, part, data::Repeat::Never, split);
   if (is_of_pairs(data))
-    return pair_loader_of(data, batch, *parts.tokenizer, parts.model, parts.place, parts.how, data::Repeat::Never,
+    return pair_loader_of(data, batch, *parts.tokenizer, parts.model, parts.place, reading.how, data::Repeat::Never,
                           split);
-  return data::packed_loader(checked_corpus_of(parts, data, batch.sequence_length, split),
+  return data::packed_loader(checked_corpus_of(reading, data, batch.sequence_length, split),
                              {.place = parts.place,
                               .sequence_length = batch.sequence_length,
                               .batch_size = batch.rows,

@@ -60,7 +60,7 @@ std::unique_ptr<data::Loader> pair_loader_of(const config::Data& data, const Bat
                                              const data::Split& split) {
   check_fit(data, tokenizer, model);
   data::PairOptions reading = options_of(data);
-  reading.how = {.threads = ops::threads(), .asked_to_stop = how.asked_to_stop};
+  reading.how = how, reading.how.threads = ops::threads();
   const data::PairArray pairs = side_of(data::tokenise_pairs(reading, tokenizer), split);
   const data::PairLoaderOptions options{.place = place,
                                         .batch_size = batch.rows,
@@ -76,10 +76,11 @@ std::unique_ptr<data::Loader> pair_loader_of(const config::Data& data, const Bat
   return by_workers(data, [&] { return data::pair_loader(pairs, options); });
 }
 
-std::vector<data::PairText> sample_pairs(const config::Config& config) {
+std::vector<data::PairText> sample_pairs(const config::Config& config, data::Notes notes) {
   if (config.sample.path.empty()) return {};
   data::PairOptions options = options_of(config.data);
   options.path = config.sample.path, options.max_samples = config.sample.count;
+  options.how.notes = notes;
   try {
     return data::read_pairs(options);
   } catch (const InputError& error) {

@@ -25,6 +25,7 @@ std::unique_ptr<data::Loader> pair_loader_of(const config::Data& data, const Bat
                                              const data::Split& split = {});
 
 /// The first sample.count pairs of sample.path; none where it is empty. Throws InputError for what is wrong with it.
-std::vector<data::PairText> sample_pairs(const config::Config& config);
+std::vector<data::PairText> sample_pairs(const config::Config& config,
+                                         data::Notes notes = data::Notes::Logged);
 
 }  // namespace trainyard::train

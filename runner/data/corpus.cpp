@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/cache_file.h"
+#include "data/corpus_files.h"
 #include "data/documents.h"
 #include "tokenizer/fingerprint.h"
 #include "tokenizer/utf8.h"
@@ -32,12 +33,17 @@ std::string eos_text(std::optional<int32_t> eos) {
 
 std::string key_of(const std::vector<fs::path>& files, const CorpusOptions& options, const Tokenizer& tokenizer) {
   Fingerprint key;
-  key.add("corpus 1").add(tokenizer.fingerprint()).add(eos_text(end_of_document(tokenizer, options.append_eos)));
+  const auto eos = end_of_document(tokenizer, options.append_eos);
+  bool has_empty = false;
+  key.add("corpus 1").add(tokenizer.fingerprint()).add(eos_text(eos));
   for (const fs::path& file : files) {
-    const bool is_lines = file.extension() != ".txt";
+    const bool is_lines = ending_of(file) != ".txt";
     key.add(is_lines ? options.field : "").add(is_lines ? "jsonl" : "txt");
-    key.add(MappedFile(file).text(), [&] { stop_if_asked(options.how, "reading " + file.string()); });
+    const MappedFile content(file);
+    key.add(content.text(), [&] { stop_if_asked(options.how, "reading " + file.string()); });
+    has_empty = has_empty || (eos && has_empty_document(content, options.field));
   }
+  if (has_empty) key.add("empty documents end");  // which they once did not: such a corpus has other ids now
   return key.hex();
 }
 
@@ -106,8 +112,10 @@ Tokenised tokenise(const MappedFile& file, const Stretch& stretch, const std::st
   Tokenised done{.bytes = stretch.text.size()};
   for_each_part(file, stretch, field, [&](const TextPart& part) {
     if (workers.are_ending()) throw TerminatedError("nobody waits for this any more");
-    const std::vector<int32_t> ids = tokenizer.encode_after(part.before, part.text);
-    done.ids.insert(done.ids.end(), ids.begin(), ids.end());
+    if (!part.text.empty()) {
+      const std::vector<int32_t> ids = tokenizer.encode_after(part.before, part.text);
+      done.ids.insert(done.ids.end(), ids.begin(), ids.end());
+    }
     if (!part.is_last) return;
     ++done.documents;
     if (eos) done.ids.push_back(*eos);
@@ -133,7 +141,7 @@ void tokenise(const std::vector<fs::path>& files, const CorpusOptions& options, 
     });
     parts.finish();
   }
-  if (writer.header().documents == 0) throw InputError(fmt::format("{}: the corpus is empty", options.path.string()));
+  if (writer.header().ids == 0) throw InputError(fmt::format("{}: the corpus is empty", options.path.string()));
 }
 
 void build(const fs::path& cached, const std::string& key, const std::vector<fs::path>& files,
@@ -148,10 +156,12 @@ void build(const fs::path& cached, const std::string& key, const std::vector<fs:
                with_thousands(static_cast<int64_t>(writer->header().documents)), cached.string());
 }
 
-bool is_whole(const fs::path& cached, const std::string& name) {
+/// Whether the file is whole, and that of the corpus its name stands for: it may have been copied or renamed.
+bool is_right(const fs::path& cached, const std::string& key, const std::string& name) {
   try {
-    TokenArray::map(cached, name);
-    return true;
+    if (TokenArray::map(cached, name).fingerprint() == key) return true;
+    spdlog::warn("{}: holds another corpus than its name says; the corpus is tokenised again", cached.string());
+    return false;
   } catch (const InputError& error) {
     spdlog::warn("{}; the corpus is tokenised again", error.what());
     return false;
@@ -161,10 +171,10 @@ bool is_whole(const fs::path& cached, const std::string& name) {
 }  // namespace
 
 TokenArray open_corpus(const CorpusOptions& options, const Tokenizer& tokenizer) {
-  const auto files = corpus_files(options.path);
+  const auto files = corpus_files(options.path, options.how.notes);
   const std::string key = key_of(files, options, tokenizer), name = options.path.string();
   const fs::path cached = cache_file(options, key);
-  if (fs::exists(cached) && !is_whole(cached, name)) fs::remove(cached);
+  if (fs::exists(cached) && !is_right(cached, key, name)) fs::remove(cached);
   if (!fs::exists(cached)) build(cached, key, files, options, tokenizer);
   return TokenArray::map(cached, name);
 }

@@ -5,27 +5,15 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/arrow.h"
 #include "tokenizer/utf8.h"
 
 namespace trainyard::data {
 namespace {
-namespace fs = std::filesystem;
 using nlohmann::json;
-
-bool is_corpus_file(const fs::path& path) {
-  return path.extension() == ".txt" || path.extension() == ".jsonl";
-}
-/// JSON lines under the name that Hugging Face's data sets and torchtitan's c4_test give them.
-bool is_json_file(const fs::path& path) {
-  return path.extension() == ".json";
-}
-bool is_hidden(const fs::path& path) {
-  return path.filename().string().starts_with('.');
-}
 
 bool is_space(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
@@ -74,7 +62,7 @@ void visit_document(std::string_view text, const VisitPart& visit) {
 }
 
 bool has_lines(const MappedFile& file) {
-  return file.path().extension() == ".jsonl" || is_json_file(file.path());
+  return ending_of(file.path()) != ".txt";
 }
 
 /// Whole lines, of kPartBytes or more, unless they are the last.
@@ -87,6 +75,27 @@ void visit_groups_of_lines(std::string_view text, const std::function<void(const
     visit({.text = lines, .first_line = line});
     line += static_cast<size_t>(std::ranges::count(lines, '\n'));
   }
+}
+
+/// `line` with as many bytes of a whole number and spaces in place of each NaN, Infinity and -Infinity, which Python
+/// writes and JSON does not have; only where a value stands, and never inside a string.
+std::string with_numbers_for_nan(std::string_view line) {
+  std::string changed(line);
+  char before = 0;  // the last that is no space
+  for (size_t at = 0; at < line.size(); ++at) {
+    if (line[at] == '"')
+      for (++at; at < line.size() && line[at] != '"'; ++at) at += line[at] == '\\' ? 1 : 0;
+    else if (before == ':' || before == ',' || before == '[')
+      for (const std::string_view word : {"NaN", "Infinity", "-Infinity"})
+        if (line.substr(at).starts_with(word)) {
+          changed.replace(at, word.size(), word.size(), ' ');
+          changed[at] = '0';
+          at += word.size() - 1;
+          break;
+        }
+    if (at < line.size() && !is_space(line[at])) before = line[at];
+  }
+  return changed;
 }
 
 std::string take_field(std::string_view line, const std::string& field, const std::string& where) {
@@ -107,10 +116,33 @@ std::string take_field(std::string_view line, const std::string& field, const st
   return std::move(found->get_ref<std::string&>());
 }
 
+constexpr std::string_view kEmptyString = "\"\"";
+
+/// Whether `before`, which precedes a value in its line, ends with the key `field`, or with one that is written with an
+/// escape and so may be it.
+bool may_be_value_of(const std::string& field, std::string_view before) {
+  before = trim(before);
+  if (!before.ends_with(':')) return false;
+  before = trim(before.substr(0, before.size() - 1));
+  if (!before.ends_with('"')) return false;
+  before.remove_suffix(1);
+  const size_t quote = before.rfind('"');
+  if (quote == std::string_view::npos) return false;
+  const std::string_view key = before.substr(quote + 1);
+  return key == field || key.find('\\') != std::string_view::npos || before.substr(0, quote).ends_with('\\');
+}
+
+/// A line that is not right is none here: whoever reads its document says so.
+bool is_empty_in(std::string_view line, const std::string& field) {
+  json object = json::parse(line, nullptr, false);
+  if (object.is_discarded()) object = json::parse(with_numbers_for_nan(line), nullptr, false);
+  return object.is_object() && object.contains(field) && object[field] == "";
+}
+
 void visit_lines(const MappedFile& file, const Stretch& stretch, const std::string& field, const VisitPart& visit) {
   std::string_view rest = stretch.text;
   const bool is_first = stretch.first_line == 1;
-  if (is_first && is_json_file(file.path()) && trim(rest.substr(0, rest.find('\n'))).starts_with('['))
+  if (is_first && ending_of(file.path()) == ".json" && trim(rest.substr(0, rest.find('\n'))).starts_with('['))
     throw InputError(fmt::format("{}: begins with a list; a .json corpus has a JSON object on each line",
                                  file.path().string()));
   for (size_t number = stretch.first_line; !rest.empty(); ++number) {
@@ -119,30 +151,19 @@ void visit_lines(const MappedFile& file, const Stretch& stretch, const std::stri
     if (!trim(line).empty()) {
       const std::string where = fmt::format("{}:{}", file.path().string(), number);
       tokenizer::require_utf8(line, where);
-      visit_document(take_field(line, field, where), visit);
+      const std::string document = take_field(line, field, where);
+      document.empty() ? visit({}) : visit_document(document, visit);
     }
     rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
   }
-}
-
-/// Sorted; what is hidden is left out.
-std::vector<fs::path> files_below(const fs::path& folder, bool (*is_wanted)(const fs::path&)) {
-  std::vector<fs::path> files;
-  for (auto entry = fs::recursive_directory_iterator(folder); entry != fs::recursive_directory_iterator(); ++entry) {
-    if (is_hidden(entry->path()))
-      entry.disable_recursion_pending();
-    else if (!entry->is_directory() && is_wanted(entry->path()))
-      files.push_back(entry->path());
-  }
-  std::ranges::sort(files);
-  return files;
 }
 
 }  // namespace
 
 json parse_json_line(std::string_view line, const std::string& where) {
   try {
-    return json::parse(line);
+    json parsed = json::parse(line, nullptr, false);
+    return parsed.is_discarded() ? json::parse(with_numbers_for_nan(line)) : parsed;
   } catch (const json::parse_error& error) {
     // "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error …": its line is of this text.
     const std::string_view told = error.what();
@@ -152,24 +173,6 @@ json parse_json_line(std::string_view line, const std::string& where) {
   } catch (const json::exception& error) {
     throw InputError(fmt::format("{}: not JSON: {}", where, error.what()));
   }
-}
-
-std::vector<fs::path> corpus_files(const fs::path& path) {
-  if (!fs::exists(path)) throw InputError(fmt::format("{}: no such file or folder", path.string()));
-  if (!fs::is_directory(path)) {
-    refuse_arrow(path);
-    if (!is_corpus_file(path) && !is_json_file(path))
-      throw InputError(fmt::format("{}: a corpus is a .txt file, a .jsonl file (or .json), or a folder of them",
-                                   path.string()));
-    return {path};
-  }
-  std::vector<fs::path> files = files_below(path, is_corpus_file);
-  if (!files.empty()) return files;
-  refuse_arrow(path);                       // whose .json files hold no text
-  files = files_below(path, is_json_file);  // beside others they may be anything
-  if (files.empty())
-    throw InputError(fmt::format("{}: no .txt, no .jsonl and no .json file below this folder", path.string()));
-  return files;
 }
 
 size_t part_length(std::string_view text, size_t limit) {
@@ -190,6 +193,17 @@ void for_each_part(const MappedFile& file, const Stretch& stretch, const std::st
   if (has_lines(file)) return visit_lines(file, stretch, field, visit);
   tokenizer::require_utf8(stretch.text, file.path().string(), stretch.before.size());
   visit({stretch.before, stretch.text, stretch.before.size() + stretch.text.size() == file.text().size()});
+}
+
+bool has_empty_document(const MappedFile& file, const std::string& field) {
+  if (!has_lines(file)) return false;
+  const std::string_view text = file.text();
+  for (size_t at = text.find(kEmptyString); at != std::string_view::npos; at = text.find(kEmptyString, at + 1)) {
+    const size_t begin = text.rfind('\n', at) + 1, end = text.find('\n', at);  // npos + 1 is 0
+    if (may_be_value_of(field, text.substr(begin, at - begin)) && is_empty_in(text.substr(begin, end - begin), field))
+      return true;
+  }
+  return false;
 }
 
 void for_each_part(const MappedFile& file, const std::string& field, const VisitPart& visit) {

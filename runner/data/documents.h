@@ -1,19 +1,14 @@
 #pragma once
 
-#include <filesystem>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/files.h"
+#include "data/corpus_files.h"
 
 namespace trainyard::data {
-
-/// The .txt and .jsonl files of a corpus: `path` itself, or what lies below it, in the order of their names; hidden
-/// files and folders are passed over. Throws InputError where there is none, or where it is Arrow (data/arrow.h).
-std::vector<std::filesystem::path> corpus_files(const std::filesystem::path& path);
 
 /// Text is handed on in parts of at most this size, so that any file takes bounded memory. A part ends where a
 /// line or a word of letters does: Tokenizer::encode_after() then gives the ids of the whole. What has no such place,
@@ -41,8 +36,8 @@ struct Stretch {
 /// Hands on the stretches of a file, in order.
 void for_each_stretch(const MappedFile& file, const std::function<void(const Stretch& stretch)>& visit);
 
-/// Hands the documents of a stretch to `visit`, part by part: a .txt file is one document, a .jsonl file has one a
-/// line, in the string member `field`; empty lines are passed over. Threads may read stretches of one file at once.
+/// Hands the documents of a stretch to `visit`, part by part: a .txt file is one document, unless it is empty, a .jsonl
+/// file has one a line, in the string member `field`, which may be empty; empty lines are passed over. Threads may read stretches of one file at once.
 /// Throws InputError: no UTF-8 (file and byte offset), a line that is no JSON object or lacks the field (file and
 /// line).
 void for_each_part(const MappedFile& file, const Stretch& stretch, const std::string& field, const VisitPart& visit);
@@ -50,7 +45,11 @@ void for_each_part(const MappedFile& file, const Stretch& stretch, const std::st
 /// It visits the documents of all stretches.
 void for_each_part(const MappedFile& file, const std::string& field, const VisitPart& visit);
 
-/// The JSON of one line of a file. Throws InputError, which begins with `where`, saying at which byte it is none.
+/// Whether a line of the file has an empty `field`: one document without a token of its own.
+bool has_empty_document(const MappedFile& file, const std::string& field);
+
+/// The JSON of one line of a file, with a number for NaN and the infinities, which Python writes. Throws InputError,
+/// which begins with `where`, saying at which byte it is none.
 nlohmann::json parse_json_line(std::string_view line, const std::string& where);
 
 }  // namespace trainyard::data

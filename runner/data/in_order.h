@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "data/corpus_files.h"
 
 namespace trainyard::data {
 
@@ -20,6 +21,7 @@ namespace trainyard::data {
 struct Tokenising {
   int threads = 1;
   std::function<bool()> asked_to_stop = [] { return false; };  ///< asked on the calling thread, often
+  Notes notes = Notes::Logged;
 };
 
 /// Throws TerminatedError, naming what was under way, where it has been asked to stop.

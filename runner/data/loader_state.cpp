@@ -8,6 +8,17 @@
 
 namespace trainyard::data {
 using nlohmann::json;
+namespace {
+
+/// What of `member`, a fingerprint, may differ though the files are the same.
+std::string changed_rules(const json& state, const std::string& member) {
+  const bool is_of_files = member == "corpus" || member == "pairs";
+  if (!is_of_files || !state.is_object() || state.value("reading_rules", 1) >= kReadingRules) return "";
+  return " by a version that passed over linked folders, endings such as .TXT and the ends of empty documents, and read "
+         "a file as often as it had names";
+}
+
+}  // namespace
 
 void require_same(const json& state, const json& ours, const std::string& data) {
   for (const auto& [name, value] : ours.items()) {
@@ -17,10 +28,10 @@ void require_same(const json& state, const json& ours, const std::string& data) 
     const std::string change =
         value.is_string() ? "is not what it was" : fmt::format("is {} and was {}", value.dump(), saved.dump());
     throw InputError(
-        fmt::format("the checkpoint's place in the data does not fit {}: {} {} when it was saved; resume with the same "
+        fmt::format("the checkpoint's place in the data does not fit {}: {} {} when it was saved{}; resume with the same "
                     "data and its settings, or keep the model and the optimizer and begin the data anew with "
                     "--checkpoint.exclude data",
-                    data, name, change));
+                    data, name, change, changed_rules(state, name)));
   }
 }
 

@@ -31,6 +31,7 @@ Batch OrderedLoader::next() {
 nlohmann::json OrderedLoader::state() const {
   nlohmann::json state = order();
   state["sequences_seen"] = seen_;
+  state["reading_rules"] = kReadingRules;
   return state;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "data/corpus_files.h"
 #include "data/documents.h"
 #include "tokenizer/fingerprint.h"
 
@@ -105,8 +106,8 @@ Encoded encode(std::span<const PairText> pairs, int64_t first, const PairOptions
 
 std::vector<PairText> read_pairs(const PairOptions& options) {
   std::vector<PairText> pairs;
-  for (const auto& path : corpus_files(options.path)) {
-    if (path.extension() == ".txt")
+  for (const auto& path : corpus_files(options.path, options.how.notes)) {
+    if (ending_of(path) == ".txt")
       throw InputError(fmt::format("{}: pairs of source and target come from .jsonl files", path.string()));
     read_file_pairs(MappedFile(path), options, pairs);
   }

@@ -106,6 +106,7 @@ class Run {
     return rows_of_rank(std::move(loader), spec_.sharding, world_.comm.rank());
   }
   [[nodiscard]] LoaderParts loader_parts(const AskedToStop& asked_to_stop) const;
+  [[nodiscard]] data::Notes notes() const;
   [[nodiscard]] checkpoint::Naming naming() const { return naming_of(config_.checkpoint, spec_.strategy); }
   void require_trained() const;
   void leave_word() const;
@@ -166,7 +167,7 @@ Run::Run(const config::Loaded& loaded, const RunSpec& spec, const World& world)
       world_(world),
       model_config_(model_config_of(config_.model, world.comm)),
       tokenizer_(made_on_every_rank(world.comm, [&] { return tokenizer_of(loaded); })),
-      questions_(made_on_every_rank(world.comm, [&] { return sample_pairs(config_); })),
+      questions_(made_on_every_rank(world.comm, [&] { return sample_pairs(config_, notes()); })),
       loader_(made_on_every_rank(
           world, "reading the data", config_.rendezvous.timeout,
           [&](const AskedToStop& asked_to_stop) {
@@ -209,7 +210,11 @@ Run::Run(const config::Loaded& loaded, const RunSpec& spec, const World& world)
 LoaderParts Run::loader_parts(const AskedToStop& asked_to_stop) const {
   return {config_, tokenizer_.get(), model_config_,
           place_of(spec_.sharding.mesh, world_.comm.rank()),
-          {.threads = threads_of_node(), .asked_to_stop = asked_to_stop}};
+          {.threads = threads_of_node(), .asked_to_stop = asked_to_stop, .notes = notes()}};
+}
+
+data::Notes Run::notes() const {
+  return world_.comm.rank() == 0 ? data::Notes::Logged : data::Notes::Unsaid;
 }
 
 void Run::begin_validation(std::unique_ptr<data::Loader> held_out) {

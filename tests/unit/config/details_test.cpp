@@ -40,6 +40,7 @@ const std::vector<Tried>& trials() {
       {"model.seed", "model.init_from", "3", {"--model.preset=", "--model.init_from=a"}, {}},
       {"data.tokenizer", "data.images", "bytes", {"--data.path=", "--data.images=mnist"}, {}},
       {"data.field", "data.path", "body", {"--data.path=corpus.txt"}, {}},
+      {"data.field", "data.path", "body", {"--data.path=corpus.TXT"}, {}},
       {"data.cache_dir", "data.path", "c", {"--data.path=embedded"}, {}},
       {"data.append_eos", "data.path", "false", kRandom, {"--data.path=embedded"}},
       {"data.shuffle", "data.path", "false", kRandom, {}},

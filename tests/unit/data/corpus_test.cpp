@@ -17,6 +17,8 @@
 #include "base/files.h"
 #include "data/corpus.h"
 #include "data/documents.h"
+#include "data/loaders.h"
+#include "support/captured_log.h"
 #include "support/support.h"
 
 namespace trainyard::data {
@@ -54,6 +56,168 @@ TEST_CASE("corpus: a text is one document, a JSON line is one, a folder is its f
   write(folder / "corpus/.hidden/d.txt", "nor this");
   CHECK(text_of(open_bytes(folder / "corpus/b.txt")) == "second\n|");
   CHECK(text_of(open_bytes(folder / "corpus")) == "one|t\xC5\xB7o|second\n|third|");
+}
+
+TEST_CASE("corpus: endings count in any case, and a line counts by ending what is passed over", "[data]") {
+  const test::TemporaryFolder folder;
+  const fs::path corpus = folder / "corpus";
+  for (const char* name : {"1.TXT", "2.json", "4.md", "5.Md", "README", ".hidden"}) write(corpus / name, "one");
+  write(corpus / "3.JsonL", "{\"text\": \"two\"}\n");
+  fs::create_symlink("nowhere", corpus / "more");
+  const auto log_of = [&](Notes notes) {
+    const test::CapturedLog log;
+    CHECK(corpus_files(corpus, notes) == std::vector<fs::path>{corpus / "1.TXT", corpus / "3.JsonL"});
+    return log.text();
+  };
+  CHECK_THAT(log_of(Notes::Logged),
+             Catch::EndsWith("corpus: passed over 1 .json, 2 .md, 1 without an ending and 1 link to nothing; of a folder "
+                             "the .txt and .jsonl files are read\n"));
+  CHECK(log_of(Notes::Unsaid).empty());
+  CHECK(text_of(open_bytes(corpus)) == "one|two|");
+  CHECK(text_of(open_bytes(corpus / "3.JsonL")) == "two|");
+
+  fs::remove(corpus / "1.TXT"), fs::remove(corpus / "3.JsonL");
+  write(corpus / "2.JSON", "{\"text\": \"a\"}\n");
+  write(corpus / "2.json", "{\"text\": \"b\"}\n");
+  CHECK(text_of(open_bytes(corpus)) == "a|b|");
+  fs::remove(corpus / "2.JSON"), fs::remove(corpus / "2.json");
+  CHECK_THROWS_WITH(open_bytes(corpus), Catch::EndsWith("no .txt, no .jsonl and no .json file below this folder, which "
+                                                        "has 2 .md, 1 without an ending and 1 link to nothing"));
+}
+
+TEST_CASE("corpus: links are followed, and a file with several names is read once", "[data]") {
+  const test::TemporaryFolder folder;
+  const fs::path corpus = folder / "corpus";
+  write(corpus / "m.txt", "m");
+  write(corpus / "z/1.txt", "1");
+  const std::string without_links = open_bytes(corpus).fingerprint();
+  fs::create_directory_symlink("z", corpus / "a");  // what is linked within the corpus changes nothing
+  fs::create_symlink("../m.txt", corpus / "z/2.txt");
+  CHECK(open_bytes(corpus).fingerprint() == without_links);
+
+  write(folder / "elsewhere/deep/x.txt", "x");
+  write(folder / "store/0123", "{\"text\": \"blob\"}\n");
+  fs::create_directory_symlink("../elsewhere", corpus / "more");
+  fs::create_directory_symlink("../elsewhere/deep", corpus / "again");
+  fs::create_symlink("../store/0123", corpus / "b.jsonl");
+  CHECK(corpus_files(corpus) == std::vector<fs::path>{corpus / "again/x.txt", corpus / "b.jsonl", corpus / "m.txt",
+                                                      corpus / "z/1.txt"});
+  CHECK(text_of(open_bytes(corpus)) == "x|blob|m|1|");
+
+  const fs::path mounted = folder / "mounted";  // as a ConfigMap is
+  write(mounted / "..2026_11_27/c.txt", "c");
+  fs::create_directory_symlink("..2026_11_27", mounted / "..data");
+  fs::create_symlink("..data/c.txt", mounted / "c.txt");
+  CHECK(corpus_files(mounted) == std::vector<fs::path>{mounted / "c.txt"});
+}
+
+TEST_CASE("corpus: a link in a circle, or to nothing under the ending of a corpus, is an error", "[data]") {
+  const test::TemporaryFolder folder;
+  write(folder / "corpus/a.jsonl", "{\"text\": \"a\"}\n");
+  const auto refused = [&](const std::string& target, const std::string& name, const std::string& message) {
+    const fs::path link = folder / "corpus" / name;
+    fs::create_directories(link.parent_path());
+    fs::create_symlink(target, link);
+    CHECK_THROWS_AS(open_bytes(folder / "corpus"), InputError);
+    CHECK_THROWS_WITH(open_bytes(folder / "corpus"), Catch::Contains(message));
+    fs::remove(link);
+  };
+  refused("objects/b", "b.jsonl", "b.jsonl: this link leads to nothing (objects/b)");
+  refused("a.jsonl/b", "b.TXT", "b.TXT: this link leads to nothing");
+  refused("round", "round", "round: a link on this path leads round in a circle");
+  refused("..", "deep/up", "deep/up: a link on this path leads round in a circle");
+  refused("..", "up", "up/corpus: a link on this path leads round in a circle");
+  CHECK(text_of(open_bytes(folder / "corpus")) == "a|");
+}
+
+TEST_CASE("corpus: resuming in the stream of other files is refused, with the rules that may have changed it", "[data]") {
+  const test::TemporaryFolder folder;
+  write(folder / "corpus/a.txt", "abcdefgh");
+  const auto loader_of = [&] {
+    return packed_loader(open_bytes(folder / "corpus"), {.sequence_length = 2, .batch_size = 1});
+  };
+  const auto loader = loader_of();
+  loader->next();
+  nlohmann::json older = loader->state();
+  REQUIRE(older.erase("reading_rules") == 1);  // as versions wrote it that had other rules
+  CHECK_NOTHROW(loader_of()->load_state(older));
+  CHECK((loader_of()->state().at("corpus") == older.at("corpus")));
+  const nlohmann::json newer = loader->state();
+  write(folder / "corpus/b.TXT", "ijkl");
+  CHECK_THROWS_WITH(loader_of()->load_state(older),
+                    Catch::Contains("corpus is not what it was when it was saved by a version that passed over linked "
+                                    "folders, endings such as .TXT and the ends of empty documents, and read a file as "
+                                    "often as it had names; "));
+  CHECK_THROWS_WITH(loader_of()->load_state(newer), Catch::Contains("is not what it was when it was saved; "));
+}
+
+TEST_CASE("corpus: an empty document is a document with an end", "[data]") {
+  const test::TemporaryFolder folder;
+  write(folder / "a.jsonl", "{\"text\": \"a\"}\n{\"text\": \"\"}\n{\"text\": \"b\"}\n");
+  const auto bytes = tokenizer::load_tokenizer("bytes");
+  CHECK(text_of(open_bytes(folder / "a.jsonl")) == "a||b|");
+  // The keys under which it was tokenised when empty documents had no end: only where the ids differ is it another.
+  CHECK(open_bytes(folder / "a.jsonl").fingerprint() != "9f2344bc42691e0df9c826c4cdcb2aab");
+  CHECK(open_corpus({.path = folder / "a.jsonl", .append_eos = false}, *bytes).fingerprint() ==
+        "8a55aa61f2a5e1026c3e77583cd020e5");
+
+  const auto read = [&](const std::string& lines, const std::string& field = "text") {
+    write(folder / "b.jsonl", lines);
+    return open_bytes(folder / "b.jsonl", field);
+  };
+  CHECK(text_of(read("{\"text\": \"\"}")) == "|");
+  CHECK(text_of(read("{\"id\": NaN, \"text\" :\t\"\"}\n{\"\\u0074ext\":\"\"}\n")) == "||");
+  CHECK(text_of(read("{\"t\\\"\": \"\"}", "t\"")) == "|");
+  CHECK(text_of(read("{\"t\\u00e9\": \"\"}", "t\u00e9")) == "|");
+  CHECK_THROWS_WITH(open_corpus({.path = folder / "b.jsonl", .field = "t\u00e9", .append_eos = false}, *bytes),
+                    Catch::Contains("b.jsonl: the corpus is empty"));
+}
+
+TEST_CASE("corpus: other empty strings than documents change no key", "[data]") {
+  const test::TemporaryFolder folder;
+  write(folder / "a.jsonl", "{\"text\": \"a \\\"\\\" b\", \"title\": \"\", \"of\": {\"text\": \"\"}}\n");
+  CHECK_FALSE(has_empty_document(MappedFile(folder / "a.jsonl"), "text"));
+  CHECK(has_empty_document(MappedFile(folder / "a.jsonl"), "title"));
+  write(folder / "a.txt", "{\"text\": \"\"}\n");
+  CHECK_FALSE(has_empty_document(MappedFile(folder / "a.txt"), "text"));
+}
+
+TEST_CASE("corpus: a field that nobody reads may hold NaN and the infinities, as Python writes them", "[data]") {
+  const test::TemporaryFolder folder;
+  const auto read = [&](const std::string& line) {
+    write(folder / "a.jsonl", line + "\n");
+    return text_of(open_bytes(folder / "a.jsonl"));
+  };
+  CHECK(read("{\"text\": \"NaN, \\\"Infinity\", \"score\":NaN, \"more\": [Infinity,-Infinity , {\"x\": NaN}]}") ==
+        "NaN, \"Infinity|");
+  CHECK_THROWS_WITH(read("{\"text\": NaN}"), Catch::Contains("a.jsonl:1: the field 'text' must be a string, is number"));
+  for (const char* score : {"NaNs", "1NaN", "nan", "+Infinity", "--Infinity", "Infinit"})
+    CHECK_THROWS_WITH(read(fmt::format("{{\"text\": \"a\", \"score\": {}}}", score)),
+                      Catch::Contains("a.jsonl:1: not JSON at byte "));
+  CHECK_THROWS_WITH(read("{\"text\": \"a\", NaN: 1}"), Catch::Contains("a.jsonl:1: not JSON at byte "));
+  CHECK_THROWS_WITH(read("{\"score\": NaN, \"text\": a}"), Catch::Contains("not JSON at byte 24 of the line"));
+}
+
+TEST_CASE("corpus: a cache whose key is not the one that its name stands for is made anew", "[data]") {
+  const test::TemporaryFolder folder;
+  write(folder / "a.txt", "first"), write(folder / "b.txt", "other");
+  const auto open = [&](const std::string& name) {
+    return open_corpus({.path = folder / name, .cache_dir = folder / "cache"}, *tokenizer::load_tokenizer("bytes"));
+  };
+  const std::string a = open("a.txt").fingerprint(), b = open("b.txt").fingerprint();
+  fs::copy_file(folder / ("cache/" + b + ".tokens"), folder / ("cache/" + a + ".tokens"),
+                fs::copy_options::overwrite_existing);
+  const test::CapturedLog log;
+  CHECK(text_of(open("a.txt")) == "first|");
+  CHECK_THAT(log.text(), Catch::Contains(a + ".tokens: holds another corpus than its name says"));
+  CHECK(open("a.txt").fingerprint() == a);
+}
+
+TEST_CASE("corpus: what is read as it always was keeps its key, by which caches and checkpoints know it", "[data]") {
+  const test::TemporaryFolder folder;
+  write(folder / "corpus/a.jsonl", "{\"text\": \"one\"}\n{\"text\": \"two\"}\n");
+  write(folder / "corpus/b.txt", "three");
+  CHECK(open_bytes(folder / "corpus").fingerprint() == "668344570c3ea9373a9d0572083c3b90");
 }
 
 TEST_CASE("corpus: the end of text can be left out, and makes another cache", "[data]") {
