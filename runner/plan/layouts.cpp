@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 
 #include "base/error.h"
@@ -125,13 +126,26 @@ std::string why(const Simulation& seen) {
                      again > 0.01 ? fmt::format(", {:.0f} % is computed again", 100 * again) : "");
 }
 
-/// Whether the float32 shards of the parameters alone are too many: no need to simulate.
+/// Whether the parameters alone are too many: their float32 shards, and all of them gathered where they stay so between
+/// forward and backward. No need to simulate.
 bool cannot_fit(const Job& job, const RunSpec& spec) {
-  if (job.hardware.memory == 0 || spec.sharding.policy.offload) return false;
-  const int shards = spec.sharding.mesh.of(shard::Dimension::Shard) * spec.sharding.mesh.tensor;
-  return sizeof(float) * static_cast<double>(models::parameter_count(job.model)) / shards >
-         static_cast<double>(job.hardware.memory);
+  const shard::Policy& policy = spec.sharding.policy;
+  if (job.hardware.memory == 0 || policy.offload) return false;
+  const double parameters =
+      static_cast<double>(models::parameter_count(job.model)) / static_cast<double>(spec.sharding.mesh.tensor);
+  const int shards = spec.sharding.mesh.of(shard::Dimension::Shard);
+  const bool stay_gathered = shards > 1 && policy.reshard == shard::Reshard::AfterBackward;
+  const double gathered = policy.float8_all_gather ? 1 : 2;  // no type of parameters has fewer bytes
+  const double least = parameters * (sizeof(float) / static_cast<double>(shards) + (stay_gathered ? gathered : 0));
+  return least > static_cast<double>(job.hardware.memory);
 }
+
+/// A layout that was simulated, once.
+struct Tried {
+  Layout layout;
+  bool fits = false;
+  bool is_noted = false;
+};
 
 class Search {
  public:
@@ -140,7 +154,7 @@ class Search {
       : job_(job),
         rows_of_step_(global_rows(job, resolve(job.loaded, ranks_of(job.placement), {}))),
         is_consistent_(!contradiction_in(job.loaded)) {
-    as_given_fits_ = note(job_, simulate(job_), "as given");
+    note(tried_.emplace("", simulated(job_, "as given")).first->second);
   }
 
   Layouts found(size_t most) {
@@ -166,37 +180,52 @@ class Search {
     }
   }
 
-  /// The first mode that fits; none: none does.
+  /// The first mode that fits; none: none does, which is known at once from the layout that takes least.
   std::optional<CheckpointingMode> least_recomputation(Strategy strategy, const RowSplit& split, int64_t rows) {
+    const Choice without_syncs{strategy, split, rows, CheckpointingMode::Full, false};
+    const Choice with_syncs{strategy, split, rows, CheckpointingMode::Full, true};
+    const Tried& least = laid_out(job_, with_syncs, rows_of_step_) ? tried(with_syncs) : tried(without_syncs);
+    if (!least.fits) return std::nullopt;
     for (const bool syncs : {false, true})
       for (const CheckpointingMode mode : kModes)
-        if (tried({strategy, split, rows, mode, syncs})) return mode;
+        if (note(tried({strategy, split, rows, mode, syncs}))) return mode;
     return std::nullopt;
   }
 
-  bool tried(const Choice& choice) {
+  Tried& tried(const Choice& choice) {
     const auto other = laid_out(job_, choice, rows_of_step_);
-    if (!other) return false;
+    if (!other) return none_;
     const std::string switches = switches_of(job_, *other);
-    if (switches.empty()) return as_given_fits_;
-    if (is_consistent_ && contradiction_in(other->loaded)) return false;
+    const auto known = tried_.find(switches);
+    if (known != tried_.end()) return known->second;
+    return tried_.emplace(switches, simulated_if_valid(*other, switches)).first->second;
+  }
+
+  Tried simulated_if_valid(const Job& job, const std::string& switches) {
+    if (is_consistent_ && contradiction_in(job.loaded)) return {};
     try {
-      if (cannot_fit(*other, resolve(other->loaded, ranks_of(other->placement), {}))) return false;
-      return note(*other, simulate(*other), switches);
+      if (cannot_fit(job, resolve(job.loaded, ranks_of(job.placement), {}))) return {};
+      return simulated(job, switches);
     } catch (const InputError&) {
-      return false;  // a mesh that these ranks do not make, or heads that they do not divide
+      return {};  // a mesh that these ranks do not make, or heads that they do not divide
     }
   }
 
-  /// Whether it fits.
-  bool note(const Job& job, const Simulation& seen, const std::string& switches) {
+  Tried simulated(const Job& job, const std::string& switches) {
     ++layouts_.tried;
+    const Simulation seen = simulate(job);
     const uint64_t bytes = seen.device_bytes() + job.hardware.fixed_memory;
     if (layouts_.least_bytes == 0 || bytes < layouts_.least_bytes)
       layouts_.least_bytes = bytes, layouts_.least = switches;
-    const bool fits = job.hardware.memory == 0 || bytes <= job.hardware.memory;
-    if (fits) layouts_.best.push_back({seen.spec.sharding.mesh, switches, bytes, seen.seconds, why(seen)});
-    return fits;
+    return {{seen.spec.sharding.mesh, switches, bytes, seen.seconds, why(seen)},
+            job.hardware.memory == 0 || bytes <= job.hardware.memory};
+  }
+
+  /// Whether it fits: then it is one of those to choose from.
+  bool note(Tried& one) {
+    if (one.fits && !one.is_noted) layouts_.best.push_back(one.layout);
+    one.is_noted = true;
+    return one.fits;
   }
 
   /// Whether a run would refuse keys that mean nothing beside others.
@@ -214,7 +243,8 @@ class Search {
   const int64_t rows_of_step_;
   const bool is_consistent_;  ///< a plan need not say where its data is, without which other keys mean nothing
   Layouts layouts_;
-  bool as_given_fits_ = false;
+  Tried none_;  ///< for what is no layout of this job
+  std::map<std::string, Tried> tried_;  ///< by their switches; "": as given
 };
 
 std::string mesh_text(const MeshSize& mesh) {
