@@ -52,6 +52,22 @@ struct Matrix {
   }
 };
 
+/// All of op(matrix), one column behind the other.
+std::vector<float> columns_of(const Matrix& matrix, uint64_t rows, uint64_t columns) {
+  std::vector<float> values(rows * columns);
+  for (uint64_t column = 0; column < columns; ++column)
+    for (uint64_t row = 0; row < rows; ++row) values[column * rows + row] = matrix.at(row, column);
+  return values;
+}
+
+/// Of `count` columns, added in their order.
+std::vector<float> weighted_sum(const std::vector<float>& columns, uint64_t rows, const float* weights, uint64_t count) {
+  std::vector<float> sums(rows);
+  for (uint64_t i = 0; i < count; ++i)
+    for (uint64_t row = 0; row < rows; ++row) sums[row] += columns[i * rows + row] * weights[i];
+  return sums;
+}
+
 void store(void* data, uint64_t type, uint64_t index, float value) {
   if (type == CUDA_R_16BF)
     static_cast<BFloat16*>(data)[index] = BFloat16(value);
@@ -224,10 +240,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
   // Nothing that the caller may drop is looked at when this is done.
   const auto work = [=, scratch = chosen[kWorkspace], operation = *operation] {
     std::memset(workspace, 0xCB, scratch);
-    for (uint64_t column = 0; column < sizes.columns; ++column)
+    const std::vector<float> factors = columns_of(left, sizes.rows, sizes.inner),
+                             others = columns_of(right, sizes.inner, sizes.columns);
+    for (uint64_t column = 0; column < sizes.columns; ++column) {
+      std::vector<float> sums = weighted_sum(factors, sizes.rows, others.data() + column * sizes.inner, sizes.inner);
       for (uint64_t row = 0; row < sizes.rows; ++row) {
-        float sum = 0;
-        for (uint64_t i = 0; i < sizes.inner; ++i) sum += left.at(row, i) * right.at(i, column);
+        float& sum = sums[row];
         sum *= of_product *
                scale_of(operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, row) *
                scale_of(operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, column);
@@ -235,6 +253,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
         if (of_before != 0) sum += of_before * before.at(row, column);  // else c is not read, and may hold anything
         store(d, before.type, column * before.stride + row, sum);
       }
+    }
     return cudaSuccess;
   };
   return host_cuda::submit(stream, work) == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;

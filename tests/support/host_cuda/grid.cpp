@@ -1,5 +1,4 @@
 #include <cuda_runtime.h>
-#include <setjmp.h>
 #include <ucontext.h>
 
 #include <algorithm>
@@ -24,24 +23,15 @@
 // The threads of kernels.
 namespace {
 
-#ifdef HOST_CUDA_ASAN
-// AddressSanitizer clears the shadow of a whole stack, with two system calls, in its own longjmp and before each call that
-// does not return. It knows of each switch by StackSwitch, and a kernel switches millions of times: so the jumps are the
-// compiler's own, in functions that are not instrumented.
+// A kernel switches millions of times, so the jumps are the compiler's own: those of the C library do more. AddressSanitizer
+// would clear the shadow of a whole stack in its longjmp and before each call that does not return; it knows of each switch
+// by StackSwitch, so the functions with jumps are not instrumented.
 using Place = void* [5];
 #define HOST_CUDA_SAVE(place) __builtin_setjmp(place)
 #define HOST_CUDA_JUMPS __attribute__((noinline, no_sanitize("address")))
 [[noreturn]] HOST_CUDA_JUMPS void go_to(Place& place) {
   __builtin_longjmp(place, 1);
 }
-#else
-using Place = jmp_buf;
-#define HOST_CUDA_SAVE(place) _setjmp(place)
-#define HOST_CUDA_JUMPS
-[[noreturn]] void go_to(Place& place) {
-  _longjmp(place, 1);
-}
-#endif
 
 /// What AddressSanitizer must be told when a stack is left for another.
 struct StackSwitch {

@@ -36,6 +36,8 @@ void check_like_one_rank(const config::Config& config, int world, double toleran
 TEST_CASE("context: every method, with every strategy, is one rank's", "[train]") {
   const ContextMethod method = GENERATE(ContextMethod::Ring, ContextMethod::AllGather);
   const Strategy strategy = GENERATE(Strategy::FullShard, Strategy::ShardGradOp, Strategy::NoShard);
+  // On the stand-ins for a device, whose threads take turns, a part has to do.
+  if (cuda_devices() > 0 && method == ContextMethod::AllGather && strategy != Strategy::FullShard) return;
   config::Config config = with_context(2, method);
   config.parallel.strategy = strategy;
   config.training.accumulation_steps = 2;
@@ -56,8 +58,11 @@ TEST_CASE("context: copies of the model that are split over a context, and back 
 }
 
 TEST_CASE("context: recomputation and another precision change no more than without", "[train]") {
-  const auto method = GENERATE(ContextMethod::Ring, ContextMethod::AllGather, ContextMethod::Ulysses);
-  config::Config config = with_context(3, method, GENERATE(ContextBalance::HeadTail, ContextBalance::None));
+  // Every method, and every balance with one; trajectory_test has all of them together.
+  const auto way = GENERATE(table<ContextMethod, ContextBalance>({{ContextMethod::Ring, ContextBalance::HeadTail},
+                                                                  {ContextMethod::AllGather, ContextBalance::None},
+                                                                  {ContextMethod::Ulysses, ContextBalance::HeadTail}}));
+  config::Config config = with_context(3, std::get<0>(way), std::get<1>(way));
   const test::Ran plain = run_on(config, 3);
   for (const auto mode : {CheckpointingMode::Selective, CheckpointingMode::EveryN, CheckpointingMode::Full}) {
     config.activation_checkpointing = {mode, 2, mode == CheckpointingMode::Full};
@@ -89,7 +94,7 @@ TEST_CASE("context: what is sent is what is planned, exactly", "[train]") {
 
 TEST_CASE("context: memory is within 5 % of what is planned, and activations are halved", "[train]") {
   const ContextMethod method = GENERATE(ContextMethod::Ring, ContextMethod::AllGather);
-  const BatchShape batch{.rows = 1, .tokens = 512};
+  const BatchShape batch{.rows = 1, .tokens = cuda_devices() > 0 ? 192 : 512};
   const config::Config config = with_context(2, method);
   const MemoryUse most = test::check_memory_as_planned(config, test::odd_model(), 2, batch);
   const test::Ran one = test::run_small(with_context(1), test::odd_model(), 1, batch);
