@@ -124,7 +124,7 @@ def unmatched_reasons():
 
 
 def environment_of(bin_folder, home):
-    keep = {name: value for name, value in os.environ.items() if name in {"PATH", "LANG", "TMPDIR", "LD_LIBRARY_PATH"}}
+    keep = {name: value for name, value in os.environ.items() if name in {"PATH", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "OMP_WAIT_POLICY"}}
     return keep | {"PATH": f"{bin_folder}:{keep.get('PATH', '')}", "HOME": str(home),
                    "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 

@@ -54,6 +54,9 @@ CLUSTER_PACKAGES = ("container/packages/install", "container/packages/cluster.tx
 # The leak checker's list of threads' dynamic TLS is not safe from threads that end with the process: its scan crashes.
 ASAN_ENVIRONMENT = {"ASAN_OPTIONS": "intercept_tls_get_addr=0"}
 
+# Tests run side by side: threads of OpenMP that wait leave their processor to another test's, and do not spin.
+ENVIRONMENT = {"OMP_WAIT_POLICY": "passive"}
+
 STAGES = (
     Stage("build", 3600, (RELEASE,)),
     Stage("fast", 1200, (Build("release", ("fast_tests",)),), ("-L", "fast"), repeats=True),
@@ -141,9 +144,9 @@ def run_stage(stage, row, later_builds, behind, check_deadline, is_strict):
         behind.start(later_builds)
     began = time.monotonic()
     folder = ROOT / "build" / stage.preset
-    row.results = run_tests(folder, stage.tests, deadline, stage.environment)
+    row.results = run_tests(folder, stage.tests, deadline, ENVIRONMENT | stage.environment)
     if stage.repeats and not is_strict:
-        repeat(folder, row.results, deadline, stage.environment)
+        repeat(folder, row.results, deadline, ENVIRONMENT | stage.environment)
     row.ran = time.monotonic() - began
 
 
