@@ -62,7 +62,8 @@ STAGES = (
     Stage("fast", 1200, (Build("release", ("fast_tests",)),), ("-L", "fast"), repeats=True),
     Stage("slow", 2200, (RELEASE,), ("-L", "slow"), builds_behind=True, repeats=True),
     Stage("cuda", 2400, (CUDA,), ("-R", "^(tensor|ops|comm):", "-E", "^comm: mpi:"), repeats=True),
-    Stage("operator", 4800, (RELEASE,), ("-L", "operator"), builds_behind=True, repeats=True),
+    # Its tests mostly wait: for leases, deadlines and what is started again.
+    Stage("operator", 4800, (RELEASE,), ("-L", "operator", "--parallel", "4"), builds_behind=True, repeats=True),
     Stage("images", 2400, (Build("release", (), CLUSTER_PACKAGES), CUDA), ("-L", "images"), builds_behind=True, in_check=False),
     Stage("cluster", 5600, (Build("release", (), CLUSTER_PACKAGES),), ("-L", "cluster"), builds_behind=True, in_check=False),
     Stage("asan", 4800, (ASAN,), ("-L", "fast"), ASAN_ENVIRONMENT, in_check=False),
