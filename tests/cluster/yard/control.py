@@ -59,31 +59,37 @@ def serve(path, handler):
         os.rename(str(path) + ".part", path)
         while True:
             connection, _ = listener.accept()
-            with connection, connection.makefile("rwb") as lines:
-                question = json.loads(lines.readline() or b'{"do": ""}')
-                answer = _answer(handler, question)
-                try:
-                    lines.write(json.dumps(answer).encode() + b"\n")
-                    lines.flush()
-                except OSError:
-                    pass  # who asked is gone
-            if question["do"] == "end":
-                return
+            with connection:
+                if _serve_one(connection, handler) == "end":
+                    return
 
 
-def _answer(handler, question):
-    name = question.pop("do")
-    method = getattr(handler, name, None)
-    if name == "end":
-        return {"answer": None}
-    if name.startswith("_") or not callable(method):
-        return {"refused": f"it is not known here how to '{name}'"}
+def _serve_one(connection, handler):
+    """Answers one question, whether or not who asked is still there; what was to be done."""
     try:
-        return {"answer": method(**question)}
+        with connection.makefile("rb") as lines:
+            question = json.loads(lines.readline() or b'{"do": ""}')
+    except (OSError, ValueError):  # who asked was gone before it had asked
+        return None
+    do = question.pop("do")
+    answer = _answer(handler, do, question)
+    try:
+        connection.sendall(json.dumps(answer).encode() + b"\n")
+    except OSError:
+        pass
+    return do
+
+
+def _answer(handler, do, arguments):
+    method = getattr(handler, do, None)
+    if do == "end":
+        return {"answer": None}
+    if do.startswith("_") or not callable(method):
+        return {"refused": f"it is not known here how to '{do}'"}
+    try:
+        return {"answer": method(**arguments)}
     except Exception as error:  # whatever it is, who asked is to know, and the machine goes on
         return {"refused": f"{error}"}
-    finally:
-        question["do"] = name
 
 
 def ask(path, do, patience=180, **arguments):
