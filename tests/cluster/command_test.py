@@ -63,7 +63,7 @@ class Command(unittest.TestCase):
 
     def test_scripts_that_build_into_the_cache_use_it(self):
         for script in ("tests/cluster/images/build", "tests/cluster/container_runtime", "tests/cluster/coredns",
-                       "tests/operator/kubernetes/build", "container/packages/cuda"):
+                       "tests/operator/kubernetes/build", "tests/operator/go_toolchain", "container/packages/cuda"):
             text = (ROOT / script).read_text()
             self.assertRegex(text, r"(?m)^hold ", script)
             self.assertNotRegex(text, r"(?m)^flock ", script)
