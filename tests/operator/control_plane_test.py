@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What the other tests of the operator rely on in their control plane."""
 import json
+import os
 import signal
 import subprocess
 import tempfile
@@ -8,6 +9,7 @@ import unittest
 from pathlib import Path
 
 from kube import ApiError, ControlPlane, wait_until
+import leftovers  # kube finds it
 
 COMMAND = Path(__file__).parent / "control_plane"
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}}
@@ -126,7 +128,7 @@ class TheCommand(unittest.TestCase):
 
     def assert_nothing_is_left(self, folder, servers):
         wait_until(f"the end of {servers}", lambda: not any(Path(f"/proc/{pid}").exists() for pid in servers), 30)
-        wait_until(f"{folder} to go", lambda: not folder.exists(), 30)
+        wait_until(f"{folder} to go", lambda: not folder.exists() and not leftovers.lock_of(folder).exists(), 30)
 
     def test_the_commands_exit_code_is_passed_on_and_nothing_is_left(self):
         running, folder, servers = self.start("sh", "-c", 'echo "$KUBECONFIG"; sleep 1; exit 7')
@@ -143,6 +145,18 @@ class TheCommand(unittest.TestCase):
                 self.assertEqual(running.wait(60), code)
                 self.assert_nothing_is_left(folder, servers)
 
+    def test_where_its_remover_is_killed_too_others_clear_up_but_not_before(self):
+        running, folder, servers = self.start("sh", "-c", 'echo "$KUBECONFIG"; exec sleep 600')
+        leftovers.clear([folder.parent])
+        self.assertTrue((folder / "admin.kubeconfig").exists())
+        for pid in removers_of(folder):
+            os.kill(pid, signal.SIGKILL)
+        running.kill()
+        wait_until(f"the end of {servers}", lambda: not any(Path(f"/proc/{pid}").exists() for pid in servers), 30)
+        self.assertTrue(folder.exists())
+        leftovers.clear([folder.parent])
+        self.assertFalse(folder.exists() or leftovers.lock_of(folder).exists())
+
 
 def can_list(client):
     try:
@@ -153,15 +167,23 @@ def can_list(client):
 
 def processes_of(folder):
     """Those whose command line or environment names the folder, but for the shell that is to remove it."""
+    return [pid for pid, line in naming(folder) if b"rm -rf" not in line]
+
+
+def removers_of(folder):
+    return [pid for pid, line in naming(folder) if b"rm -rf" in line]
+
+
+def naming(folder):
+    """(number, command line) of processes whose command line or environment names the folder."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             line, environment = (process / "cmdline").read_bytes(), (process / "environ").read_bytes()
         except OSError:
             continue
-        mine = str(folder).encode()
-        if mine in line + environment and b"rm -rf" not in line:
-            found.append(int(process.name))
+        if str(folder).encode() in line + environment:
+            found.append((int(process.name), line))
     return found
 
 

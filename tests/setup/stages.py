@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,9 @@ from pathlib import Path
 from ctest_run import MOST_FLAKY, Deadline, Results, end, repeat, run_tests
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests"))
+import leftovers  # noqa: E402
+
 CHECK_LIMIT = 80 * 60  # all of ./check without --all
 LOCK_PATIENCE = 10 * 60
 
@@ -264,6 +268,14 @@ def hold(path, patience):
     return lock
 
 
+def own_temporary_folder():
+    """Becomes TMPDIR of all that this check runs: what that leaves there, and those of it that go on, belong to the folder."""
+    owned = leftovers.Owned.new("check", tempfile.gettempdir())
+    owned.folder.chmod(0o1777)  # some tests run as other users
+    os.environ["TMPDIR"] = tempfile.tempdir = str(owned.folder)
+    return owned
+
+
 def main(arguments):
     try:
         request = requested(arguments)
@@ -272,10 +284,15 @@ def main(arguments):
         print(f"error: {error}", file=sys.stderr)
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    leftovers.clear()
+    owned = own_temporary_folder()
     try:
-        return run(request)
+        code = run(request)
     except KeyboardInterrupt:
         return 130
+    if code == 0:  # else it can be looked at, until the next check clears it up
+        owned.remove()
+    return code
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import leftovers
+
 from .certificates import Authority, write_kubeconfig
 from .client import ApiError, Client, load_manifests
 from .ports import free_ports
@@ -52,8 +54,8 @@ class ControlPlane:
             self.folder, self._remover = Path(self._own_folder), None
             self.folder.mkdir()
         else:
-            self.folder = Path(tempfile.mkdtemp(prefix="trainyard-kube-", dir=_roomy_memory()))
-            self._remover = _FolderRemover(self.folder)
+            self._owned = leftovers.Owned.new("kube", _roomy_place())
+            self.folder, self._remover = self._owned.folder, _FolderRemover(self._owned.folder)
         self._all = []
         try:
             self._start()
@@ -71,6 +73,7 @@ class ControlPlane:
                 shutil.copy(log, self._logs)
         if self._remover:
             self._remover.remove()
+            self._owned.release()
 
     # -- identities
 
@@ -220,11 +223,12 @@ class ControlPlane:
 
 
 class _FolderRemover:
-    """Removes a folder when asked to, or when this process is gone, even by SIGKILL."""
+    """Removes an owned folder when asked to, or when this process is gone, even by SIGKILL. Where both are killed the folder
+    is a leftover, which others clear up."""
 
     def __init__(self, folder):
-        script = 'read -r _; for try in $(seq 100); do rm -rf "$1" && exit; sleep 0.1; done'
-        self._shell = subprocess.Popen(["sh", "-c", script, "sh", folder], stdin=subprocess.PIPE,
+        script = 'read -r _; for try in $(seq 100); do rm -rf "$1" && rm -f "$2" && exit; sleep 0.1; done'
+        self._shell = subprocess.Popen(["sh", "-c", script, "sh", folder, leftovers.lock_of(folder)], stdin=subprocess.PIPE,
                                        stderr=subprocess.DEVNULL, start_new_session=True)
 
     def remove(self):
@@ -232,10 +236,11 @@ class _FolderRemover:
         self._shell.wait()
 
 
-def _roomy_memory():
-    """/dev/shm, unless it is as small as containers have it: etcd's journal alone begins with 128 MB."""
+def _roomy_place():
+    """/dev/shm, unless it is as small as containers have it (etcd's journal alone begins with 128 MB): then TMPDIR."""
     try:
         shm = os.statvfs("/dev/shm")
+        is_roomy = shm.f_bavail * shm.f_frsize > 2 << 30 and os.access("/dev/shm", os.W_OK)
     except OSError:
-        return None
-    return "/dev/shm" if shm.f_bavail * shm.f_frsize > 2 << 30 and os.access("/dev/shm", os.W_OK) else None
+        is_roomy = False
+    return "/dev/shm" if is_roomy else tempfile.gettempdir()

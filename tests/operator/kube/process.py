@@ -1,5 +1,4 @@
 """Child processes that cannot outlive their parent, and waits that say what they waited for."""
-import ctypes
 import http.client
 import os
 import signal
@@ -8,8 +7,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-_PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None, use_errno=True)
+from leftovers import dies_with_parent
 
 
 class WaitedInVain(Exception):
@@ -40,18 +38,6 @@ def wait_until(what, condition, timeout, processes=()):
             logs = "".join(f"\n{process.name} says:\n{process.log_tail()}" for process in processes)
             raise WaitedInVain(f"waited {timeout} s for {what() if callable(what) else what}{last}{logs}")
         time.sleep(0.03)
-
-
-def dies_with_parent(end=signal.SIGKILL):
-    """A preexec_fn: the kernel sends `end` when the thread that started the child is gone, however it ended."""
-    parent = os.getpid()
-
-    def ask_kernel():
-        _libc.prctl(_PR_SET_PDEATHSIG, end)
-        if os.getppid() != parent:  # it was gone before the kernel was asked
-            os._exit(1)
-
-    return ask_kernel
 
 
 class Process:
