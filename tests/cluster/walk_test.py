@@ -112,7 +112,7 @@ class Walk(unittest.TestCase):
     def test_9_of_the_cluster_nothing_is_left(self):
         self.cluster.down()
         self.assertFalse(self.cluster.folder.exists())
-        self.assertEqual(list(Path("/sys/fs/cgroup").glob("**/trainyard-cluster-walk")), [])
+        self.assertEqual(list(Path("/sys/fs/cgroup").glob(f"**/{self.cluster.folder.name}")), [])
         name = str(self.cluster.folder).encode()
         left = [folder.name for folder in Path("/proc").glob("[0-9]*") if name in commandline(folder)]
         self.assertEqual(left, [])

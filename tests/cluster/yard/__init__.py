@@ -8,7 +8,9 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "operator"))  # for `kube`, which the tests of the operator share
+TESTS = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TESTS / "operator"))  # for `kube`, which the tests of the operator share
+sys.path.append(str(TESTS))  # for `leftovers`
 
 from .cluster import Cluster, ClusterError, images, why_not_here  # noqa: E402
 

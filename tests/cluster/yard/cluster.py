@@ -1,8 +1,8 @@
 """A cluster as the rest of this machine sees it."""
+import itertools
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -10,10 +10,11 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from . import addresses, control, network, node
+import leftovers
+
+from . import addresses, control, leash, network, node
 from .namespaces import OWN_NAMESPACES
 from kube import Client, WaitedInVain, wait_until
-from kube.process import dies_with_parent
 
 NOT_UP = "the cluster is not up; `./cluster up` starts it"
 SLOWEST_IMPORT = 2_000_000  # bytes a second of each node, all at once on a busy machine
@@ -25,19 +26,27 @@ class ClusterError(Exception):
 
 
 class Cluster:
-    """One of a name at a time. As a context manager it goes with the process that entered it, however that ends."""
+    """One of a name at a time. As a context manager it goes with the process that entered it, however that ends; where another
+    of its name is in use it is `<name>-2` then, or the next that is free."""
 
     def __init__(self, name="trainyard", nodes=3, gpus=2, images=()):
         """`gpus`: that each node but the first pretends to have. `images`: OCI archives that every node is to have."""
         if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,30}", name):
             raise ClusterError(f"'{name}' cannot be the name of a cluster: small letters, digits and hyphens can")
         self.name, self._nodes, self._gpus, self._images = name, nodes, gpus, list(images)
-        self.folder = Path("/var/tmp") / f"trainyard-cluster-{name}"
+        self._owned = self._leash = None
+
+    @property
+    def folder(self):
+        return leftovers.folder_of("cluster", self.name, "/var/tmp")
 
     def __enter__(self):
-        self.down()  # what an earlier one of this name may have left
+        self._clear_the_way()
+        wanted, numbers = self.name, itertools.count(2)
+        while self.is_up() or not self._own():
+            self.name = f"{wanted}-{next(numbers)}"
         try:
-            self.up(ends_with_us=True)
+            self._start()
         except BaseException:
             self.down()
             raise
@@ -49,47 +58,94 @@ class Cluster:
     # -- up and down
 
     def is_up(self):
-        return self._pid() is not None
+        return not self._starting.exists() and control.is_served(self.folder / "control.sock")
 
-    def up(self, ends_with_us=False):
-        """Returns when all nodes are Ready and have the images. Throws ClusterError, WaitedInVain."""
-        if reason := why_not_here():
-            raise ClusterError(reason)
-        if self.is_up():
-            raise ClusterError(f"it is up already; `./cluster down` ends it, its files are in {self.folder}")
-        programs = find_programs()
-        self._clear()
-        self.folder.mkdir(mode=0o755)
-        names = self.node_names()
-        settings = {"nodes": self._nodes, "gpus": self._gpus, "programs": programs,
-                    "cgroup": node.make_cgroups(self._cgroup, names)}
-        (self.folder / "settings.json").write_text(json.dumps(settings))
-        self._launch(ends_with_us)
-        self._wait_until_answering()
-        self.load(self._images)
-        wait_until("all nodes to be Ready", self._all_ready, 120)
+    def up(self):
+        """Returns when all nodes are Ready and have the images. It stays when this process ends, but one that is killed
+        before leaves none. Throws ClusterError, WaitedInVain."""
+        self._clear_the_way()
+        wait_until(f"another process to have started or ended the cluster in {self.folder}", self._own_unless_up, 30)
+        self._start()
+        self._say(leash.STAY)
+        os.close(self._leash)
+        self._owned.release()
+        self._owned = self._leash = None
 
     def down(self):
         """Leaves nothing. Nothing happens where there is nothing."""
-        pid = self._pid()
-        if pid is not None:
-            try:
-                control.ask(self.folder / "control.sock", "end", patience=5)
-                wait_until("the cluster to end", lambda: self._pid() is None, 10)
-            except (OSError, WaitedInVain):
-                os.kill(pid, signal.SIGKILL)
-                wait_until("the cluster to end", lambda: self._pid() is None, 30)
-        self._clear()
+        self._end()
+        if not self._owned:
+            wait_until(f"another process to let go of {self.folder}", self._own, 30)
+        if self._leash is not None:
+            os.close(self._leash)
+        self._owned.remove()
+        self._owned = self._leash = None
 
-    def _launch(self, ends_with_us):
+    @staticmethod
+    def _clear_the_way():
+        if reason := why_not_here():
+            raise ClusterError(reason)
+        leftovers.clear()
+
+    def _own_unless_up(self):
+        if self.is_up():
+            raise ClusterError(f"it is up already; `./cluster down` ends it, its files are in {self.folder}")
+        return self._own()
+
+    def _own(self):
+        """Whether it is ours now. Until then another process may be about to start or end it."""
+        try:
+            self._owned = leftovers.Owned(self.folder)
+        except leftovers.InUse:
+            return False
+        return True
+
+    def _start(self):
+        programs = find_programs()
+        self.folder.chmod(0o755)
+        self._starting.touch()
+        names = self.node_names()
+        settings = {"nodes": self._nodes, "gpus": self._gpus, "programs": programs,
+                    "cgroup": node.make_cgroups(self.folder.name, names)}
+        (self.folder / "settings.json").write_text(json.dumps(settings))
+        self._launch()
+        self._wait_until_answering()
+        self.load(self._images)
+        wait_until("all nodes to be Ready", self._all_ready, 120)
+        self._say(leash.READY)
+        wait_until("the cluster to know that it is ready", lambda: not self._starting.exists(), 30)
+
+    def _say(self, word):
+        try:
+            os.write(self._leash, word)
+        except BrokenPipeError as error:
+            raise ClusterError(f"it ended while it started; {self.folder}/supervisor.log tells") from error
+
+    def _end(self):
+        pid = self._pid()
+        if pid is None:
+            return
+        try:
+            control.ask(self.folder / "control.sock", "end", patience=5)
+            wait_until("the cluster to end", lambda: self._pid() is None, 10)
+        except (OSError, WaitedInVain):
+            os.kill(pid, signal.SIGKILL)
+            wait_until("the cluster to end", lambda: self._pid() is None, 30)
+
+    @property
+    def _starting(self):
+        return self.folder / "starting"
+
+    def _launch(self):
+        watched, self._leash = os.pipe()
         with socket.create_server(("127.0.0.1", 0)) as listener, open(self.folder / "supervisor.log", "ab") as log:
-            child = subprocess.Popen(
-                [*OWN_NAMESPACES, sys.executable, "-m", "yard.supervisor", self.folder, str(listener.fileno())],
+            inherited = [listener.fileno(), watched, self._owned.fileno()]
+            self._child = subprocess.Popen(
+                [*OWN_NAMESPACES, sys.executable, "-m", "yard.supervisor", self.folder, *map(str, inherited[:2])],
                 cwd="/", env={**os.environ, "PYTHONPATH": str(HERE), "PYTHONDONTWRITEBYTECODE": "1"},
-                pass_fds=[listener.fileno()], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                preexec_fn=dies_with_parent() if ends_with_us else None)
-            (self.folder / "pid").write_text(str(child.pid))
-            self._child = child
+                pass_fds=inherited, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        os.close(watched)
+        (self.folder / "pid").write_text(str(self._child.pid))
 
     def _wait_until_answering(self):
         def answers():
@@ -118,18 +174,6 @@ class Cluster:
             os.waitpid(pid, os.WNOHANG)
         except ChildProcessError:
             pass
-
-    def _clear(self):
-        def is_clear():
-            node.remove_cgroups(self._cgroup)
-            return True
-        wait_until("the cluster's cgroups to be empty", is_clear, 30)
-        if self.folder.exists():
-            shutil.rmtree(self.folder)
-
-    @property
-    def _cgroup(self):
-        return f"trainyard-cluster-{self.name}"
 
     # -- use
 
@@ -253,11 +297,13 @@ def why_not_here():
     done = subprocess.run([*OWN_NAMESPACES, "sh", "-c", _TRIED], capture_output=True, text=True, timeout=30)
     if done.returncode != 0:
         return f"this machine does not let namespaces be made: {done.stderr.strip()}"
+    trial = leftovers.Owned.new("trial", "/var/tmp")
     try:
-        node.make_cgroups("trainyard-try", ["node"])
-        node.remove_cgroups("trainyard-try")
+        node.make_cgroups(trial.folder.name, ["node"])
     except OSError as error:
         return f"this machine does not let cgroups be made: {error}"
+    finally:
+        trial.remove()
     return None
 
 

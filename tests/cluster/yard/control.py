@@ -104,3 +104,14 @@ def ask(path, do, patience=180, **arguments):
     if "refused" in answer:
         raise Refused(answer["refused"])
     return answer["answer"]
+
+
+def is_served(path):
+    """Whether somebody answers there, or is at work and will."""
+    try:
+        ask(path, "status", patience=5)
+    except TimeoutError:
+        return True
+    except (OSError, Refused):
+        return False
+    return True

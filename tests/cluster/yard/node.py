@@ -1,7 +1,8 @@
 """What makes a machine a node of Kubernetes: its files and its programs, containerd, kubelet and kube-proxy."""
 import json
-import os
 from pathlib import Path
+
+from leftovers import CGROUPS, hierarchies
 
 from kube.certificates import write_kubeconfig
 
@@ -109,31 +110,16 @@ def _kube_proxy(name, files):
 
 def make_cgroups(name, nodes):
     """A group for each node below one for the cluster, in every hierarchy that this machine has; returns its name."""
-    root = Path("/sys/fs/cgroup")
-    if (root / "cgroup.controllers").exists():
-        for group in (root / name, *(root / name / node for node in nodes)):
+    if (CGROUPS / "cgroup.controllers").exists():
+        for group in (CGROUPS / name, *(CGROUPS / name / node for node in nodes)):
             group.mkdir(exist_ok=True)
             available = (group.parent / "cgroup.controllers").read_text().split()
             (group.parent / "cgroup.subtree_control").write_text(" ".join(f"+{each}" for each in available))
         return f"/{name}"
-    for hierarchy in _hierarchies(root):
+    for hierarchy in hierarchies():
         for group in (hierarchy / name, *(hierarchy / name / node for node in nodes)):
             group.mkdir(exist_ok=True)
             for file in ("cpuset.cpus", "cpuset.mems"):
                 if (group / file).exists():
                     (group / file).write_text((group.parent / file).read_text())
     return f"/{name}"
-
-
-def remove_cgroups(name):
-    root = Path("/sys/fs/cgroup")
-    for top in ([root / name] if (root / "cgroup.controllers").exists() else [each / name for each in _hierarchies(root)]):
-        for folder, _, _ in os.walk(top, topdown=False):
-            try:
-                os.rmdir(folder)
-            except FileNotFoundError:
-                pass
-
-
-def _hierarchies(root):
-    return [each for each in root.iterdir() if each.is_dir() and not each.is_symlink()]

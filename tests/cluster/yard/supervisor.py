@@ -1,4 +1,4 @@
-"""The control plane and the boot of the nodes: run as `python3 -m yard.supervisor FOLDER LISTENER` by Cluster.up().
+"""The control plane and the boot of the nodes: run as `python3 -m yard.supervisor FOLDER LISTENER LEASH` by Cluster.up().
 
 It lives in namespaces of its own below a shell that is their process 1: when that is gone, all is.
 """
@@ -9,7 +9,7 @@ import sys
 import threading
 from pathlib import Path
 
-from . import addresses, control, network, node, relay, storage
+from . import addresses, control, leash, network, node, relay, storage
 from .namespaces import OWN_NAMESPACES
 from kube import ControlPlane
 from kube.certificates import write_kubeconfig
@@ -137,4 +137,5 @@ def main(folder, listener):
 
 if __name__ == "__main__":
     threading.excepthook = lambda args: print(args, flush=True)
+    leash.watch(int(sys.argv[3]), Path(sys.argv[1]) / "starting")
     main(Path(sys.argv[1]), socket.socket(fileno=int(sys.argv[2])))
