@@ -337,14 +337,14 @@ Variable layer_norm(const Variable& input, Parameter& weight, Parameter& bias, f
   return y;
 }
 
-Variable embedding(const Tensor& ids, Parameter& table, Tape* tape) {
+Variable embedding(const Tensor& ids, Parameter& table, Tape* tape, std::optional<int64_t> padding_idx) {
   Tensor rows = Tensor::empty({ids.count(), table.shape()[1]}, table.value().dtype(), table.value().device());
   const ops::TablePart part{table.part().begin, table.whole_shape()[0]};
   ops::embedding(ids, table.value(), rows, part);
   const Variable y(std::move(rows), tape);
   if (tape && !table.is_frozen())
-    tape->record(y, [ids, &table, part](const Tensor& gradient) {
-      ops::embedding_backward(gradient, ids, table.gradient(), part);
+    tape->record(y, [ids, &table, part, padding_idx](const Tensor& gradient) {
+      ops::embedding_backward(gradient, ids, table.gradient(), part, padding_idx);
     });
   return y;
 }

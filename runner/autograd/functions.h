@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "autograd/parameter.h"
@@ -63,8 +64,8 @@ SumAndNorm add_rms_norm(const Variable& x, const Variable& residual, Parameter& 
 Variable layer_norm(const Variable& x, Parameter& weight, Parameter& bias, float eps);
 
 /// Rows of table [vocab, hidden] → [tokens, hidden], 0 for ids that a part of a table has not. `tape`: as nothing
-/// before an embedding has one.
-Variable embedding(const Tensor& ids, Parameter& table, Tape* tape);
+/// before an embedding has one. `padding_idx`: the row of the whole table that gets no gradient from here.
+Variable embedding(const Tensor& ids, Parameter& table, Tape* tape, std::optional<int64_t> padding_idx = {});
 
 /// silu(gate) · up, all [tokens, ff].
 Variable swiglu(const Variable& gate, const Variable& up);

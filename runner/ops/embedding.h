@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "tensor/tensor.h"
 
 namespace trainyard::ops {
@@ -17,6 +19,11 @@ void embedding(const Tensor& ids, const Tensor& table, Tensor& out, const TableP
 
 /// dtable[ids[t]] += dout[t] where `part` has that row, in the order of the tokens for any number of threads.
 ///   dout [tokens, hidden]      dtable [vocab, hidden]; each float32, bfloat16 or float16 by itself
-void embedding_backward(const Tensor& dout, const Tensor& ids, Tensor& dtable, const TablePart& part = {});
+/// `padding_idx`: the row of the whole table to which nothing is added, as PyTorch's; it must be in [0, vocab).
+void embedding_backward(const Tensor& dout, const Tensor& ids, Tensor& dtable, const TablePart& part = {},
+                        std::optional<int64_t> padding_idx = {});
+
+/// What the kernels of every device take for no padding_idx: no id is negative.
+constexpr int64_t kNoPadding = -1;
 
 }  // namespace trainyard::ops

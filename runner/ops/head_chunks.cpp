@@ -4,6 +4,7 @@
 #include <array>
 
 #include "ops/cost.h"
+#include "ops/embedding.h"
 #include "ops/kernels.h"
 
 namespace trainyard::ops {
@@ -60,7 +61,8 @@ struct HeadChunks {
     }
     Tensor dh = Tensor::empty(rows.shape(), rows.dtype(), rows.device());
     kernels.matmul(dlogits, w, dh, {});
-    kernels.embedding_backward(dh, chunk.ids, 0, gradients->dh);  // adds to rows that for_head_chunks() has cleared
+    // It adds to rows that for_head_chunks() has cleared.
+    kernels.embedding_backward(dh, chunk.ids, 0, kNoPadding, gradients->dh);
   }
 };
 

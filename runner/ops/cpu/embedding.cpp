@@ -37,7 +37,7 @@ void embedding(const Tensor& ids, const Tensor& table, int64_t first_row, Tensor
 
 // Each thread takes a range of columns and walks the tokens in order: no two threads meet at an element, and the order
 // of the sums is that of one thread.
-void embedding_backward(const Tensor& dout, const Tensor& ids, int64_t first_row, Tensor& dtable) {
+void embedding_backward(const Tensor& dout, const Tensor& ids, int64_t first_row, int64_t padding_idx, Tensor& dtable) {
   const int64_t tokens = ids.count(), rows = dtable.size(0), hidden = dtable.size(1);
   const int32_t* const id = ids.data<int32_t>();
   const int64_t columns_grain = std::max<int64_t>(kElementGrain / std::max<int64_t>(tokens, 1), 64);
@@ -46,7 +46,7 @@ void embedding_backward(const Tensor& dout, const Tensor& ids, int64_t first_row
                  [=, total = dtable.data<Total>(), addend = dout.data<T>()](int64_t begin, int64_t end) {
                    for (int64_t token = 0; token < tokens; ++token) {
                      const int64_t row = id[token] - first_row;
-                     if (row >= 0 && row < rows)
+                     if (row >= 0 && row < rows && id[token] != padding_idx)
                        add_row(total + row * hidden + begin, addend + token * hidden + begin, end - begin);
                    }
                  });

@@ -20,7 +20,7 @@ struct Rows {
   const int32_t* ids;
   const T* dout;
   Total* dtable;
-  int64_t tokens, first_row, rows, width;
+  int64_t tokens, first_row, padding_idx, rows, width;
 };
 
 /// Lists in `matches` the threads of the block for which `is_match`, in their order, and returns how many they are.
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(kThreads) embedding_backward_kernel(Rows<Total
   const int64_t token = blockIdx.x;
   const int32_t id = rows.ids[token];
   const int64_t row = id - rows.first_row;
-  if (row < 0 || row >= rows.rows) return;
+  if (row < 0 || row >= rows.rows || id == rows.padding_idx) return;
   int before = 0;
   for (int64_t i = threadIdx.x; i < token; i += blockDim.x) before += rows.ids[i] == id ? 1 : 0;
   if (block_sum(before) > 0) return;
@@ -87,7 +87,7 @@ void embedding(const Tensor& ids, const Tensor& table, int64_t first_row, Tensor
   });
 }
 
-void embedding_backward(const Tensor& dout, const Tensor& ids, int64_t first_row, Tensor& dtable) {
+void embedding_backward(const Tensor& dout, const Tensor& ids, int64_t first_row, int64_t padding_idx, Tensor& dtable) {
   if (ids.count() == 0) return;
   with_elements(dtable.dtype(), dout.dtype(), [&]<typename Total, typename T>(Total*, T*) {
     const Rows<Total, T> rows{.ids = elements<int32_t>(ids),
@@ -95,6 +95,7 @@ void embedding_backward(const Tensor& dout, const Tensor& ids, int64_t first_row
                               .dtable = elements<Total>(dtable),
                               .tokens = ids.count(),
                               .first_row = first_row,
+                              .padding_idx = padding_idx,
                               .rows = dtable.size(0),
                               .width = dtable.size(1)};
     with_packs(

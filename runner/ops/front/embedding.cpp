@@ -1,5 +1,9 @@
 #include "ops/embedding.h"
 
+#include <fmt/format.h>
+
+#include <stdexcept>
+
 #include "metrics/trace.h"
 #include "ops/check.h"
 #include "ops/cost.h"
@@ -8,8 +12,14 @@
 namespace trainyard::ops {
 namespace {
 
-void require_ids(std::string_view op, const Tensor& ids, const Tensor& table, const TablePart& part) {
-  require_indices(op, "ids", ids, part.whole > 0 ? part.whole : table.size(0));
+int64_t rows_of_whole(const Tensor& table, const TablePart& part) {
+  return part.whole > 0 ? part.whole : table.size(0);
+}
+
+void require_padding_idx(std::optional<int64_t> padding_idx, int64_t rows) {
+  if (padding_idx && (*padding_idx < 0 || *padding_idx >= rows))
+    throw std::invalid_argument(
+        fmt::format("embedding_backward: padding_idx is {}, outside 0 to {}", *padding_idx, rows - 1));
 }
 
 }  // namespace
@@ -21,12 +31,13 @@ void embedding(const Tensor& ids, const Tensor& table, Tensor& out, const TableP
   require("embedding", "ids", ids, ids.shape(), DType::Int32);
   require_floating("embedding", "table", table);
   require("embedding", "out", out, {ids.size(0), table.size(1)}, table.dtype());
-  require_ids("embedding", ids, table, part);
+  require_indices("embedding", "ids", ids, rows_of_whole(table, part));
   tell_cost({&out, &out});
   kernel("embedding", &Kernels::embedding, {&ids, &table, &out})(ids, table, part.first, out);
 }
 
-void embedding_backward(const Tensor& dout, const Tensor& ids, Tensor& dtable, const TablePart& part) {
+void embedding_backward(const Tensor& dout, const Tensor& ids, Tensor& dtable, const TablePart& part,
+                        std::optional<int64_t> padding_idx) {
   const metrics::TraceSpan span("embedding_backward", "op");
   require_rank("embedding_backward", "ids", ids, 1);
   require_rank("embedding_backward", "dtable", dtable, 2);
@@ -34,9 +45,11 @@ void embedding_backward(const Tensor& dout, const Tensor& ids, Tensor& dtable, c
   require_floating("embedding_backward", "dout", dout);
   require_floating("embedding_backward", "dtable", dtable);
   require("embedding_backward", "dout", dout, {ids.size(0), dtable.size(1)}, dout.dtype());
-  require_ids("embedding_backward", ids, dtable, part);
+  require_indices("embedding_backward", "ids", ids, rows_of_whole(dtable, part));
+  require_padding_idx(padding_idx, rows_of_whole(dtable, part));
   tell_cost({&dout, &dout, &dout});
-  kernel("embedding_backward", &Kernels::embedding_backward, {&dout, &ids, &dtable})(dout, ids, part.first, dtable);
+  kernel("embedding_backward", &Kernels::embedding_backward, {&dout, &ids, &dtable})(
+      dout, ids, part.first, padding_idx.value_or(kNoPadding), dtable);
 }
 
 }  // namespace trainyard::ops

@@ -80,6 +80,32 @@ TEST_CASE("embedding: of parts of a table each gives its rows, and zeros for the
                     "embedding: ids[0] is 9, outside 0 to 8");
 }
 
+TEST_CASE("embedding_backward: the padding row gets nothing, in whichever part of the table it is", "[ops]") {
+  const Device device = GENERATE(from_range(devices()));
+  const int64_t width = GENERATE(5, 64), padding = GENERATE(0, 3, 6);
+  const Tensor ids = int_tensor({0, 6, 3, 4, 3, 6, 1}, device),
+               dout = random_tensor({7, width}, DType::Float32, 2, device);
+  const auto gradient_of = [&](const ops::TablePart& part, int64_t rows, std::optional<int64_t> padding_idx) {
+    Tensor dtable = random_tensor({rows, width}, DType::Float32, 3, device);  // something has gathered before
+    ops::embedding_backward(dout, ids, dtable, part, padding_idx);
+    return dtable;
+  };
+  for (const auto& [first, rows] : {std::pair<int64_t, int64_t>{0, 7}, {0, 3}, {3, 3}, {6, 1}}) {
+    const ops::TablePart part{first, 7};
+    const Tensor before = random_tensor({rows, width}, DType::Float32, 3, device),
+                 all = gradient_of(part, rows, std::nullopt), seen = gradient_of(part, rows, padding);
+    for (int64_t row = 0; row < rows; ++row) {
+      CAPTURE(first, row);
+      CHECK(same_bits(seen.rows(row, 1), (first + row == padding ? before : all).rows(row, 1)));
+    }
+  }
+  Tensor dtable = Tensor::zeros({7, width}, DType::Float32, device);
+  CHECK_THROWS_WITH(ops::embedding_backward(dout, ids, dtable, {}, 7),
+                    "embedding_backward: padding_idx is 7, outside 0 to 6");
+  CHECK_THROWS_WITH(ops::embedding_backward(dout, ids, dtable, {}, -1),
+                    "embedding_backward: padding_idx is -1, outside 0 to 6");
+}
+
 TEST_CASE("embedding: an id outside the table is named with its place", "[ops]") {
   const Tensor table = Tensor::zeros({7, 4}, DType::Float32);
   Tensor out = Tensor::empty({2, 4}, DType::Float32);
