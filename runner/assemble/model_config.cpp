@@ -43,12 +43,13 @@ models::ModelConfig with_sizes(models::ModelConfig config, const config::Model& 
     if (is_given(size)) config.*size.member = size.given;
   if (has_plain_heads) config.head_dim = config.hidden_size / config.heads;
   // Read back, so that sizes that do not fit each other are refused as they are in a file.
-  const models::ModelConfig made =
+  models::ModelConfig made =
       models::parse_config(models::to_hugging_face(config), "the model with the sizes of the configuration");
   for (const Size& size : sizes)
     if (is_given(size) && made.*size.member != size.given)
       throw InputError(fmt::format("model.{} is {}, but a {} model has no such size to choose; leave it out", size.key,
                                    size.given, made.family));
+  made.untrainable = config.untrainable;
   return made;
 }
 

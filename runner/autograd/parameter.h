@@ -11,9 +11,11 @@ namespace trainyard::autograd {
 
 /// How a parameter begins where nothing is loaded.
 struct Init {
-  enum class Kind { Normal, Uniform, Ones, Zeros } kind = Kind::Normal;
-  float deviation = 0.02F;  ///< of a normal one; a uniform one is in [-deviation, deviation]
+  enum class Kind { Normal, Uniform, Constant } kind = Kind::Normal;
+  float scale = 0.02F;  ///< the deviation of normal values; uniform ones are in [-scale, scale]; constant ones are this
+  std::optional<int64_t> zero_row = {};  ///< a row that is zero all the same
 };
+inline constexpr Init kOnes{Init::Kind::Constant, 1}, kZeros{Init::Kind::Constant, 0};
 
 /// How a linear layer is computed in 8 bits: torchao's recipes, under their names.
 enum class Float8Recipe : uint8_t {

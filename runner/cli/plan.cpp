@@ -104,7 +104,7 @@ train::Job job_of(const config::Loaded& given, const PlanOptions& options) {
   config::check_for_plan(given);
   const train::Placement placement = placement_of(options.ranks);
   const config::Loaded loaded = config::for_world(given, placement.world);
-  const models::ModelConfig model = train::model_config_of(loaded.config.model);
+  const models::ModelConfig model = models::for_training(train::model_config_of(loaded.config.model));
   const train::RunSpec spec = train::resolve(loaded, train::ranks_of(placement), {});
   return {loaded, model, placement, hardware_of(options, placement, spec.sharding.policy.precision.param_dtype),
           train::batch_shape_of(spec.batch, loaded.config.data, model)};

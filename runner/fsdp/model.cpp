@@ -187,7 +187,7 @@ Model Model::preset(const std::string& name, std::uint64_t seed) {
 }
 
 Model Model::from_config(const std::string& path, std::uint64_t seed) {
-  return {state_of(models::parse_config(read_file(path), path), seed), 0};
+  return {state_of(models::for_training(models::parse_config(read_file(path), path)), seed), 0};
 }
 
 std::vector<Module> Model::layers() const {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,14 +44,23 @@ struct ModelConfig {
   int64_t sliding_window = 0;        ///< keys that a query sees, its own included; 0: the whole sequence
   int64_t first_windowed_layer = 0;  ///< layers before it see the whole sequence
   double dropout = 0;                ///< rate, of models that have it; the decoders have none
+  /// Of a decoder: the embedding's row that begins at zero and gets no gradient from what is looked up; a negative one
+  /// counts from the end.
+  std::optional<int64_t> pad_token_id = {};
   T5Config t5 = {};
   CnnConfig cnn = {};
+  /// Why it is not to be trained, naming file and field: a field that acts only in training, and that no model here
+  /// has. Empty: it can be trained.
+  std::string untrainable = {};
 };
 
 /// Reads a config.json. Throws InputError naming `path` and the field: missing, of the wrong type, out of range, or
 /// asking for what its family does not have here (biases, windows, other activations, other scalings of RoPE).
 /// A field that is absent means what transformers 5 takes it for in that family; a size of the model has no default.
 ModelConfig parse_config(std::string_view json, const std::filesystem::path& path);
+
+/// The same configuration. Throws InputError where it is not to be trained.
+const ModelConfig& for_training(const ModelConfig& config);
 
 /// config.json in the published spelling; transformers loads it.
 std::string to_hugging_face(const ModelConfig& config);

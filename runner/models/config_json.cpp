@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/json_depth.h"
 #include "models/family.h"
+#include "models/training_fields.h"
 
 namespace trainyard::models {
 namespace {
@@ -54,7 +55,13 @@ ModelConfig parse_config(std::string_view text, const std::filesystem::path& pat
   const Family& family = family_named_in(fields);
   ModelConfig config = family.read(fields);
   config.family = family.name;
+  config.untrainable = untrainable_field(document, path.string(), family);
   check_layer_types(fields, config);
+  return config;
+}
+
+const ModelConfig& for_training(const ModelConfig& config) {
+  if (!config.untrainable.empty()) throw InputError(config.untrainable);
   return config;
 }
 

@@ -22,6 +22,11 @@ Tensor counted_positions(int64_t rows, int64_t tokens, int64_t first) {
   return positions;
 }
 
+std::optional<int64_t> padding_idx_of(const ModelConfig& config) {
+  if (!config.pad_token_id || *config.pad_token_id >= 0) return config.pad_token_id;
+  return config.vocab_size + *config.pad_token_id;
+}
+
 }  // namespace
 
 RotaryAttention::RotaryAttention(const std::string& name, const ModelConfig& c, int layer, nn::Bias bias)
@@ -48,7 +53,8 @@ Decoder::Decoder(const ModelConfig& config, const MakeBlock& make_block)
     : LanguageModel(""),
       config_(config),
       stack_("model"),
-      embed_tokens_("model.embed_tokens", config.vocab_size, config.hidden_size, init_of(config)),
+      embed_tokens_("model.embed_tokens", config.vocab_size, config.hidden_size, init_of(config),
+                    padding_idx_of(config)),
       norm_("model.norm", config.hidden_size, static_cast<float>(config.rms_norm_eps)) {
   add_child(stack_);
   stack_.add_child(embed_tokens_);

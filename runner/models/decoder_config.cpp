@@ -64,6 +64,13 @@ json written_scaling(const RopeScaling& scaling) {
           {"original_max_position_embeddings", static_cast<int64_t>(scaling.original_length)}};
 }
 
+/// 0 is the default too, as in transformers.
+double initializer_range_of(const Fields& fields) {
+  constexpr const char* kKey = "initializer_range";
+  constexpr double kDefault = 0.02;
+  return fields.raw(kKey) == 0 ? kDefault : fields.number(kKey, kDefault);
+}
+
 struct DerivedSize {
   int64_t absent;   ///< what an absent field means; 0: `derived`
   int64_t derived;  ///< what null means, where it may be null
@@ -103,7 +110,8 @@ ModelConfig read_decoder(const Fields& fields, const FamilyDefaults& defaults) {
                              .may_be_null = defaults.null_head_dim});
   config.max_positions = fields.size("max_position_embeddings", defaults.max_positions);
   config.rms_norm_eps = fields.number("rms_norm_eps", 1e-6);
-  config.initializer_range = fields.number("initializer_range", 0.02);
+  config.initializer_range = initializer_range_of(fields);
+  config.pad_token_id = fields.row("pad_token_id", config.vocab_size);
   config.tied_head = fields.flag("tie_word_embeddings", false);
   read_rope(fields, config);
   check_heads(fields, config);
@@ -156,7 +164,7 @@ StoredNames decoder_names() {
 }
 
 json write_decoder(const ModelConfig& config) {
-  return {
+  json document{
       {"vocab_size", config.vocab_size},
       {"hidden_size", config.hidden_size},
       {"intermediate_size", config.intermediate_size},
@@ -174,6 +182,8 @@ json write_decoder(const ModelConfig& config) {
       {"tie_word_embeddings", config.tied_head},
       {"torch_dtype", "float32"},
   };
+  if (config.pad_token_id) document["pad_token_id"] = *config.pad_token_id;
+  return document;
 }
 
 ModelConfig with_size(ModelConfig config, const DecoderSize& size) {

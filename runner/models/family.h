@@ -30,6 +30,8 @@ struct Family {
   std::unique_ptr<Model> (*build)(const ModelConfig& config);
   nn::Placements placements = {};  ///< how tensor parallelism splits it; empty: not at all
   StoredNames stored = {};
+  /// Its fields of config.json that act only in training and that its models honour.
+  std::vector<std::string> trains_with = {};
   LearnsFrom learns_from = LearnsFrom::Text;
   /// flops_per_row where it is not a decoder's.
   double (*flops_per_row)(const ModelConfig& config, const RowLengths& lengths) = nullptr;

@@ -46,6 +46,15 @@ double Fields::rate(const char* key, double otherwise) const {
   return value.get<double>();
 }
 
+std::optional<int64_t> Fields::row(const char* key, int64_t count) const {
+  if (!has(key)) return std::nullopt;
+  const nlohmann::json& value = object_.at(key);
+  if (!value.is_number_integer() || value < -count || value >= count)
+    fail(key, fmt::format("is {}; a row from 0 to {} is needed, or from -1 to {}, counted from the end", value.dump(),
+                          count - 1, -count));
+  return value.get<int64_t>();
+}
+
 bool Fields::flag(const char* key, bool otherwise) const {
   if (!has(key)) return otherwise;
   if (!object_.at(key).is_boolean()) fail(key, fmt::format("is {}; true or false is needed", object_.at(key).dump()));

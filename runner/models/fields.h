@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace trainyard::models {
@@ -34,6 +35,8 @@ class Fields {
   }
   /// A number from 0 to below 1, such as the rate of dropout.
   [[nodiscard]] double rate(const char* key, double otherwise) const;
+  /// The number of one of `count` rows; a negative one counts from the end, as in Python. None where absent or null.
+  [[nodiscard]] std::optional<int64_t> row(const char* key, int64_t count) const;
   [[nodiscard]] bool flag(const char* key, bool otherwise) const;
   [[nodiscard]] std::string text(const char* key, const std::string& otherwise) const;
   [[nodiscard]] Fields object(const char* key) const;

@@ -135,6 +135,7 @@ const Family& mnist() {
       .read = read_mnist,
       .write = write_mnist,
       .build = [](const ModelConfig& config) -> std::unique_ptr<Model> { return std::make_unique<Mnist>(config); },
+      .trains_with = {"dropout1", "dropout2"},
       .learns_from = LearnsFrom::Images,
       .flops_per_row = mnist_flops_per_row};
   return family;

@@ -22,7 +22,7 @@ class Stack : public nn::Module {
  public:
   Stack(const ModelConfig& c, T5Stack kind, int64_t layers)
       : Module(kind == T5Stack::Encoder ? "encoder" : "decoder"),
-        final_norm_(name_of("final_layer_norm"), c.hidden_size, static_cast<float>(c.rms_norm_eps)),
+        final_norm_(name_of("final_layer_norm"), c.hidden_size, static_cast<float>(c.rms_norm_eps), t5_norm_init(c)),
         embedding_dropout_(name_of("embedding")),
         final_dropout_(name_of("final")) {
     for (int layer = 0; layer < layers; ++layer)
@@ -245,6 +245,7 @@ const Family& t5() {
                  .may_lack_head = true,
                  .copies = {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight"},
                  .ignored = {"decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"}},
+      .trains_with = {"dropout_rate"},
       .learns_from = LearnsFrom::Pairs,
       .flops_per_row = t5_flops_per_row};
   return family;

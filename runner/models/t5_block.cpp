@@ -17,7 +17,7 @@ nn::Init init(const ModelConfig& c, int64_t size) {
 }
 
 nn::RmsNorm norm(const std::string& name, const ModelConfig& c) {
-  return {name, c.hidden_size, static_cast<float>(c.rms_norm_eps)};
+  return {name, c.hidden_size, static_cast<float>(c.rms_norm_eps), t5_norm_init(c)};
 }
 
 std::string block_name(T5Stack stack, int layer) {
@@ -141,7 +141,8 @@ T5Block::T5Block(const ModelConfig& c, T5Stack stack, int layer)
     add_child(bias_.emplace(name_of("layer.0.SelfAttention.relative_attention_bias"), c.t5.buckets, c.heads,
                             init(c, c.hidden_size)));
   if (stack == T5Stack::Decoder) {
-    add_child(cross_norm_.emplace(name_of("layer.1.layer_norm"), c.hidden_size, static_cast<float>(c.rms_norm_eps)));
+    add_child(cross_norm_.emplace(name_of("layer.1.layer_norm"), c.hidden_size, static_cast<float>(c.rms_norm_eps),
+                                  t5_norm_init(c)));
     add_child(cross_.emplace(name_of("layer.1.EncDecAttention"), c, layer));
   }
   add_child(feed_forward_norm_), add_child(feed_forward_);

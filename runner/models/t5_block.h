@@ -38,6 +38,11 @@ struct T5Context {
   std::vector<T5Cache>* caches = nullptr;  ///< while generating: one a block
 };
 
+/// How transformers' T5 begins its norms: at initializer_factor.
+inline nn::Init t5_norm_init(const ModelConfig& config) {
+  return {nn::Init::Kind::Constant, static_cast<float>(config.initializer_range)};
+}
+
 enum class T5Stack { Encoder, Decoder };
 
 /// Attention without a scale: T5's first weights have it in them.

@@ -213,6 +213,7 @@ const Family& tutorial() {
       .read = read_tutorial,
       .write = write_tutorial,
       .build = [](const ModelConfig& config) -> std::unique_ptr<Model> { return std::make_unique<Tutorial>(config); },
+      .trains_with = {"dropout_p"},
       .flops_per_row = tutorial_flops_per_row};
   return family;
 }

@@ -67,7 +67,7 @@ inline Variable tokens_of(const Variable& x, const DecoderContext& context) {
 class RotaryNorm : public Module {
  public:
   RotaryNorm(std::string name, int64_t head_dim, float eps)
-      : Module(std::move(name)), weight_(add_parameter("weight", {head_dim}, {Init::Kind::Ones})), eps_(eps) {}
+      : Module(std::move(name)), weight_(add_parameter("weight", {head_dim}, kOnes)), eps_(eps) {}
   Variable operator()(const Variable& x, const DecoderContext& context) const;
 
  private:

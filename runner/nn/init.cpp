@@ -56,17 +56,21 @@ void initial_rows(const autograd::Parameter& parameter, uint64_t seed, int64_t r
                   std::span<float> out) {
   using Kind = autograd::Init::Kind;
   const autograd::Init init = parameter.init();
-  if (init.kind == Kind::Ones || init.kind == Kind::Zeros) {
-    std::fill(out.begin(), out.end(), init.kind == Kind::Ones ? 1.0F : 0.0F);
+  if (init.kind == Kind::Constant) {
+    std::ranges::fill(out, init.scale);
     return;
   }
   const auto fill_row = init.kind == Kind::Uniform ? fill_uniform : fill_normal;
   const uint64_t name_hash = hash_of(parameter.name());
   const size_t row_size = rows == 0 ? 0 : out.size() / static_cast<size_t>(rows);
   const auto fill_rows = [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row)
-      fill_row(stream_of(seed, name_hash, row_begin + row), init.deviation,
-               out.subspan(static_cast<size_t>(row) * row_size, row_size));
+    for (int64_t row = begin; row < end; ++row) {
+      const std::span<float> values = out.subspan(static_cast<size_t>(row) * row_size, row_size);
+      if (row_begin + row == init.zero_row)
+        std::ranges::fill(values, 0.0F);
+      else
+        fill_row(stream_of(seed, name_hash, row_begin + row), init.scale, values);
+    }
   };
   constexpr int64_t kGrain = 1024;  // elements a thread should have: an element takes 20 ns
   ops::cpu::parallel_for(rows, std::max<int64_t>(kGrain / static_cast<int64_t>(std::max<size_t>(row_size, 1)), 1),

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include "autograd/functions.h"
@@ -34,7 +35,7 @@ class Linear : public Module {
   [[nodiscard]] Parameter& weight() const { return weight_; }
 
  private:
-  static Init bias_init(const Init& init) { return init.kind == Init::Kind::Uniform ? init : Init{Init::Kind::Zeros}; }
+  static Init bias_init(const Init& init) { return init.kind == Init::Kind::Uniform ? init : kZeros; }
 
   Parameter& weight_;
   Parameter* bias_;  // null: none
@@ -70,8 +71,8 @@ class LayerNorm : public Module {
  public:
   LayerNorm(std::string name, int64_t size, float eps = 1e-5F)
       : Module(std::move(name)),
-        weight_(add_parameter("weight", {size}, {Init::Kind::Ones})),
-        bias_(add_parameter("bias", {size}, {Init::Kind::Zeros})),
+        weight_(add_parameter("weight", {size}, kOnes)),
+        bias_(add_parameter("bias", {size}, kZeros)),
         eps_(eps) {}
   Variable operator()(const Variable& x) const {
     return run(x, [this](const Variable& input) { return autograd::layer_norm(input, weight_, bias_, eps_); });
@@ -85,8 +86,8 @@ class LayerNorm : public Module {
 /// Zhang & Sennrich 2019, as Hugging Face computes it: in float32, cast, then × weight.
 class RmsNorm : public Module {
  public:
-  RmsNorm(std::string name, int64_t size, float eps)
-      : Module(std::move(name)), weight_(add_parameter("weight", {size}, {Init::Kind::Ones})), eps_(eps) {}
+  RmsNorm(std::string name, int64_t size, float eps, Init init = kOnes)
+      : Module(std::move(name)), weight_(add_parameter("weight", {size}, init)), eps_(eps) {}
   Variable operator()(const Variable& x) const {
     return run(x, [this](const Variable& input) { return autograd::rms_norm(input, weight_, eps_); });
   }
@@ -102,19 +103,23 @@ class RmsNorm : public Module {
   float eps_;
 };
 
-/// Rows of a table [vocab, hidden].
+/// Rows of a table [vocab, hidden]. `padding_idx`, as PyTorch's: a row that begins at zero and gets no gradient from
+/// what is looked up here.
 class Embedding : public Module {
  public:
-  Embedding(std::string name, int64_t vocab, int64_t hidden, Init init = {})
-      : Module(std::move(name)), weight_(add_parameter("weight", {vocab, hidden}, init)) {}
+  Embedding(std::string name, int64_t vocab, int64_t hidden, Init init = {}, std::optional<int64_t> padding_idx = {})
+      : Module(std::move(name)),
+        weight_(add_parameter("weight", {vocab, hidden}, {init.kind, init.scale, padding_idx})),
+        padding_idx_(padding_idx) {}
   Variable operator()(const Tensor& ids, Tape* tape) const {
-    return run(tape, [&] { return autograd::embedding(ids, weight_, tape); });
+    return run(tape, [&] { return autograd::embedding(ids, weight_, tape, padding_idx_); });
   }
   [[nodiscard]] std::string_view class_name() const override { return "Embedding"; }
   [[nodiscard]] Parameter& weight() const { return weight_; }
 
  private:
   Parameter& weight_;
+  std::optional<int64_t> padding_idx_;
 };
 
 /// down(silu(gate(x)) · up(x)), Shazeer 2020.

@@ -14,6 +14,8 @@
 namespace trainyard::nn {
 
 using autograd::Init;
+using autograd::kOnes;
+using autograd::kZeros;
 using autograd::Parameter;
 using autograd::Tape;
 using autograd::Variable;

@@ -216,7 +216,8 @@ Placement least_placement(const config::Config& config) {
 
 void check_ranks(const config::Loaded& loaded, const Placement& placement) {
   const RunSpec spec = resolve(config::for_world(loaded, placement.world), ranks_of(placement), {});
-  const models::ModelConfig model = model_config_of(loaded.config.model);  // before the dry run, in which nothing is read
+  // Before the dry run, in which nothing is read.
+  const models::ModelConfig model = models::for_training(model_config_of(loaded.config.model));
   const Hardware any;
   Timeline timeline(any, placement, spec.sharding.mesh);
   const DryRunScope dry(timeline);

@@ -165,7 +165,7 @@ Run::Run(const config::Loaded& loaded, const RunSpec& spec, const World& world)
       config_(loaded.config),
       spec_(spec),
       world_(world),
-      model_config_(model_config_of(config_.model, world.comm)),
+      model_config_(models::for_training(model_config_of(config_.model, world.comm))),
       tokenizer_(made_on_every_rank(world.comm, [&] { return tokenizer_of(loaded); })),
       questions_(made_on_every_rank(world.comm, [&] { return sample_pairs(config_, notes()); })),
       loader_(made_on_every_rank(
@@ -586,7 +586,7 @@ void run(const config::Loaded& loaded, const World& world) {
 
 void inspect(const config::Loaded& loaded, const World& world) {
   const RunSpec spec = resolve(loaded, world);
-  const models::ModelConfig model = model_config_of(loaded.config.model, world.comm);
+  const models::ModelConfig model = models::for_training(model_config_of(loaded.config.model, world.comm));
   const ShardedModel sharded = shard_model(model, world.comm, spec.sharding);
   if (world.is_main()) fmt::print("{}", inspection(model, *sharded.engine));
 }

@@ -147,8 +147,13 @@ void require_same_model(const checkpoint::Checkpoint& checkpoint, const models::
   };
   require_same("model_type", "model_type");
   for (const auto& [name, key] : kSizes) require_same(name, fmt::format("{} ({})", name, key));
+  // The padding of a decoder counts only backward, and older checkpoints do not record it.
+  const auto changes_nothing = [&](const std::string& name) {
+    return name == "initializer_range" || name == "max_position_embeddings" ||
+           (name == "pad_token_id" && model.pad_token_id);
+  };
   for (const auto& [name, value] : ours.items())
-    if (name != "initializer_range" && name != "max_position_embeddings") require_same(name, name);
+    if (!changes_nothing(name)) require_same(name, name);
 }
 
 }  // namespace

@@ -102,6 +102,11 @@ std::vector<BadInput> bad_models() {
                {"text.json", "hidden_size is \"32\"", "whole number"}),
       bad_file("heads that do not divide", "--model.config", "heads.json", with("num_key_value_heads", 3),
                {"heads.json", "num_key_value_heads", "3", "4"}),
+      bad_file("a dropout that the family does not have here", "--model.config", "dropout.json",
+               with("attention_dropout", 0.1),
+               {"dropout.json: attention_dropout is 0.1", "a llama model here has none", "trained only with 0"}),
+      bad_file("a padding row outside the embedding", "--model.config", "padding.json", with("pad_token_id", 257),
+               {"padding.json: pad_token_id is 257", "0 to 256"}),
   };
 }
 

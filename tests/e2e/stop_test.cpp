@@ -263,6 +263,20 @@ TEST_CASE("resume: a checkpoint of another model is refused by the field that di
   }
 }
 
+TEST_CASE("resume: a padding row is no part of what makes a model another") {
+  const SmallJob job;
+  completed({trainyard(job.train(2)), {}, seconds(60)});  // without one, as older versions save it
+  for (const int steps : {3, 4}) {
+    nlohmann::json padded = job.config();
+    padded["pad_token_id"] = steps;
+    write_text(job.folder() / "padded.json", padded.dump());
+    completed(
+        {trainyard(job.train(steps, {"--model.config", (job.folder() / "padded.json").string()})), {}, seconds(60)});
+    CHECK(saved_in(job.checkpoints()).back() == fmt::format("step-{}", steps));
+    CHECK(job.metrics().back().at("step") == steps);
+  }
+}
+
 TEST_CASE("resume: other data is told of by what differs, and may be begun anew") {
   const SmallJob job;
   completed({trainyard(job.train(2)), {}, seconds(60)});

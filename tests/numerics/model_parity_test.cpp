@@ -158,6 +158,21 @@ TEST_CASE("t5: what is frozen gets no gradient, and the rest the same as without
   }
 }
 
+TEST_CASE("t5: the row of its pad token gets a gradient, the one that PyTorch gives it", "[parity]") {
+  const ParityCase parity = load_case("t5-v1.1-tiny");  // whose pad token begins what the decoder reads
+  REQUIRE(parity.config.t5.pad_token == 0);
+  const auto model = model_of(parity, GENERATE(from_range(devices())));
+  nn::Tape tape;
+  const auto valid = parity.expected.at("valid_tokens").get<float>();
+  static_cast<void>(model->loss(parity.batch(), {1.0F / valid, &tape}));
+  tape.backward();
+  const Tensor expected = parity.golden.read("grad.shared.weight").rows(0, 1),
+               gradient = on_device(model->parameters().front()->gradient(), {}).rows(0, 1);
+  REQUIRE(model->parameters().front()->name() == "shared.weight");
+  CHECK(std::ranges::any_of(expected.values<float>(), [](float value) { return value != 0; }));
+  CHECK(relative_l2(gradient.values<float>(), expected.values<float>()) < 1e-4);
+}
+
 TEST_CASE("t5: a batch without rows has no loss and goes back through the whole model", "[parity]") {
   if (case_folder("t5-tiny").empty()) return skip("no reference data");
   const ParityCase parity = load_case("t5-tiny");

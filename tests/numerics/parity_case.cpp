@@ -36,9 +36,9 @@ const std::vector<std::string>& all_cases() {
 }
 
 const std::vector<std::string>& decoder_cases() {
-  static const std::vector<std::string> names{"qwen3-tiny",  "qwen3-untied", "llama3-tiny",
-                                              "llama2-tiny", "qwen3-odd",    "llama-packed",
-                                              "qwen2-tiny",  "qwen2-window", "mistral-tiny"};
+  static const std::vector<std::string> names{"qwen3-tiny",   "qwen3-untied",  "llama3-tiny",  "llama2-tiny",
+                                              "qwen3-odd",    "llama-packed",  "qwen2-tiny",   "qwen2-window",
+                                              "mistral-tiny", "llama-padding", "qwen3-padding"};
   return names;
 }
 

@@ -27,8 +27,8 @@ TEST_CASE("initial_rows: any split of the rows gives the same model", "[nn]") {
 }
 
 TEST_CASE("initial_rows: normal with the parameter's deviation, and other for another name or seed", "[nn]") {
-  const autograd::Parameter parameter("layer.weight", {300, 301}, {.deviation = 0.5F}),
-      other("layer.other", {300, 301}, {.deviation = 0.5F});
+  const autograd::Parameter parameter("layer.weight", {300, 301}, {.scale = 0.5F}),
+      other("layer.other", {300, 301}, {.scale = 0.5F});
   const auto values = rows_of(parameter, 7, 0, 300);
   double sum = 0, squares = 0;
   for (const float value : values)
@@ -55,10 +55,18 @@ TEST_CASE("initial_rows: uniform within the bound, to both sides of zero alike",
   CHECK(rows_of(parameter, 7, 150, 50) == std::vector<float>(values.begin() + 150 * 101, values.end()));
 }
 
+TEST_CASE("initial_rows: the row that is to be zero is, whoever draws it, and no other changes", "[nn]") {
+  const autograd::Parameter plain("embed.weight", {7, 33}, {}), padded("embed.weight", {7, 33}, {.zero_row = 4});
+  auto expected = rows_of(plain, 7, 0, 7);
+  std::fill_n(expected.begin() + 4 * 33, 33, 0.0F);
+  CHECK(rows_of(padded, 7, 0, 7) == expected);
+  CHECK(rows_of(padded, 7, 3, 2) == std::vector<float>(expected.begin() + 3 * 33, expected.begin() + 5 * 33));
+}
+
 TEST_CASE("initial_rows: norms begin at one, biases at zero", "[nn]") {
-  const autograd::Parameter norm("norm.weight", {5}, {autograd::Init::Kind::Ones});
+  const autograd::Parameter norm("norm.weight", {5}, autograd::kOnes);
   CHECK(rows_of(norm, 7, 1, 3) == std::vector<float>(3, 1.0F));
-  const autograd::Parameter bias("proj.bias", {5}, {autograd::Init::Kind::Zeros});
+  const autograd::Parameter bias("proj.bias", {5}, autograd::kZeros);
   CHECK(rows_of(bias, 7, 1, 3) == std::vector<float>(3, 0.0F));
 }
 

@@ -163,6 +163,14 @@ TEST_CASE("tensor parallel: loss, logits and every gradient are one rank's, howe
   check_like_one_rank(decoder_of(family, 8, 1), 8, options);
 }
 
+TEST_CASE("tensor parallel: the padding row is one rank's, on whichever rank it lies", "[tensor_parallel]") {
+  models::ModelConfig config = decoder_of("qwen3", 6, 2);
+  config.pad_token_id = GENERATE(3, 17, -3);  // all three are in the batch
+  config.tied_head = GENERATE(false, true);
+  const Options options = GENERATE(Options{}, Options{.sequence_parallel = false});
+  check_like_one_rank(config, GENERATE(2, 3), options);
+}
+
 TEST_CASE("tensor parallel: T5 with both of its stacks, its biases by position and its dropout is one rank's",
           "[tensor_parallel]") {
   const bool splits_tokens = GENERATE(true, false);
