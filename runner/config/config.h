@@ -94,6 +94,7 @@ struct Training {
 struct Optimizer {
   double lr = 3e-4;
   int64_t warmup_steps = 0;
+  bool warmup_from_zero = false;  ///< its first step has the rate 0, and the peak comes after its last
   int64_t stable_steps = 0;
   Decay decay = Decay::Cosine;
   double min_lr_ratio = 0.1;

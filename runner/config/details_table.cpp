@@ -185,6 +185,8 @@ constexpr Detail kDetails[] = {
     {"training.loss_scale_growth_factor", "parallel.param_dtype", kFloat16, uses_float16},
     {"training.loss_scale_backoff_factor", "parallel.param_dtype", kFloat16, uses_float16},
     {"training.loss_scale_growth_interval", "parallel.param_dtype", kFloat16, uses_float16},
+    {"optimizer.warmup_from_zero", "optimizer.warmup_steps", "1 or more",
+     [](const Config& config) { return config.optimizer.warmup_steps > 0; }},
     {"optimizer.min_lr_ratio", "optimizer.decay", "cosine, linear or sqrt", decays},
     {"optimizer.stable_steps", "optimizer.decay", "cosine, linear or sqrt", decays},
     {"parallel.context_method", "parallel.context", "2 or more", splits_rows},

@@ -26,6 +26,7 @@ struct Loaded {
   std::map<std::string, Origin> origins;  ///< by key, "training.steps"; absent: the default
   std::vector<std::string> rest;    ///< arguments that set nothing, in order; the caller takes or refuses them
   std::vector<std::string> became;  ///< of each key in another program's spelling (dialects/), a line: what it set
+  std::vector<std::string> understood{};  ///< which other program's words were read, and by what they were known
   /// Commands that another program's key asks for in place of training, and by which: "plan" → "--comm.mode".
   std::map<std::string, std::string> instead{};
   std::vector<std::string> notes;   ///< those that were accepted and change nothing, a line each with the reason

@@ -58,6 +58,8 @@ std::string print_config(const Loaded& loaded) {
       result += fmt::format("{:<48}  # {}\n", line, shown(loaded.origin(key.full_name())));
     }
   }
+  if (!loaded.understood.empty()) result += "\n";
+  for (const std::string& line : loaded.understood) result += fmt::format("# Understood as {}\n", line);
   if (!loaded.became.empty()) result += "\n# What the keys of other programs became:\n";
   for (const std::string& line : loaded.became) result += fmt::format("#   {}\n", line);
   return result;

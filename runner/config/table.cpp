@@ -154,6 +154,9 @@ void add_optimizer(std::vector<Key>& table) {
   const SectionKeys<Optimizer> key{table, "optimizer", &Config::optimizer};
   key("lr", &Optimizer::lr, above(0), "Peak learning rate of AdamW.");
   key("warmup_steps", &Optimizer::warmup_steps, between(0, kMany), "Steps of linear warm-up.");
+  key("warmup_from_zero", &Optimizer::warmup_from_zero, kAny,
+      "Step n of the warm-up, counted from 1, has (n - 1) / warmup_steps of the peak, as in transformers. false: it has "
+      "n / warmup_steps, so the last has the peak.");
   key("stable_steps", &Optimizer::stable_steps, between(0, kMany), "Steps at the peak between warm-up and decay.");
   key("decay", &Optimizer::decay, kAny, "Shape of the learning rate from the peak to min_lr_ratio at the last step.");
   key("min_lr_ratio", &Optimizer::min_lr_ratio, between(0, 1),

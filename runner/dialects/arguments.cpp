@@ -41,6 +41,8 @@ const Row* pattern_of(const Dialect& dialect, std::string_view key) {
   return found == dialect.rows.end() ? nullptr : &*found;
 }
 
+constexpr std::string_view kKwargs = "lr_scheduler_kwargs";
+
 bool is_sectioned(std::string_view name) {
   return name.find('.') != std::string_view::npos;
 }
@@ -125,10 +127,22 @@ class Sorter {
   }
 
   bool is_scripts(const Flag& flag) {
+    if (flag.name == kKwargs) return add_kwargs(value_of(flag));
     const Row* const row = row_of(scripts(), flag.name);
     if (!row) return false;
     const std::string value = row->bare.empty() ? value_of(flag) : value_or(flag, std::string(row->bare));
-    sorted_.flags.push_back({.key = flag.name, .value = value, .origin = "--" + flag.name, .layer = config::kFlagLayer});
+    sorted_.flags.push_back(
+        {.key = flag.name, .value = value, .origin = "--" + flag.name, .layer = config::kFlagLayer});
+    return true;
+  }
+
+  /// Its JSON's keys, each with the flag's name before it.
+  bool add_kwargs(const std::string& json) {
+    for (Entry entry : read_document({fmt::format("--{}", kKwargs), json})) {
+      entry.key = fmt::format("{}.{}", kKwargs, entry.key);
+      entry.layer = config::kFlagLayer;
+      sorted_.flags.push_back(entry);
+    }
     return true;
   }
 

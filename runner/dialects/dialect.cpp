@@ -66,6 +66,10 @@ Row alone(Row row, std::string_view bare) {
   return row;
 }
 
+Row truth(std::string_view theirs, std::string_view ours, std::vector<Word> words) {
+  return alone(maps(theirs, ours, std::move(words)), "true");
+}
+
 namespace {
 
 constexpr std::string_view kAnySection = "*.";

@@ -74,14 +74,28 @@ Row brings(std::string_view theirs, std::string_view value, std::string_view our
 Row compile_mode(std::string_view theirs);
 /// A word of the command line that needs no value after it.
 Row alone(Row row, std::string_view bare);
+/// A truth value that needs no word after it.
+Row truth(std::string_view theirs, std::string_view ours, std::vector<Word> words);
+
+/// What a key is taken to be where it is left out.
+struct Default {
+  std::string_view theirs, value;
+};
+
+/// One of several programs, or releases of one, whose keys a table holds together.
+struct Variant {
+  std::string_view name;                  ///< "the HyperPod example"
+  std::span<const std::string_view> own;  ///< keys that it alone has: who gives one means its defaults
+  std::span<const Default> defaults;      ///< they go before those of the rows
+  bool is_for_flags = false;              ///< its defaults do not hold beside a file of settings
+};
 
 struct Dialect {
   std::string_view name;  ///< "torchtitan"
   std::string_view from;  ///< what its keys stand in, for docs
   std::span<const Row> rows;
   void (*check)(const Document& document) = nullptr;  ///< contradictions that no row sees; throws InputError
-  /// Keys of which one must be given for the rows' defaults to hold; empty: they always do.
-  std::span<const std::string_view> defaults_with{};
+  std::span<const Variant> variants{};                ///< the first of which a key of its own is given is meant
 };
 
 /// A flag of `launch`, or a variable of its ranks.
@@ -95,13 +109,20 @@ struct Translation {
   std::vector<config::Setting> defaults;  ///< what everything that is given anywhere goes before
   std::vector<LauncherInput> launcher;
   std::map<std::string, std::string> instead;  ///< as Loaded::instead
-  std::vector<std::string> became;  ///< as Loaded::became
-  std::vector<std::string> notes;   ///< as Loaded::notes
+  std::vector<std::string> became;             ///< as Loaded::became
+  std::vector<std::string> notes;              ///< as Loaded::notes
+  std::string understood;                      ///< whose defaults hold, and by which key; "" where no variant is meant
+};
+
+/// What a document stands beside.
+struct Beside {
+  const config::Loaded* run = nullptr;  ///< what the whole run has; null where nobody knows yet
+  bool has_settings_file = false;       ///< ours, or torchtitan's
 };
 
 /// Throws InputError, with file and line: unknown keys first, then what is refused (all of it named), then two keys of
-/// one layer that set one of ours to different values. What follows from `run` is left out where there is none yet.
-Translation translate(const Dialect& dialect, const Document& document, const config::Loaded* run = nullptr);
+/// one layer that set one of ours to different values. What follows from the run is left out where there is none yet.
+Translation translate(const Dialect& dialect, const Document& document, const Beside& beside = {});
 
 /// Whether `row` is for `key`, by its name or its pattern.
 bool covers(const Row& row, std::string_view key);

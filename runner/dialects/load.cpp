@@ -94,22 +94,31 @@ void take(config::Loaded& loaded, Gathered& gathered, Translation translation) {
   std::ranges::move(translation.defaults, std::back_inserter(gathered.defaults));
   std::ranges::move(translation.became, std::back_inserter(loaded.became));
   std::ranges::move(translation.notes, std::back_inserter(loaded.notes));
+  if (!translation.understood.empty()) loaded.understood.push_back(translation.understood);
   loaded.instead.merge(translation.instead);
 }
 
 /// A default falls away where another key is given that says the same another way.
 void drop_displaced(Gathered& gathered) {
   std::erase_if(gathered.defaults, [&](const config::Setting& theirs) {
-    return std::ranges::any_of(
-        gathered.given, [&](const config::Setting& given) { return config::excludes(*theirs.key, *given.key); });
+    return std::ranges::any_of(gathered.given,
+                               [&](const config::Setting& given) { return config::excludes(*theirs.key, *given.key); });
   });
+}
+
+/// Whether a file of settings is among them, ours or torchtitan's: not one of `accelerate config`, which is no run's.
+bool has_settings_file(const Sources& sources) {
+  const auto is_titan = [](const auto& each) { return each.first == &torchtitan(); };
+  const auto is_of_file = [](const config::Setting& setting) { return setting.layer != config::kFlagLayer; };
+  return std::ranges::any_of(sources.theirs, is_titan) || std::ranges::any_of(sources.ours, is_of_file);
 }
 
 /// The sources' settings, the weakest first; those that follow from `run` only where there is one.
 config::Loaded merged(const Sources& sources, const config::Loaded* run) {
   config::Loaded loaded;
   Gathered gathered;
-  for (const auto& [dialect, document] : sources.theirs) take(loaded, gathered, translate(*dialect, document, run));
+  const Beside beside{.run = run, .has_settings_file = has_settings_file(sources)};
+  for (const auto& [dialect, document] : sources.theirs) take(loaded, gathered, translate(*dialect, document, beside));
   gather(gathered, sources.ours);
   drop_displaced(gathered);
   config::set_all(loaded, gathered.defaults);

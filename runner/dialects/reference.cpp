@@ -47,7 +47,11 @@ some for certain values alone.
 - What follows from another value, such as a warm-up that is a fraction of the steps, follows from the value that the run has
   in the end, whoever set it.
 - What a torchtitan file leaves out is as torchtitan has it, not as we do: the last column. So with the flags of HyperPod's example,
-  where one is given that only it has, such as `--max_context_width`. All that is said anywhere goes before these defaults.
+  where one is given that only it has, such as `--max_context_width`, and else with those of the Trainer, such as
+  `--learning_rate`, where no file of settings stands beside them. `--print-config` says whose defaults hold. All that is said
+  anywhere goes before them. Of the Trainer's, seeds and what is logged stay as here: its random numbers are others.
+- `--lr_scheduler_type` gives the Trainer's rates, the first and the last included: its warm-up begins at 0, `linear` and
+  `cosine` end at 0, and `constant` does not warm up.
 - Nothing is downloaded: a data set, a tokenizer or a model is a file or folder. Where there is a network,
   `hf download Qwen/Qwen3-0.6B --local-dir Qwen3-0.6B` (`huggingface-cli download` in older versions) fetches one: then
   `--tokenizer Qwen3-0.6B`, and `--model.init_from Qwen3-0.6B` for the weights. torchtitan's `download_hf_assets.py` does it too.
@@ -126,13 +130,24 @@ std::vector<Row> own_rows(const Dialect& dialect) {
   return rows;
 }
 
-std::string table(std::span<const Row> rows) {
-  const bool has_defaults = std::ranges::any_of(rows, [](const Row& row) { return !row.by_default.empty(); });
+/// Of the table, then of each variant that has another.
+std::string defaults_of(const Row& row, std::span<const Variant> variants) {
+  std::vector<std::string> parts;
+  if (!row.by_default.empty()) parts.push_back(code(row.by_default));
+  for (const Variant& variant : variants)
+    for (const Default& each : variant.defaults)
+      if (each.theirs == row.theirs) parts.push_back(fmt::format("{} ({})", code(each.value), variant.name));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string table(std::span<const Row> rows, std::span<const Variant> variants = {}) {
+  const auto has_default = [&](const Row& row) { return !defaults_of(row, variants).empty(); };
+  const bool has_defaults = std::ranges::any_of(rows, has_default);
   std::string result = has_defaults ? "| theirs | ours | values, remarks | their default |\n|---|---|---|---|\n"
                                     : "| theirs | ours | values, remarks |\n|---|---|---|\n";
   for (const Row& row : rows) {
     result += fmt::format("| {} | {} | {} |", code(row.theirs), ours_of(row), cell(remark(row)));
-    result += has_defaults ? fmt::format(" {} |\n", code(row.by_default)) : "\n";
+    result += has_defaults ? fmt::format(" {} |\n", defaults_of(row, variants)) : "\n";
   }
   return result;
 }
@@ -142,7 +157,7 @@ std::string table(std::span<const Row> rows) {
 std::string documentation() {
   std::string result = kIntroduction;
   for (const Dialect* const dialect : {&accelerate(), &trainer(), &torchtitan(), &scripts()})
-    result += fmt::format("\n## {}\n\n{}\n\n{}", dialect->name, dialect->from, table(own_rows(*dialect)));
+    result += fmt::format("\n## {}\n\n{}\n\n{}", dialect->name, dialect->from, table(own_rows(*dialect), dialect->variants));
   return result + fmt::format("\n## fsdp_*\n\n{}\n\n{}", kFsdp, table(fsdp_rows()));
 }
 

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cmath>
 
-#include "base/error.h"
 #include "base/text.h"
-#include "config/value.h"
+#include "dialects/amounts.h"
 #include "dialects/tables.h"
 
 namespace trainyard::dialects {
@@ -15,33 +13,17 @@ namespace {
 
 constexpr std::string_view kNoDropout = "the decoders here have no dropout, as the published ones";
 
-double number_of(const Entry& entry) {
-  const config::Rule rule{.type = 0.0, .limits = {.min = 0}, .choices = {}};
-  return std::get<double>(config::parse_value(rule, entry.value, entry.origin));
-}
-
 double number(const Document& document, std::string_view key, double otherwise) {
   const Entry* const entry = find(document, key);
   return entry ? number_of(*entry) : otherwise;
 }
 
-/// A fraction of the steps.
 std::string warmup_steps(const Entry& entry, const Document&, const config::Loaded& run) {
-  const int64_t steps = run.config.training.steps;
-  if (steps == 0 && entry.is_default) return "";
-  if (steps == 0)
-    throw InputError(
-        fmt::format("{} is a fraction of --max_steps; give that too, or --optimizer.warmup_steps", entry.origin));
-  return fmt::format("{}", std::llrint(number_of(entry) * static_cast<double>(steps)));
+  return steps_of_fraction(entry, run, "optimizer.warmup_steps");
 }
 
-/// The least rate as a part of the peak.
 std::string min_lr_ratio(const Entry& entry, const Document&, const config::Loaded& run) {
-  const double peak = run.config.optimizer.lr, least = number_of(entry);
-  if (peak < least && !entry.is_default)
-    throw InputError(fmt::format("{} {} is above the peak: {}", entry.origin, entry.value,
-                                 run.statement("optimizer.lr")));
-  return fmt::format("{}", peak == 0 ? 0 : std::min(least / peak, 1.0));
+  return part_of_peak(entry, run);
 }
 
 std::string betas_of_flags(const Entry&, const Document& document) {
@@ -100,35 +82,41 @@ const std::vector<Word> kScriptStrategies{{"FULL_SHARD", "full_shard"},
                                           {"hybrid", "hybrid_shard"}};
 const std::vector<Word> kCheckpointing{{"true", "full"}, {"false", "none"}};
 
-/// A truth value that needs no word after it.
-Row truth(std::string_view theirs, std::string_view ours, std::vector<Word> words, std::string_view by_default = {}) {
-  return alone(maps(theirs, ours, std::move(words), by_default), "true");
-}
-
-/// Flags that only the HyperPod example has: who gives one means its defaults by what is left out.
-constexpr std::array kHyperpod = std::to_array<std::string_view>(
+/// Flags that only the HyperPod example has, and what it takes where others are left out.
+constexpr std::array kHyperpodFlags = std::to_array<std::string_view>(
     {"train_batch_size", "val_batch_size", "max_training_steps", "logging_freq", "checkpoint_freq", "validation_freq",
      "max_context_width", "hidden_width", "num_key_value_heads", "model_type", "lr_decay_style"});
+constexpr std::array kHyperpodDefaults = std::to_array<Default>({{"train_batch_size", "1"},
+                                                                 {"max_steps", "100"},
+                                                                 {"bf16", "true"},
+                                                                 {"grad_clip", "1.0"},
+                                                                 {"weight_decay", "0.2"},
+                                                                 {"logging_freq", "10"},
+                                                                 {"lr", "1e-4"},
+                                                                 {"lr_decay_style", "cosine"},
+                                                                 {"min_lr", "1e-5"},
+                                                                 {"warmup", "0.0032"},
+                                                                 {"checkpoint_freq", "50"}});
 
 /// awsome-distributed-training's FSDP example, by which HyperPod's guides train; the defaults are the guide's.
 std::vector<Row> hyperpod() {
   return {
-      takes("train_batch_size", "training.batch_size", "1"),
-      takes("max_steps", "training.steps", "100"),
+      takes("train_batch_size", "training.batch_size"),
+      takes("max_steps", "training.steps"),
       takes("max_training_steps", "training.steps"),
       takes("epochs", "training.epochs"),
       takes("seed", "training.seed"),
       takes("seed", "model.seed"),
       no_op("same_seed", ""),
-      truth("bf16", "parallel.param_dtype", {{"true", "bf16"}, {"false", ""}}, "true"),
-      takes("grad_clip", "training.clip_grad_norm", "1.0"),
-      takes("weight_decay", "optimizer.weight_decay", "0.2"),
+      truth("bf16", "parallel.param_dtype", {{"true", "bf16"}, {"false", ""}}),
+      takes("grad_clip", "training.clip_grad_norm"),
+      takes("weight_decay", "optimizer.weight_decay"),
       follows("beta1", "optimizer.betas", betas_of_flags, "with `beta2`"),
       follows("beta2", "optimizer.betas", betas_of_flags, "with `beta1`"),
       truth("activation_checkpointing", "activation_checkpointing.mode", kCheckpointing),
       alone(takes("offload_activations", "activation_checkpointing.offload"), "true"),
       no_op("activation_loading_horizon", ""),
-      takes("logging_freq", "metrics.interval", "10"),
+      takes("logging_freq", "metrics.interval"),
       takes("tensorboard_dir", "metrics.tensorboard"),
       follows(
           "model_type", "model.preset", preset,
@@ -151,12 +139,11 @@ std::vector<Row> hyperpod() {
       alone(takes("cpu_offload", "parallel.offload"), "true"),
       alone(takes("limit_all_gathers", "parallel.limit_all_gathers"), "true"),
       takes("freeze", "training.freeze"),
-      takes("lr", "optimizer.lr", "1e-4"),
-      maps("lr_decay_style", "optimizer.decay", {{"cosine", "cosine"}, {"linear", "linear"}, {"constant", "constant"}},
-           "cosine"),
+      takes("lr", "optimizer.lr"),
+      maps("lr_decay_style", "optimizer.decay", {{"cosine", "cosine"}, {"linear", "linear"}, {"constant", "constant"}}),
       no_op("lr_decay_iters", "the schedule ends with the last step"),
-      derives("min_lr", "optimizer.min_lr_ratio", min_lr_ratio, "divided by `lr`", "1e-5"),
-      derives("warmup", "optimizer.warmup_steps", warmup_steps, "a fraction of `max_steps`", "0.0032"),
+      derives("min_lr", "optimizer.min_lr_ratio", min_lr_ratio, "divided by `lr`"),
+      derives("warmup", "optimizer.warmup_steps", warmup_steps, "a fraction of `max_steps`, rounded up"),
       only("plateau", {"0", "0.0"}, "write --optimizer.stable_steps N"),
       takes("dataset", "data.path"),
       no_op("dataset_config_name", ""),
@@ -171,7 +158,7 @@ std::vector<Row> hyperpod() {
       takes("tokenizer", "data.tokenizer"),
       derives("resume_from_checkpoint", "checkpoint.resume", resume, "`auto` for the folder that is written to"),
       takes("checkpoint_dir", "checkpoint.dir"),
-      takes("checkpoint_freq", "checkpoint.interval", "50"),
+      takes("checkpoint_freq", "checkpoint.interval"),
   };
 }
 
@@ -226,38 +213,13 @@ std::vector<Row> tutorials() {
       takes("batch_size", "training.batch_size"),
       takes("grad_acc_steps", "training.accumulation_steps"),
       takes("save_path", "checkpoint.dir"),
-      follows("save_path", "checkpoint.name", one_for_strategy, "`checkpoint_` and the strategy, as `checkpoint_FULL_SHARD`"),
+      follows("save_path", "checkpoint.name", one_for_strategy,
+              "`checkpoint_` and the strategy, as `checkpoint_FULL_SHARD`"),
       follows("save_path", "checkpoint.overwrite", always_true, "each epoch replaces the one before"),
       follows("save_path", "checkpoint.epoch_interval", every_one, "after each epoch"),
       takes("num_workers", "data.num_workers"),
       takes("prefetch_factor", "data.prefetch_factor"),
       alone(no_op("pin_memory", "a CPU has nothing to copy to"), "true"),
-  };
-}
-
-/// What transformers' Trainer calls the rest of a run.
-std::vector<Row> trainer_arguments() {
-  return {
-      takes("per_device_train_batch_size", "training.batch_size"),
-      takes("gradient_accumulation_steps", "training.accumulation_steps"),
-      takes("num_train_epochs", "training.epochs"),
-      takes("learning_rate", "optimizer.lr"),
-      takes("max_grad_norm", "training.clip_grad_norm"),
-      takes("adam_epsilon", "optimizer.eps"),
-      takes("warmup_steps", "optimizer.warmup_steps"),
-      maps(
-          "lr_scheduler_type", "optimizer.decay",
-          {{"cosine", "cosine"}, {"linear", "linear"}, {"constant_with_warmup", "constant"}, {"constant", "constant"}}),
-      truth("gradient_checkpointing", "activation_checkpointing.mode", kCheckpointing),
-      truth("fp16", "parallel.param_dtype", {{"true", "fp16"}, {"false", ""}}),
-      takes("logging_steps", "metrics.interval"),
-      takes("logging_dir", "metrics.tensorboard"),
-      takes("eval_steps", "validation.interval"),
-      takes("per_device_eval_batch_size", "validation.batch_size"),
-      takes("output_dir", "checkpoint.dir"),
-      takes("save_steps", "checkpoint.interval"),
-      takes("save_total_limit", "checkpoint.keep"),
-      truth("use_cpu", "device.kind", {{"true", "cpu"}, {"false", ""}}),
   };
 }
 
@@ -273,9 +235,16 @@ std::vector<Row> script_rows() {
 
 const Dialect& scripts() {
   static const std::vector<Row> rows = script_rows();
+  static const std::array variants{
+      Variant{.name = "the HyperPod example", .own = kHyperpodFlags, .defaults = kHyperpodDefaults},
+      trainer_variant(),
+  };
   static const Dialect dialect{
-      "training scripts", "Flags, with - or _ in their names: of the HyperPod example, the tutorials, the Trainer.",
-      rows, nullptr, kHyperpod};
+      .name = "training scripts",
+      .from = "Flags, with - or _ in their names: of the HyperPod example, the tutorials, the Trainer.",
+      .rows = rows,
+      .check = check_trainer_arguments,
+      .variants = variants};
   return dialect;
 }
 

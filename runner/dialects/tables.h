@@ -26,5 +26,10 @@ const Dialect& torchtitan();
 
 /// Flags of training scripts: the HyperPod FSDP example, the FSDP2 tutorial, the T5 example, Accelerate's --fsdp_*.
 const Dialect& scripts();
+/// Those of them that are transformers' TrainingArguments, what these are where they are left out, and what
+/// contradicts.
+std::vector<Row> trainer_arguments();
+Variant trainer_variant();
+void check_trainer_arguments(const Document& document);
 
 }  // namespace trainyard::dialects

@@ -31,16 +31,15 @@ constexpr std::string_view kCommand = "trainyard ";
 
 class Translator {
  public:
-  Translator(const Dialect& dialect, const Document& document, const config::Loaded* run)
-      : dialect_(dialect), document_(document), run_(run) {}
+  Translator(const Dialect& dialect, const Document& document, const Beside& beside)
+      : dialect_(dialect), document_(document), beside_(beside) {}
 
   Translation run() {
     for (const Entry& entry : document_)
       if (rows_of(entry).empty()) check_known(entry);
     for (const Entry& entry : document_)
       for (const Row* const row : rows_of(entry)) apply(*row, entry);
-    if (has_defaults())
-      for (const Row& row : dialect_.rows) apply_default(row);
+    apply_defaults();
     refuse();
     if (dialect_.check) dialect_.check(document_);
     return std::move(translation_);
@@ -86,16 +85,30 @@ class Translator {
     set(row, entry, *ours);
   }
 
-  void apply_default(const Row& row) {
-    if (row.by_default.empty() || is_given(row.theirs) || is_set(row.ours)) return;
-    apply(row,
-          {std::string(row.theirs), std::string(row.by_default), fmt::format("default of {}", dialect_.name), true});
+  void apply_defaults() {
+    if (const Variant* const variant = variant_meant())
+      for (const Default& each : variant->defaults)
+        for (const Row& row : dialect_.rows)
+          if (row.theirs == each.theirs) apply_default(row, each.value, variant->name);
+    for (const Row& row : dialect_.rows)
+      if (!row.by_default.empty()) apply_default(row, row.by_default, dialect_.name);
   }
 
-  /// Whether what the document leaves out is as that program has it.
-  [[nodiscard]] bool has_defaults() const {
-    const auto gives = [this](std::string_view key) { return find(document_, key) != nullptr; };
-    return dialect_.defaults_with.empty() || std::ranges::any_of(dialect_.defaults_with, gives);
+  void apply_default(const Row& row, std::string_view value, std::string_view whose) {
+    if (is_given(row.theirs) || is_set(row.ours)) return;
+    apply(row, {std::string(row.theirs), std::string(value), fmt::format("default of {}", whose), true});
+  }
+
+  /// By whose defaults what the document leaves out is taken.
+  const Variant* variant_meant() {
+    for (const Variant& variant : dialect_.variants) {
+      const auto own = std::ranges::find_if(variant.own, [this](std::string_view key) { return is_given(key); });
+      if (own == variant.own.end() || (variant.is_for_flags && beside_.has_settings_file)) continue;
+      translation_.understood =
+          fmt::format("{} ({}): what is left out is as there", variant.name, find(document_, *own)->origin);
+      return &variant;
+    }
+    return nullptr;
   }
 
   [[nodiscard]] bool is_given(std::string_view key) const {
@@ -110,7 +123,7 @@ class Translator {
   /// Our value for theirs; none where it is refused.
   std::optional<std::string> ours_of(const Row& row, const Entry& entry) {
     if (row.compute) return row.compute(entry, document_);
-    if (row.derive) return run_ ? row.derive(entry, document_, *run_) : "";
+    if (row.derive) return beside_.run ? row.derive(entry, document_, *beside_.run) : "";
     if (row.is_noted) return "";
     if (row.words.empty() && !row.is_refused) return entry.value;
     for (const Word& word : row.words)
@@ -148,9 +161,8 @@ class Translator {
   void set(const Row& row, const Entry& entry, const std::string& ours) {
     std::string meaning = ours;
     if (row.ours.starts_with(kCommand)) {
-      translation_.instead.emplace(row.ours.substr(kCommand.size()), entry.origin.starts_with("--")
-                                                                         ? entry.origin
-                                                                         : entry.origin + ": " + entry.key);
+      translation_.instead.emplace(row.ours.substr(kCommand.size()),
+                                   entry.origin.starts_with("--") ? entry.origin : entry.origin + ": " + entry.key);
     } else if (is_launchers(row.ours)) {
       refuse_contradiction(row, entry, meaning);
       translation_.launcher.push_back({std::string(row.ours), ours, entry});
@@ -199,7 +211,7 @@ class Translator {
 
   const Dialect& dialect_;
   const Document& document_;
-  const config::Loaded* const run_;
+  const Beside& beside_;
   Translation translation_;
   std::map<std::pair<size_t, std::string>, Meaning> by_ours_;  ///< by layer and key
   std::vector<std::string> refusals_, refused_keys_;
@@ -221,8 +233,8 @@ std::optional<bool> truth_of(std::string_view text) {
   return std::nullopt;
 }
 
-Translation translate(const Dialect& dialect, const Document& document, const config::Loaded* run) {
-  return Translator(dialect, document, run).run();
+Translation translate(const Dialect& dialect, const Document& document, const Beside& beside) {
+  return Translator(dialect, document, beside).run();
 }
 
 }  // namespace trainyard::dialects

@@ -25,7 +25,8 @@ double remaining(config::Decay decay, double p) {
 }  // namespace
 
 double Schedule::at(int64_t step) const {
-  if (step < warmup_steps) return peak * static_cast<double>(step + 1) / static_cast<double>(warmup_steps);
+  if (step < warmup_steps)
+    return peak * static_cast<double>(warmup_from_zero ? step : step + 1) / static_cast<double>(warmup_steps);
   const int64_t into_decay = step - warmup_steps - stable_steps;
   const int64_t length = total_steps - warmup_steps - stable_steps;
   if (into_decay < 0 || decay == config::Decay::Constant) return peak;
@@ -34,7 +35,7 @@ double Schedule::at(int64_t step) const {
 }
 
 Schedule schedule_of(const config::Optimizer& o, int64_t total_steps) {
-  return {o.lr, o.warmup_steps, o.stable_steps, total_steps, o.decay, o.min_lr_ratio};
+  return {o.lr, o.warmup_steps, o.stable_steps, total_steps, o.decay, o.min_lr_ratio, o.warmup_from_zero};
 }
 
 }  // namespace trainyard::optim

@@ -12,9 +12,11 @@ struct Schedule {
   int64_t warmup_steps = 0, stable_steps = 0, total_steps = 0;
   config::Decay decay = config::Decay::Constant;
   double min_ratio = 0;
+  bool warmup_from_zero = false;
 
-  /// `step` counts from 0. Warm-up: peak · (step + 1) / warmup_steps. Then peak for stable_steps. Then, with progress
-  /// p = (step − warmup − stable) / (total − warmup − stable) in [0, 1) and floor f = min_ratio, peak times
+  /// `step` counts from 0. Warm-up: peak · (step + 1) / warmup_steps, or from zero peak · step / warmup_steps. Then peak
+  /// for stable_steps. Then, with progress p = (step − warmup − stable) / (total − warmup − stable) in [0, 1) and floor
+  /// f = min_ratio, peak times
   ///   cosine: f + (1 − f) · ½(1 + cos πp)    linear: f + (1 − f) · (1 − p)    sqrt: f + (1 − f) · (1 − √p)
   ///   constant: 1.
   /// Steps past the total stay at the value p = 1.

@@ -79,6 +79,7 @@ const std::vector<Tried>& trials() {
        "50",
        {"--parallel.precision=root=bf16"},
        kFloat16},
+      {"optimizer.warmup_from_zero", "optimizer.warmup_steps", "true", {}, {"--optimizer.warmup_steps=3"}},
       {"optimizer.min_lr_ratio", "optimizer.decay", "0.5", {"--optimizer.decay=constant"}, {}},
       {"optimizer.stable_steps", "optimizer.decay", "3", {"--optimizer.decay=constant"}, {}},
       {"parallel.context_method", "parallel.context", "ulysses", {}, {"--parallel.context=2"}},

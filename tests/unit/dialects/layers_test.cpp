@@ -132,13 +132,13 @@ TEST_CASE("layers: HyperPod's warm-up, least rate and folder to resume from foll
     flags.emplace_back("--model_type=llama3_2_1b");
     return load(flags).config;
   };
-  CHECK(of({"--max_steps", "1000"}).optimizer.warmup_steps == 3);
-  CHECK(of({"--training.steps", "1000"}).optimizer.warmup_steps == 3);
+  CHECK(of({"--max_steps", "1000"}).optimizer.warmup_steps == 4);
+  CHECK(of({"--training.steps", "1000"}).optimizer.warmup_steps == 4);
   CHECK(of({"--lr", "2e-4"}).optimizer.min_lr_ratio == Approx(0.05));
   CHECK(of({"--optimizer.lr", "2e-4"}).optimizer.min_lr_ratio == Approx(0.05));
   CHECK(of({"--learning_rate", "2e-4"}).optimizer.min_lr_ratio == Approx(0.05));
   const Config by_file = of({"--config", ours, "--resume_from_checkpoint", "here"});
-  CHECK(by_file.optimizer.warmup_steps == 3);
+  CHECK(by_file.optimizer.warmup_steps == 4);
   CHECK(by_file.optimizer.min_lr_ratio == Approx(0.05));
   CHECK(by_file.checkpoint.resume == "auto");
   CHECK(of({"--warmup", "0.1"}).optimizer.warmup_steps == 10);  // of its guide's 100
