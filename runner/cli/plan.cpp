@@ -14,6 +14,7 @@
 #include "cli/parse.h"
 #include "cli/placement.h"
 #include "cli/plan.h"
+#include "cli/reading.h"
 #include "cli/schedule.h"
 #include "config/check.h"
 #include "config/load.h"
@@ -118,7 +119,7 @@ void plan_instead(const config::Loaded& loaded, const std::string& by, const Lau
   if (!launched && rendezvous::place_of(rendezvous::process_environment()).rank > 0) return;
   spdlog::info("{}: nothing is started; this is the plan for {} rank{} of {}, `trainyard plan --device` knows others", by,
                options.ranks.world, options.ranks.world == 1 ? "" : "s", options.device);
-  for (const std::string& note : loaded.notes) spdlog::warn(note);
+  log_reading(loaded);
   fmt::print("{}", train::plan_text(job_of(loaded, options)));
 }
 
@@ -144,7 +145,7 @@ int run_plan(const Arguments& arguments) {
   dialects::refuse(given.rest, flags_of(app));
   if (const std::string file = take_ranks_of_file(options.ranks, app.remaining()); !file.empty())
     spdlog::info("planned for the {} ranks that {} says; --world plans for another number", options.ranks.world, file);
-  for (const std::string& note : given.notes) spdlog::warn(note);
+  log_reading(given);
   const train::Job job = job_of(given, options);
   if (options.suggest)
     fmt::print("{}", train::layouts_text(job));

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/plan.h"
+#include "cli/reading.h"
 #include "cli/session.h"
 #include "config/check.h"
 #include "config/load.h"
@@ -151,8 +152,7 @@ int run_train(const Arguments& arguments, const Launched* launched) {
                                   if (!own.inspect) train::check_on_one_host(loaded, ranks);
                                 }};
   return run_in_world(with_name("train", arguments), session, [&](const train::World& world) {
-    if (world.is_main())
-      for (const std::string& note : loaded.notes) spdlog::warn(note);
+    if (world.is_main()) log_reading(loaded);
     if (own.inspect) return train::inspect(loaded, world);
     try {
       run_profiled(loaded, world, own.profile);

@@ -98,7 +98,7 @@ class Sorter {
 
   bool is_trainers(const Flag& flag) {
     if (flag.name == "fsdp") {
-      append(sorted_.trainer, config::on_layer(read_trainer_words(value_of(flag)), config::kFlagLayer));
+      append(sorted_.trainer, config::on_layer(read_trainer_words(value_or(flag, "true")), config::kFlagLayer));
       return true;
     }
     if (flag.name != "fsdp_config") return false;
@@ -131,8 +131,7 @@ class Sorter {
     const Row* const row = row_of(scripts(), flag.name);
     if (!row) return false;
     const std::string value = row->bare.empty() ? value_of(flag) : value_or(flag, std::string(row->bare));
-    sorted_.flags.push_back(
-        {.key = flag.name, .value = value, .origin = "--" + flag.name, .layer = config::kFlagLayer});
+    sorted_.flags.push_back({.key = flag.name, .value = value, .origin = "--" + flag.name, .layer = config::kFlagLayer});
     return true;
   }
 

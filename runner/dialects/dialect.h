@@ -85,9 +85,11 @@ struct Default {
 /// One of several programs, or releases of one, whose keys a table holds together.
 struct Variant {
   std::string_view name;                  ///< "the HyperPod example"
-  std::span<const std::string_view> own;  ///< keys that it alone has: who gives one means its defaults
+  std::span<const std::string_view> own;  ///< keys that it alone has: who gives one means its defaults; none: who
+                                          ///< gives none of the others' does
   std::span<const Default> defaults;      ///< they go before those of the rows
-  bool is_for_flags = false;              ///< its defaults do not hold beside a file of settings
+  std::string_view meaning = "what is left out is as there";  ///< what a run says of it
+  bool is_for_flags = false;                                  ///< its defaults do not hold beside a file of settings
 };
 
 struct Dialect {
@@ -104,7 +106,19 @@ struct LauncherInput {
   Entry entry;  ///< what it came from
 };
 
+/// A key that is not taken, and why.
+struct Problem {
+  std::string message;  ///< with file and line
+  std::string key;
+  bool is_unknown = false;
+};
+
+/// Throws InputError where there are any: one line with the message of the first unknown one, else of the first, and
+/// the keys of all others, as who mends a file wants to know them at once.
+void refuse(const std::vector<Problem>& problems);
+
 struct Translation {
+  std::vector<Problem> problems;  ///< of keys that are unknown or refused, or contradict others of their layer
   std::vector<config::Setting> settings;
   std::vector<config::Setting> defaults;  ///< what everything that is given anywhere goes before
   std::vector<LauncherInput> launcher;
@@ -120,8 +134,8 @@ struct Beside {
   bool has_settings_file = false;       ///< ours, or torchtitan's
 };
 
-/// Throws InputError, with file and line: unknown keys first, then what is refused (all of it named), then two keys of
-/// one layer that set one of ours to different values. What follows from the run is left out where there is none yet.
+/// What is wrong with single keys is in the result; throws InputError, with file and line, for what contradicts beyond
+/// that. What follows from the run is left out where there is none yet.
 Translation translate(const Dialect& dialect, const Document& document, const Beside& beside = {});
 
 /// Whether `row` is for `key`, by its name or its pattern.

@@ -52,7 +52,9 @@ std::vector<LauncherInput> inputs_of(const std::string& path) {
   const config::YamlText text = config::read_text(path);
   if (!is_accelerate(text))
     throw InputError(fmt::format("{}: a file of `accelerate config` has distributed_type; this has none", path));
-  return translate(accelerate(), read_accelerate(text)).launcher;
+  const Translation translation = translate(accelerate(), read_accelerate(text));
+  refuse(translation.problems);
+  return translation.launcher;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "dialects/load.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
@@ -10,6 +11,7 @@
 #include "base/text.h"
 #include "config/check.h"
 #include "config/details.h"
+#include "config/schema.h"
 #include "config/yaml.h"
 #include "dialects/arguments.h"
 #include "dialects/tables.h"
@@ -113,12 +115,24 @@ bool has_settings_file(const Sources& sources) {
   return std::ranges::any_of(sources.theirs, is_titan) || std::ranges::any_of(sources.ours, is_of_file);
 }
 
+/// Of each source, in order; what is wrong in any is told at once.
+std::vector<Translation> translations_of(const Sources& sources, const config::Loaded* run) {
+  const Beside beside{.run = run, .has_settings_file = has_settings_file(sources)};
+  std::vector<Translation> translations;
+  std::vector<Problem> problems;
+  for (const auto& [dialect, document] : sources.theirs) {
+    const Translation& one = translations.emplace_back(translate(*dialect, document, beside));
+    problems.insert(problems.end(), one.problems.begin(), one.problems.end());
+  }
+  refuse(problems);
+  return translations;
+}
+
 /// The sources' settings, the weakest first; those that follow from `run` only where there is one.
 config::Loaded merged(const Sources& sources, const config::Loaded* run) {
   config::Loaded loaded;
   Gathered gathered;
-  const Beside beside{.run = run, .has_settings_file = has_settings_file(sources)};
-  for (const auto& [dialect, document] : sources.theirs) take(loaded, gathered, translate(*dialect, document, beside));
+  for (Translation& each : translations_of(sources, run)) take(loaded, gathered, std::move(each));
   gather(gathered, sources.ours);
   drop_displaced(gathered);
   config::set_all(loaded, gathered.defaults);
@@ -157,15 +171,33 @@ config::Loaded load(const std::vector<std::string>& arguments, const std::vector
   return loaded;
 }
 
+namespace {
+
+std::string name_of(const std::string& argument) {
+  return argument.substr(0, argument.find('='));
+}
+
+/// What was probably meant by `argument`, of `known` first.
+std::string hint_for(const std::string& argument, const std::vector<std::string>& known) {
+  if (!argument.starts_with("--")) return "--help lists all";
+  if (const auto near = nearest(name_of(argument), known)) return fmt::format("did you mean {}?", *near);
+  const std::string hint = config::suggest_key("", name_of(argument).substr(2), "--");
+  return hint.empty() ? "--help lists all" : hint;
+}
+
+}  // namespace
+
 void refuse(const std::vector<std::string>& rest, const std::vector<std::string>& own) {
   if (rest.empty()) return;
   std::vector<std::string> known{"--config", "--job.config_file", "--device", "--fsdp", "--fsdp_config"};
   known.insert(known.end(), own.begin(), own.end());
   for (const Row& row : scripts().rows) known.push_back(fmt::format("--{}", row.theirs));
-  const std::string& given = rest.front();
-  const auto near = given.starts_with("--") ? nearest(given.substr(0, given.find('=')), known) : std::nullopt;
-  if (near) throw InputError(fmt::format("unknown argument {}; did you mean {}?", config::shown(given), *near));
-  config::refuse(rest);
+  std::vector<std::string> others;
+  for (size_t i = 1; i < rest.size(); ++i)
+    if (rest[i].starts_with("--")) others.push_back(config::shown(name_of(rest[i])));
+  throw InputError(fmt::format("unknown argument {}; {}{}{}", config::shown(rest.front()),
+                               hint_for(rest.front(), known), others.empty() ? "" : "; unknown besides: ",
+                               fmt::join(others, ", ")));
 }
 
 }  // namespace trainyard::dialects

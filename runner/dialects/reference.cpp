@@ -38,7 +38,7 @@ some for certain values alone.
 - `trainyard config print …`, or `--print-config`, ends with what each key became:
   `fsdp_sharding_strategy: FULL_SHARD → parallel.strategy full_shard (fsdp.yaml:11)`.
 - A key that changes nothing here is accepted, and the run says so once, with the reason. One that asks for what there is not
-  is refused, with the reason; all of them in one line. An unknown one is refused with file, line and the nearest that is known.
+  is refused, with the reason. An unknown one is refused with file, line and the nearest that is known. All of both are told at once.
 - One that says nothing beside the others is accepted too, and the run says so; in our own YAML and flags it is
   [refused](configuration.md).
 - Two keys of one file, or two flags, that set one of ours to different values are refused. Flags win over files, later files over
@@ -52,6 +52,9 @@ some for certain values alone.
   anywhere goes before them. Of the Trainer's, seeds and what is logged stay as here: its random numbers are others.
 - `--lr_scheduler_type` gives the Trainer's rates, the first and the last included: its warm-up begins at 0, `linear` and
   `cosine` end at 0, and `constant` does not warm up.
+- torchtitan's keys of 2024 to 0.2.2 are read, each in the sense it had. A key that one release alone had decides the release, else it
+  is the newest that has a TOML; a run says which. Releases differ in what they delete (checkpoints beyond ten, the optimizer in the
+  last one): where no key decides, nothing is deleted.
 - Nothing is downloaded: a data set, a tokenizer or a model is a file or folder. Where there is a network,
   `hf download Qwen/Qwen3-0.6B --local-dir Qwen3-0.6B` (`huggingface-cli download` in older versions) fetches one: then
   `--tokenizer Qwen3-0.6B`, and `--model.init_from Qwen3-0.6B` for the weights. torchtitan's `download_hf_assets.py` does it too.

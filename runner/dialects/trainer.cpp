@@ -10,6 +10,8 @@ namespace {
 
 std::vector<Row> trainer_rows() {
   std::vector<Row> rows{
+      brings("fsdp", "true", "parallel.strategy", "full_shard"),
+      only("fsdp", {"false"}, ""),
       maps("full_shard", "parallel.strategy", {{"true", "full_shard"}}),
       maps("shard_grad_op", "parallel.strategy", {{"true", "shard_grad_op"}}),
       maps("no_shard", "parallel.strategy", {{"true", "no_shard"}}),
@@ -28,12 +30,15 @@ const Dialect& trainer() {
   static const std::vector<Row> rows = trainer_rows();
   static const Dialect dialect{
       "Trainer",
-      "The words of `--fsdp \"…\"`; the keys of `--fsdp_config`, a file or the JSON itself, are [below](#fsdp_).",
+      "The words of `--fsdp \"…\"`, or `--fsdp` alone as in version 5; the keys of `--fsdp_config`, a file or the JSON "
+      "itself, are [below](#fsdp_).",
       rows};
   return dialect;
 }
 
 Document read_trainer_words(const std::string& words) {
+  // Trainer 5 turns it on or off; how, says --fsdp_config.
+  if (const auto is_on = truth_of(trim(words))) return {{"fsdp", *is_on ? "true" : "false", "--fsdp"}};
   Document document;
   for (const std::string& part : split(words, ' ')) {
     const std::string word(trim(part));

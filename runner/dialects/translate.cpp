@@ -35,17 +35,27 @@ class Translator {
       : dialect_(dialect), document_(document), beside_(beside) {}
 
   Translation run() {
-    for (const Entry& entry : document_)
-      if (rows_of(entry).empty()) check_known(entry);
-    for (const Entry& entry : document_)
-      for (const Row* const row : rows_of(entry)) apply(*row, entry);
-    apply_defaults();
-    refuse();
+    add_defaults_of_variant();
+    for (const Entry& entry : document_) translate_entry(entry);
+    if (!translation_.problems.empty()) return std::move(translation_);
+    apply_defaults_of_rows();
     if (dialect_.check) dialect_.check(document_);
     return std::move(translation_);
   }
 
  private:
+  /// What is wrong with a key is kept, as those after it may be wrong too.
+  void translate_entry(const Entry& entry) {
+    const std::vector<const Row*> rows = rows_of(entry);
+    try {
+      if (rows.empty()) check_known(entry);
+      for (const Row* const row : rows)
+        if (!entry.is_default || !is_set(row->ours)) apply(*row, entry);
+    } catch (const InputError& error) {
+      translation_.problems.push_back({error.what(), entry.key, rows.empty()});
+    }
+  }
+
   /// Rows for the entry's very value go before those of its name, and those before patterns.
   [[nodiscard]] std::vector<const Row*> rows_of(const Entry& entry) const {
     std::vector<const Row*> by_value, exact, by_pattern;
@@ -79,33 +89,42 @@ class Translator {
 
   void apply(const Row& row, const Entry& entry) {
     if (entry.value == "null") return;
-    const auto ours = ours_of(row, entry);
-    if (!ours) return;
-    if (row.ours.empty() || ours->empty()) return nothing(row, entry);
-    set(row, entry, *ours);
+    const std::string ours = ours_of(row, entry);
+    if (row.ours.empty() || ours.empty()) return nothing(row, entry);
+    set(row, entry, ours);
   }
 
-  void apply_defaults() {
-    if (const Variant* const variant = variant_meant())
-      for (const Default& each : variant->defaults)
-        for (const Row& row : dialect_.rows)
-          if (row.theirs == each.theirs) apply_default(row, each.value, variant->name);
-    for (const Row& row : dialect_.rows)
-      if (!row.by_default.empty()) apply_default(row, row.by_default, dialect_.name);
+  void apply_defaults_of_rows() {
+    for (const Row& row : dialect_.rows) {
+      if (row.by_default.empty() || is_given(row.theirs) || is_set(row.ours)) continue;
+      apply(row, default_entry({row.theirs, row.by_default}, dialect_.name));
+    }
   }
 
-  void apply_default(const Row& row, std::string_view value, std::string_view whose) {
-    if (is_given(row.theirs) || is_set(row.ours)) return;
-    apply(row, {std::string(row.theirs), std::string(value), fmt::format("default of {}", whose), true});
+  static Entry default_entry(const Default& each, std::string_view whose) {
+    return {std::string(each.theirs), std::string(each.value), fmt::format("default of {}", whose), true};
   }
 
-  /// By whose defaults what the document leaves out is taken.
+  /// They stand behind what is given, so that what follows from several keys finds them too.
+  void add_defaults_of_variant() {
+    const Variant* const variant = variant_meant();
+    if (!variant) return;
+    for (const Default& each : variant->defaults) {
+      if (is_given(each.theirs)) continue;
+      std::erase_if(document_, [&](const Entry& entry) { return entry.key == each.theirs; });
+      document_.push_back(default_entry(each, variant->name));
+    }
+  }
+
+  /// By whose defaults what the document leaves out is taken. One without keys of its own is meant where no other is.
   const Variant* variant_meant() {
     for (const Variant& variant : dialect_.variants) {
       const auto own = std::ranges::find_if(variant.own, [this](std::string_view key) { return is_given(key); });
-      if (own == variant.own.end() || (variant.is_for_flags && beside_.has_settings_file)) continue;
+      const bool is_known = own != variant.own.end();
+      if ((!is_known && !variant.own.empty()) || (variant.is_for_flags && beside_.has_settings_file)) continue;
       translation_.understood =
-          fmt::format("{} ({}): what is left out is as there", variant.name, find(document_, *own)->origin);
+          fmt::format("{}{}: {}", variant.name, is_known ? fmt::format(" ({})", find(document_, *own)->origin) : "",
+                      variant.meaning);
       return &variant;
     }
     return nullptr;
@@ -113,26 +132,24 @@ class Translator {
 
   [[nodiscard]] bool is_given(std::string_view key) const {
     const Entry* const entry = find(document_, key);
-    return entry && entry->value != "null";
+    return entry && !entry->is_default && entry->value != "null";
   }
 
   [[nodiscard]] bool is_set(std::string_view ours) const {
     return std::ranges::any_of(by_ours_, [&](const auto& set) { return set.first.second == ours; });
   }
 
-  /// Our value for theirs; none where it is refused.
-  std::optional<std::string> ours_of(const Row& row, const Entry& entry) {
+  /// Our value for theirs. Throws InputError where it is refused.
+  [[nodiscard]] std::string ours_of(const Row& row, const Entry& entry) const {
     if (row.compute) return row.compute(entry, document_);
     if (row.derive) return beside_.run ? row.derive(entry, document_, *beside_.run) : "";
     if (row.is_noted) return "";
     if (row.words.empty() && !row.is_refused) return entry.value;
     for (const Word& word : row.words)
       if (is_same_word(word.theirs, entry.value)) return std::string(word.ours);
-    refusals_.push_back(row.why.empty()
-                            ? wrong_word(row, entry)
-                            : fmt::format("{}: {} is {}: {}", entry.origin, entry.key, shown(entry.value), row.why));
-    refused_keys_.push_back(entry.key);
-    return std::nullopt;
+    throw InputError(row.why.empty()
+                         ? wrong_word(row, entry)
+                         : fmt::format("{}: {} is {}: {}", entry.origin, entry.key, shown(entry.value), row.why));
   }
 
   static std::string wrong_word(const Row& row, const Entry& entry) {
@@ -196,25 +213,16 @@ class Translator {
                                  shown(before->second.value), shown(meaning)));
   }
 
-  /// All that is refused is in one line: who mends a file wants to know it at once.
-  void refuse() const {
-    if (refusals_.empty()) return;
-    if (refusals_.size() == 1) throw InputError(refusals_.front());
-    throw InputError(fmt::format("{}; refused besides: {}", refusals_.front(),
-                                 fmt::join(refused_keys_.begin() + 1, refused_keys_.end(), ", ")));
-  }
-
   struct Meaning {
     Entry entry;
     std::string value;
   };
 
   const Dialect& dialect_;
-  const Document& document_;
+  Document document_;
   const Beside& beside_;
   Translation translation_;
   std::map<std::pair<size_t, std::string>, Meaning> by_ours_;  ///< by layer and key
-  std::vector<std::string> refusals_, refused_keys_;
 };
 
 }  // namespace
@@ -231,6 +239,21 @@ std::optional<bool> truth_of(std::string_view text) {
   for (const char* const no : {"false", "no", "off", "0"})
     if (word == no) return false;
   return std::nullopt;
+}
+
+void refuse(const std::vector<Problem>& problems) {
+  if (problems.empty()) return;
+  const auto first = std::ranges::find_if(problems, &Problem::is_unknown);
+  const Problem& told = first == problems.end() ? problems.front() : *first;
+  std::string text = told.message;
+  for (const bool is_unknown : {true, false}) {
+    std::vector<std::string> keys;
+    for (const Problem& each : problems)
+      if (each.message != told.message && each.is_unknown == is_unknown) keys.push_back(each.key);
+    if (!keys.empty())
+      text += fmt::format("; {} besides: {}", is_unknown ? "unknown" : "refused", fmt::join(keys, ", "));
+  }
+  throw InputError(text);
 }
 
 Translation translate(const Dialect& dialect, const Document& document, const Beside& beside) {

@@ -30,7 +30,8 @@ dialects::Translation translated(uint8_t which, const config::YamlText& source) 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   try {
-    static_cast<void>(translated(data[0], {"fuzz", std::string(reinterpret_cast<const char*>(data + 1), size - 1)}));
+    const std::string text(reinterpret_cast<const char*>(data + 1), size - 1);
+    dialects::refuse(translated(data[0], {"fuzz", text}).problems);
   } catch (const InputError& error) {
     if (std::string_view(error.what()).find('\n') != std::string_view::npos) std::abort();
   }

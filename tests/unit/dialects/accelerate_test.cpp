@@ -79,7 +79,7 @@ fsdp_config:
   fsdp_cpu_ram_efficient_loading: true
   fsdp_sync_module_states: true
 )",
-                                                {"--model.init_from=folder"})
+                                              {"--model.init_from=folder"})
                                         .config.parallel;
   CHECK(parallel.wrap == config::Wrap::SizeBased);
   CHECK(parallel.min_num_params == 2000);
@@ -292,6 +292,18 @@ TEST_CASE("accelerate: its file lies where it puts it", "[dialects]") {
         "/cache/huggingface/accelerate/default_config.yaml");
   CHECK(default_accelerate_path({{"HF_HOME", "/hf"}, {"XDG_CACHE_HOME", "/cache"}}) ==
         "/hf/accelerate/default_config.yaml");
+}
+
+TEST_CASE("accelerate: keys that its releases since 2024 wrote beside FSDP's", "[dialects]") {
+  Files files;
+  const config::Loaded loaded =
+      load_file(files, "a.yaml", "distributed_type: MULTI_GPU\ndowncast_bf16: 'yes'\nmixed_precision: bf16\n");
+  CHECK(loaded.config.parallel.param_dtype == config::Precision::BFloat16);
+  CHECK(files.relative(loaded.notes) ==
+        std::vector<std::string>{"a.yaml:2: downcast_bf16 yes changes nothing: it is for TPUs alone"});
+  CHECK(load_file(files, "a.yaml", "distributed_type: FSDP\ndowncast_bf16: 'no'\nipex_config: {}\n").notes.empty());
+  CHECK(load_file(files, "a.yaml", "distributed_type: FSDP\nipex_config:\n  ipex: false\n").notes.empty());
+  CHECK(load_file(files, "a.yaml", "distributed_type: TP\ntp_config:\n  tp_size: 4\n").config.parallel.tensor == 4);
 }
 
 }  // namespace

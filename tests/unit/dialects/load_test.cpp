@@ -34,6 +34,17 @@ TEST_CASE("load: the Trainer's --fsdp and its json make one configuration", "[di
   CHECK(load({"--fsdp=full shard"}).config.parallel.strategy == Strategy::FullShard);  // as a page has it
 }
 
+TEST_CASE("load: the Trainer of version 5 turns FSDP on by --fsdp alone, and its json says how", "[dialects]") {
+  const auto parallel = [](const std::vector<std::string>& flags) { return load(flags).config.parallel; };
+  const std::vector<std::vector<std::string>> ways{{"--fsdp"}, {"--fsdp", "True"}, {"--fsdp=true"}, {"--fsdp", "1"}};
+  for (const auto& way : ways) CHECK(parallel(way).strategy == Strategy::FullShard);
+  CHECK(parallel({"--fsdp", "True", "--fsdp_config", R"({"reshard_after_forward": false})"}).strategy ==
+        Strategy::ShardGradOp);
+  CHECK(parallel({"--fsdp", "--fsdp_config", R"({"version": 2, "cpu_offload": true})"}).offload);
+  CHECK_NOTHROW(load({"--fsdp", "False"}));
+  CHECK_NOTHROW(load({"--fsdp", ""}));
+}
+
 TEST_CASE("load: the files that were read are kept as they were", "[dialects]") {
   Files files;
   const std::string yaml = files.add("x.yaml", "training: {steps: 7}"), json = files.add("x.json", R"({"xla": false})");
@@ -231,6 +242,9 @@ TEST_CASE("load: flags of scripts are checked as ours are", "[dialects]") {
   CHECK(config::error_of([] { refuse({"--max_stepz=3"}); }) ==
         "unknown argument --max_stepz=3; did you mean --max_steps?");
   CHECK(config::error_of([] { refuse({"--nothing"}); }) == "unknown argument --nothing; --help lists all");
+  CHECK(config::error_of([] {
+          refuse({"--max_stepz=3", "--nothing", "of", "--ours=x"});
+        }) == "unknown argument --max_stepz=3; did you mean --max_steps?; unknown besides: --nothing, --ours");
   CHECK(load({"--nothing", "of", "ours"}).rest == std::vector<std::string>{"--nothing", "of", "ours"});
 }
 

@@ -46,6 +46,10 @@ TEST_CASE("torchtitan: what is not offered is refused by key, all of it in one l
       {"[lr_scheduler]\ntotal_steps = 5\n",
        "a.toml:2: lr_scheduler.total_steps is 5, but the schedule ends with training.steps, which is 10000; leave it "
        "out, or stop early with SIGTERM"},
+      {"[training]\nstepz = 3\ndtype = \"float16\"\n[model]\nflavor = \"9B\"\nflavr = \"8B\"\n",
+       "a.toml:2: unknown key training.stepz of torchtitan; did you mean training.steps?; unknown besides: "
+       "model.flavr; "
+       "refused besides: training.dtype, model.flavor"},
       {"[training]\nsteps = \"many\"\n",
        "a.toml:2: training.steps (training.steps) is 'many'; it must be a whole number"},
   };
