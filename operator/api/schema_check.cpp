@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <regex>
 #include <set>
@@ -12,6 +13,7 @@
 #include "api/field.h"
 #include "api/job.h"
 #include "api/misspelling.h"
+#include "api/schema_defaults.h"
 #include "base/text.h"
 
 namespace trainyard::api {
@@ -62,7 +64,7 @@ class Checker {
       for (size_t i = 0; i < value.size(); ++i) check_names(value[i], *items, fmt::format("{}[{}]", path, i));
     if (!value.is_object()) return;
     for (const auto& [key, inner] : value.items())
-      if (const Json* const known = schema_of(key, schema))
+      if (const Json* const known = schema_of_field(key, schema))
         check_names(inner, *known, below(path, key));
       else
         check_unknown(key, schema, path);
@@ -145,17 +147,10 @@ class Checker {
       for (const std::string key : *required)
         if (!object.contains(key)) add(below(path, key), "is missing, but required");
     for (const auto& [key, value] : object.items())
-      if (const Json* const known = schema_of(key, schema))
+      if (const Json* const known = schema_of_field(key, schema))
         check(value, *known, below(path, key));
       else
         check_unknown(key, schema, path);
-  }
-
-  /// The schema of an object's field; null where it is unknown.
-  static const Json* schema_of(const std::string& key, const Json& schema) {
-    if (const Json* const properties = object_at(schema, "/properties"))
-      if (const auto known = properties->find(key); known != properties->end()) return &*known;
-    return object_at(schema, "/additionalProperties");
   }
 
   void check_unknown(const std::string& key, const Json& schema, const std::string& path) {
@@ -188,10 +183,9 @@ class Checker {
   std::map<std::string, std::regex> patterns_;
 };
 
-void check_text_map(const Json& job, const char* field, Verdict& verdict) {
-  static const Json schema{{"type", "object"}, {"additionalProperties", {{"type", "string"}}}};
-  if (const Json* const texts = find(job, fmt::format("/metadata/{}", field)); texts && !texts->is_null())
-    Checker(verdict).check(*texts, schema, fmt::format("metadata.{}", field));
+bool is_given(const Json& object, std::string_view pointer) {
+  const Json* const found = find(object, pointer);
+  return found && !found->is_null() && *found != "";
 }
 
 /// The API server checks these before it looks at any schema.
@@ -201,10 +195,8 @@ void check_identity(const Json& job, Verdict& verdict) {
     if (const Json* const given = find(job, std::string("/") + field); !given || *given != expected)
       verdict.violations.push_back(
           {field, fmt::format("must be {}, but is {}", expected, given ? shown(*given) : "missing")});
-  if (text_at(job, "/metadata/name").empty() && text_at(job, "/metadata/generateName").empty())
+  if (!is_given(job, "/metadata/name") && !is_given(job, "/metadata/generateName"))
     verdict.violations.push_back({"metadata.name", "is missing, but required"});
-  check_text_map(job, "labels", verdict);
-  check_text_map(job, "annotations", verdict);
 }
 
 }  // namespace
@@ -221,10 +213,19 @@ Verdict check_field_names(const Json& value, const Json& schema, const std::stri
   return verdict;
 }
 
+Verdict check_metadata(const Json& object) {
+  Verdict verdict;
+  if (const Json* const metadata = find(object, "/metadata"))
+    Checker(verdict).check(*metadata, metadata_schema(), "metadata");
+  return verdict;
+}
+
 Verdict validate_schema(const Json& job) {
   if (!job.is_object()) return {{{"", fmt::format("a PyTorchJob must be an object, but is {}", shown(job))}}, {}};
   Verdict verdict;
   check_identity(job, verdict);
+  const Verdict metadata = check_metadata(job);
+  std::ranges::copy(metadata.violations, std::back_inserter(verdict.violations));
   Checker(verdict).check(job, job_schema(), "");
   return verdict;
 }

@@ -16,4 +16,7 @@ namespace trainyard::api {
 /// The same for unknown fields alone, of what the API server has checked otherwise.
 [[nodiscard]] Verdict check_field_names(const Json& value, const Json& schema, const std::string& path);
 
+/// The same of an object's metadata, of whatever kind the object is.
+[[nodiscard]] Verdict check_metadata(const Json& object);
+
 }  // namespace trainyard::api

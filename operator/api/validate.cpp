@@ -54,6 +54,16 @@ std::string legal_name_of(const std::string& name, size_t longest) {
   return legal;
 }
 
+/// What to write in place of a job's name, so that the name has no more than `longest` characters.
+std::string advice_for(const Json& job, size_t longest) {
+  constexpr size_t kDrawn = 5;  // characters that the API server adds to a generateName
+  const std::string name = text_at(job, "/metadata/name"), base = text_at(job, "/metadata/generateName");
+  const bool is_drawn = name.size() > kDrawn && !base.empty() && base.starts_with(name.substr(0, name.size() - kDrawn));
+  if (!is_drawn) return fmt::format("{} would do", shown(legal_name_of(name, longest)));
+  const std::string legal = legal_name_of(base, longest - kDrawn - 1);  // which ends in no '-'
+  return fmt::format("generateName {} would do", shown(legal + "-"));
+}
+
 /// How many replicas of a type there may be at some time: elastic jobs are scaled.
 int64_t most_replicas(const Json& job, const std::string& type) {
   const int64_t replicas = int_at(job, "/spec/pytorchReplicaSpecs/" + type + "/replicas").value_or(1);
@@ -86,8 +96,7 @@ void check_name(const Json& job, Violations& violations) {
   if (faults.empty()) return;
   const size_t longest = kLongestLabel - longest_service_name(job, "").size();
   refuse(violations, "metadata.name",
-         fmt::format("Invalid value: {}: should match: {}; {} would do", shown(name), faults,
-                     shown(legal_name_of(name, longest))));
+         fmt::format("Invalid value: {}: should match: {}; {}", shown(name), faults, advice_for(job, longest)));
 }
 
 void check_service_names(const Json& job, Violations& violations) {
@@ -97,8 +106,8 @@ void check_service_names(const Json& job, Violations& violations) {
   const size_t longest = kLongestLabel - (service.size() - name.size());
   refuse(violations, "metadata.name",
          fmt::format("Invalid value: {}: must be no more than {} characters, since a service's name has no more than "
-                     "{} and this job needs one called {}; {} would do",
-                     shown(name), longest, kLongestLabel, shown(service), shown(legal_name_of(name, longest))));
+                     "{} and this job needs one called {}; {}",
+                     shown(name), longest, kLongestLabel, shown(service), advice_for(job, longest)));
 }
 
 void check_managed_by(const Json& job, const Json* old_job, Violations& violations) {

@@ -29,7 +29,8 @@ void add_render(CLI::App& program, int& exit_code) {
       ->transform(CLI::CheckedTransformer(formats))
       ->option_text("FORMAT");
   add_restart_scope(*command, options->decisions);
-  command->footer("The same for the same input. Exit code 2 where a job is not valid.");
+  command->footer(
+      "The same for the same input, but for names that generateName makes. Exit code 2 where a job is not valid.");
   command->callback([options, &exit_code] {
     const local::Rendering rendering = local::render_files(options->files, options->decisions, options->format);
     for (const std::string& note : rendering.notes) fmt::print(stderr, "{}\n", note);

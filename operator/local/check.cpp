@@ -9,15 +9,19 @@
 
 namespace trainyard::local {
 
+std::vector<std::string> lines_of(const Document& document, const api::Verdict& verdict) {
+  std::vector<std::string> lines;
+  for (const api::Violation& each : verdict.violations)
+    lines.push_back(fmt::format("{}: {}{}{}", document.place_of(each.path), each.path, each.path.empty() ? "" : ": ",
+                                each.message));
+  return lines;
+}
+
 std::vector<std::string> problems_of(const Document& job) {
-  std::vector<std::string> problems;
   api::Verdict verdict = api::validate_schema(job.content);
   // The webhook sees only what the schema lets through.
   if (verdict.is_allowed()) verdict = api::validate(job.content, nullptr);
-  for (const api::Violation& each : verdict.violations)
-    problems.push_back(
-        fmt::format("{}: {}{}{}", job.place_of(each.path), each.path, each.path.empty() ? "" : ": ", each.message));
-  return problems;
+  return lines_of(job, verdict);
 }
 
 std::vector<std::string> warnings_of(const Document& job) {

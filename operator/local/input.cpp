@@ -10,7 +10,10 @@
 #include <set>
 #include <system_error>
 
+#include "api/schema_check.h"
 #include "base/base64.h"
+#include "local/check.h"
+#include "local/receive.h"
 #include "local/refusal.h"
 
 namespace trainyard::local {
@@ -42,6 +45,10 @@ void add_texts(const Document& document, const std::string& field, bool is_base6
   if (!texts->is_object()) throw Refusal(fmt::format("{}: {} must be an object", document.place_of(field), field));
   for (const auto& [key, value] : texts->items()) {
     const std::string place = document.place_of(field + "/" + key);
+    if (value.is_null()) {
+      entries[key] = "";  // as the API server reads it
+      continue;
+    }
     if (!value.is_string())
       throw Refusal(
           fmt::format("{}: {}[{}] is {}: a text is needed, put it in quotes", place, field, key, dump(value)));
@@ -72,21 +79,20 @@ std::string key_of(const Document& document) {
     throw Refusal(document.place_of("") + ": no Kubernetes object: it needs apiVersion and kind");
   const std::string kind = text_at(object, "/kind"), name = text_at(object, "/metadata/name");
   if (kind.empty()) throw Refusal(document.place_of("") + ": no Kubernetes object: kind is missing");
+  if (const auto problems = lines_of(document, api::check_metadata(object)); !problems.empty())
+    throw Refusal(fmt::format("{}", fmt::join(problems, "\n")));
   if (name.empty()) throw Refusal(fmt::format("{}: {}: metadata.name is missing", document.place_of("metadata"), kind));
-  return namespace_of(object) + "/" + name;
+  return text_at(object, "/metadata/namespace") + "/" + name;
 }
 
 }  // namespace
-
-std::string namespace_of(const Json& object) {
-  return text_at(object, "/metadata/namespace", "default");
-}
 
 Input sort_documents(std::vector<Document> documents) {
   Input input;
   std::set<std::string> seen;
   std::map<std::string, std::vector<std::string>> of_no_use;
   for (Document& document : documents) {
+    receive(document);
     const std::string key = key_of(document), kind = text_at(document.content, "/kind");
     if (!seen.insert(kind + " " + key).second)
       throw Refusal(fmt::format("{}: {} {} is there twice", document.place_of(""), kind, key));

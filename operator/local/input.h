@@ -23,10 +23,7 @@ struct Input {
 /// Reads the files, `-` being standard input. Throws Refusal, naming file and line, where one cannot be read, holds
 /// what is no Kubernetes object, holds one twice, or where there is no PyTorchJob in any.
 [[nodiscard]] Input read_input(const std::vector<std::string>& files);
-/// The same of documents at hand.
+/// The same of documents at hand. Each goes through receive() first.
 [[nodiscard]] Input sort_documents(std::vector<Document> documents);
-
-/// Its namespace, "default" where it has none.
-[[nodiscard]] std::string namespace_of(const Json& object);
 
 }  // namespace trainyard::local

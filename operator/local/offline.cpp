@@ -17,9 +17,7 @@ constexpr const char* kNoUid = "00000000-0000-0000-0000-000000000000";  // the A
 
 api::Job new_job(const Document& document) {
   Json object = document.content;
-  object["metadata"]["namespace"] = namespace_of(object);
   if (text_at(object, "/metadata/uid").empty()) object["metadata"]["uid"] = kNoUid;
-  object.erase("status");
   api::Job job = api::parse_job(object);
   api::set_defaults(job);
   return job;

@@ -21,7 +21,7 @@ struct Rendering {
   std::vector<std::string> notes;  ///< for which jobs there is no pod, and why
 };
 /// The objects that the operator would create for the jobs of the files on a cluster where there is none yet: the same
-/// for the same input. Throws Refusal where a job is not valid.
+/// for the same input, but for names that generateName makes. Throws Refusal where a job is not valid.
 [[nodiscard]] Rendering render_files(const std::vector<std::string>& files, const decide::Settings& settings,
                                      Format format);
 

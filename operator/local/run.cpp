@@ -56,7 +56,6 @@ void add_arguments(api::Job& job, const std::vector<std::string>& arguments) {
 
 api::Job ready_job(const Document& document, std::set<int>& ports, Console& console) {
   Json object = document.content;
-  object["metadata"]["namespace"] = namespace_of(object);
   object["metadata"].erase("uid");
   api::Job job = api::parse_job(object);
   api::set_defaults(job);

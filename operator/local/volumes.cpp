@@ -28,7 +28,7 @@ fs::path claim_folder(const std::string& name, const PodContext& context, const 
   const auto claim = context.input.claims.find(context.job.ns + "/" + name);
   const std::string wanted = claim == context.input.claims.end() ? "" : text_at(claim->second, "/spec/volumeName");
   if (const auto volume = context.input.volumes.find(wanted); volume != context.input.volumes.end())
-    if (const Json* const source = find(volume->second, "/spec/hostPath")) return host_path(*source, context.name());
+    if (const Json* const source = object_at(volume->second, "/spec/hostPath")) return host_path(*source, context.name());
   const fs::path folder = run_folder / "volumes" / name;
   fs::create_directories(folder);
   return folder;
@@ -52,6 +52,7 @@ Volumes::~Volumes() {
 
 Volumes::Volume Volumes::make(const Json& volume, const PodContext& context, const fs::path& run_folder) {
   const fs::path own = own_.front() / text_at(volume, "/name");
+  if (volume.size() == 1) return make_empty({}, own);  // a name alone: so the API server takes it
   if (const Json* const source = find(volume, "/emptyDir")) return make_empty(*source, own);
   if (const Json* const source = find(volume, "/hostPath")) return {.path = host_path(*source, pod_)};
   if (const Json* const source = find(volume, "/persistentVolumeClaim"))
@@ -61,11 +62,11 @@ Volumes::Volume Volumes::make(const Json& volume, const PodContext& context, con
     write_volume(volume, context, own);
     return {.path = own, .read_only = true};
   }
-  std::string kind = "of no kind";
+  std::string kind;
   for (const auto& [key, value] : volume.items())
-    if (key != "name") kind = "a " + key;
+    if (key != "name") kind = key;
   throw Refusal(
-      fmt::format("pod {}: volume '{}' is {}, which takes a cluster; here configMap, secret, emptyDir, hostPath, "
+      fmt::format("pod {}: volume '{}' is a {}, which takes a cluster; here configMap, secret, emptyDir, hostPath, "
                   "persistentVolumeClaim, "
                   "projected and downwardAPI work: replace it by one of them",
                   pod_, text_at(volume, "/name"), kind));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <regex>
 #include <set>
@@ -55,6 +56,13 @@ std::optional<double> float_of(const std::string& text) {
   const auto [end, error] = std::from_chars(begin, text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
+}
+
+/// A whole number as Go writes it into JSON, where kubectl's floats end: 2.95e+04 is 29500.
+Json number_of(double value) {
+  constexpr double kBeyond = 9223372036854775808.0;  // 2^63
+  const bool is_whole = std::trunc(value) == value && std::abs(value) < kBeyond;
+  return is_whole ? Json(static_cast<int64_t>(value)) : Json(value);
 }
 
 /// Turns yaml-cpp's nodes of one document into JSON, and notes where each field stands.
@@ -187,7 +195,7 @@ Json plain_value(const std::string& text) {
   if (trues.contains(text)) return true;
   if (falses.contains(text)) return false;
   if (const auto number = integer_of(text)) return *number;
-  if (const auto number = float_of(text)) return *number;
+  if (const auto number = float_of(text)) return number_of(*number);
   return text;
 }
 

@@ -21,8 +21,8 @@ struct Document {
   [[nodiscard]] std::string place_of(std::string_view path) const;
 };
 
-/// All documents that hold anything. Scalars have the types that kubectl gives them (`0644` is octal, `yes` is true),
-/// anchors and merge keys are resolved, the items of a List are documents of their own.
+/// All documents that hold anything. Scalars have the types that kubectl gives them (`0644` is octal, `yes` is true,
+/// `2.95e+04` is a whole number), anchors and merge keys are resolved, the items of a List are documents of their own.
 /// Throws Refusal, naming file and line, where it is no YAML, a key is given twice or aliases make it too large.
 [[nodiscard]] std::vector<Document> read_yaml(const std::string& text, const std::string& file);
 

@@ -30,6 +30,19 @@ TEST_CASE("input: objects are sorted by what they are for, texts decoded, the re
                                                   "Service default/v: left out, it means nothing without a cluster"});
 }
 
+TEST_CASE("input: a null entry of a ConfigMap or Secret is an empty text, as the API server reads it", "[input]") {
+  const Input input = sorted(
+      "{kind: ConfigMap, metadata: {name: c}, data: {a: null}, binaryData: {b: null}}\n---\n"
+      "{kind: Secret, metadata: {name: s}, data: {a: null}, stringData: null}\n");
+  CHECK(input.config_maps.at("default/c") == Entries{{"a", ""}, {"b", ""}});
+  CHECK(input.secrets.at("default/s") == Entries{{"a", ""}});
+}
+
+TEST_CASE("input: jobs that are to be given a name are several", "[input]") {
+  const std::string job = "{kind: PyTorchJob, metadata: {generateName: tune-}}\n";
+  CHECK(sorted(job + "---\n" + job).jobs.size() == 2);
+}
+
 TEST_CASE("input: what is no Kubernetes object is refused with its place", "[input]") {
   struct Row {
     const char* text;

@@ -51,6 +51,19 @@ TEST_CASE("yaml: a plain scalar is what kubectl takes it for", "[yaml]") {
   CHECK(plain_value(row.text) == row.value);
 }
 
+TEST_CASE("yaml: a whole number is one however it is written, up to 64 bits", "[yaml]") {
+  for (const char* const text : {"2.95e+04", "1.0", "1e3", "-4.0", "9.0e18", "08", "-0.0"}) {
+    CAPTURE(text);
+    CHECK(plain_value(text).is_number_integer());
+  }
+  CHECK(dump(plain_value("2.95e+04")) == "29500");
+  CHECK(dump(plain_value("9.0e18")) == "9000000000000000000");
+  for (const char* const text : {"1.5", "1e19", "9223372036854775808", "1e-3"}) {
+    CAPTURE(text);
+    CHECK(plain_value(text).is_number_float());
+  }
+}
+
 TEST_CASE("yaml: quotes and tags make a text of anything", "[yaml]") {
   CHECK(first("a: '12'\nb: \"yes\"\nc: !!str 3\n") == Json{{"a", "12"}, {"b", "yes"}, {"c", "3"}});
 }
