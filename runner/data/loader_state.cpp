@@ -1,8 +1,12 @@
 #include "data/loader_state.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
 
 #include "base/error.h"
 
@@ -13,9 +17,14 @@ namespace {
 /// What of `member`, a fingerprint, may differ though the files are the same.
 std::string changed_rules(const json& state, const std::string& member) {
   const bool is_of_files = member == "corpus" || member == "pairs";
-  if (!is_of_files || !state.is_object() || state.value("reading_rules", 1) >= kReadingRules) return "";
-  return " by a version that passed over linked folders, endings such as .TXT and the ends of empty documents, and read "
-         "a file as often as it had names";
+  if (!is_of_files || !state.is_object()) return "";
+  const int rules = state.value("reading_rules", 1);
+  std::vector<std::string_view> changes;
+  if (rules < 2)
+    changes.emplace_back("passed over linked folders, endings such as .TXT and the ends of empty documents, read a file "
+                         "as often as it had names");
+  if (rules < kReadingRules) changes.emplace_back("read some split patterns of tokenizer.json otherwise");
+  return changes.empty() ? "" : fmt::format(" by a version that {}", fmt::join(changes, ", and "));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "tokenizer/bpe_tokenizer.h"
 #include "tokenizer/fingerprint.h"
@@ -50,7 +52,8 @@ SplitRule read_split(const Field& split) {
   const Field pattern = split.at("pattern");
   const Field regex = pattern.at("Regex");
   const bool is_literal = regex.is_null();
-  return {is_literal ? pattern.at("String").text() : regex.text(), is_literal, read_behavior(split.at("behavior")),
+  return {is_literal ? pattern.at("String").text() : regex.text(),
+          is_literal ? PatternSyntax::Literal : PatternSyntax::Oniguruma, read_behavior(split.at("behavior")),
           split.at("invert").flag(false)};
 }
 
@@ -133,18 +136,20 @@ std::unique_ptr<Tokenizer> read_hugging_face(std::string_view content, const std
                                              SpecialTokens special) {
   const auto parsed = parse_json(content, where);
   const Field root(parsed, where);
-  const std::string fingerprint = Fingerprint().add("hugging-face 1").add(content).add(special.content).hex();
+  Fingerprint fingerprint;
+  fingerprint.add("hugging-face 1").add(content).add(special.content);
   std::vector<Normalization> normalization;
   read_normalizer(root.at("normalizer"), normalization);
   PreTokenizer pre;
   read_pre_tokenizer(root.at("pre_tokenizer"), pre);
+  if (std::ranges::any_of(pre.rules, runs_in_oniguruma)) fingerprint.add("oniguruma");  // it was PCRE2, with other ids
   if (!pre.is_byte_level)
     throw InputError(fmt::format(
         "{}: pre_tokenizer: no ByteLevel step: not a byte-level BPE; give the tokenizer's original file", where));
   BpeModel model = read_model(root.at("model"), special);
   read_added_tokens(root.at("added_tokens"), special);
   return std::make_unique<BpeTokenizer>(BpeParts{std::move(model), Splitter(pre.rules, where), std::move(normalization),
-                                                 pre.add_prefix_space, std::move(special), fingerprint});
+                                                 pre.add_prefix_space, std::move(special), fingerprint.hex()});
 }
 
 }  // namespace trainyard::tokenizer

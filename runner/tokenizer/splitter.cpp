@@ -1,107 +1,53 @@
 #include "tokenizer/splitter.h"
 
-#define PCRE2_CODE_UNIT_WIDTH 8
 #include <fmt/format.h>
-#include <pcre2.h>
 
-#include <array>
-#include <new>
+#include <optional>
+#include <stdexcept>
 
 #include "base/error.h"
+#include "tokenizer/utf8.h"
 
 namespace trainyard::tokenizer {
 namespace {
 
-template <auto Destroy>
-struct Destroyer {
-  void operator()(auto* handle) const noexcept { Destroy(handle); }
-};
-using Code = std::unique_ptr<pcre2_code, Destroyer<pcre2_code_free_8>>;
-using MatchData = std::unique_ptr<pcre2_match_data, Destroyer<pcre2_match_data_free_8>>;
-using MatchContext = std::unique_ptr<pcre2_match_context, Destroyer<pcre2_match_context_free_8>>;
-using JitStack = std::unique_ptr<pcre2_jit_stack, Destroyer<pcre2_jit_stack_free_8>>;
-
-constexpr size_t kJitStackStart = size_t{32} << 10, kJitStackBytes = size_t{8} << 20;
-constexpr uint32_t kMatchLimit = 50'000'000;
-
-/// Unicode's White_Space. PCRE's \s adds U+180E, which left that property in Unicode 6.3; the reference tokenizers
-/// follow the property.
-constexpr std::string_view kWhiteSpace =
-    R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
-
-/// `pattern` with \s and \S spelled as that property. Inside a class \S stays: ranges cannot say it.
-std::string with_unicode_space(std::string_view pattern) {
-  std::string out;
-  bool in_class = false;
-  for (size_t i = 0; i < pattern.size(); ++i) {
-    const char c = pattern[i];
-    if (c == '\\' && i + 1 < pattern.size()) {
-      const char escaped = pattern[++i];
-      if (escaped == 's')
-        out += in_class ? std::string(kWhiteSpace) : fmt::format("[{}]", kWhiteSpace);
-      else if (escaped == 'S' && !in_class)
-        out += fmt::format("[^{}]", kWhiteSpace);
-      else
-        out += c, out += escaped;
-      continue;
-    }
-    if (c == '[' && !in_class)
-      in_class = true;
-    else if (c == ']')
-      in_class = false;
-    out += c;
+std::unique_ptr<Pattern> pattern_of(const SplitRule& rule, std::string_view where) {
+  try {
+    return runs_in_oniguruma(rule) ? oniguruma_pattern(rule.pattern) : pcre2_pattern(rule.pattern, rule.syntax);
+  } catch (const std::invalid_argument& error) {
+    throw InputError(fmt::format("{}: split pattern '{}': {}", where, rule.pattern, error.what()));
   }
-  return out;
-}
-
-std::string message_of(int error) {
-  std::array<PCRE2_UCHAR, 256> text{};
-  pcre2_get_error_message(error, text.data(), text.size());
-  return reinterpret_cast<const char*>(text.data());
-}
-
-Code compile(const SplitRule& rule, std::string_view where) {
-  const std::string pattern = rule.is_literal ? rule.pattern : with_unicode_space(rule.pattern);
-  const uint32_t options =
-      rule.is_literal ? PCRE2_LITERAL | PCRE2_UTF : PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C;
-  int error = 0;
-  size_t offset = 0;
-  Code code(
-      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), options, &error, &offset, nullptr));
-  if (!code) throw InputError(fmt::format("{}: split pattern '{}': {}", where, rule.pattern, message_of(error)));
-  // Without the compiler to machine code (a pattern too large for it) pcre2_match interprets.
-  pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
-  return code;
 }
 
 }  // namespace
 
-struct Splitter::Scratch::Handles {
-  MatchData match{pcre2_match_data_create(1, nullptr)};
-  MatchContext context{pcre2_match_context_create(nullptr)};
-  JitStack stack{pcre2_jit_stack_create(kJitStackStart, kJitStackBytes, nullptr)};
-};
-
-Splitter::Scratch::Scratch() : handles_(std::make_unique<Handles>()) {
-  if (!handles_->match || !handles_->context || !handles_->stack) throw std::bad_alloc();
-  pcre2_set_match_limit(handles_->context.get(), kMatchLimit);
-  pcre2_jit_stack_assign(handles_->context.get(), nullptr, handles_->stack.get());
+bool runs_in_oniguruma(const SplitRule& rule) {
+  switch (rule.syntax) {
+    case PatternSyntax::Pcre2:
+      return false;
+    case PatternSyntax::Literal:
+      return rule.pattern.empty();
+    case PatternSyntax::Oniguruma:
+      return !is_read_alike(rule.pattern);
+  }
+  throw std::invalid_argument("split pattern: unknown syntax");
 }
-Splitter::Scratch::~Scratch() = default;
 
 class Splitter::Step {
  public:
-  Step(const SplitRule& rule, std::string_view where) : code_(compile(rule, where)), rule_(rule), where_(where) {}
+  Step(const SplitRule& rule, std::string_view where) : pattern_(pattern_of(rule, where)), rule_(rule), where_(where) {}
 
   void split(std::string_view text, Scratch& scratch, const Sink& sink) const {
     if (rule_.behavior == SplitBehavior::Isolated)
-      return for_each_segment(text, scratch, [&](std::string_view segment, bool) { sink(segment); });
+      return for_each_segment(text, scratch, [&](std::string_view segment, bool) {
+        if (!segment.empty()) sink(segment);
+      });
     std::vector<Segment> segments;
     for_each_segment(text, scratch, [&](std::string_view segment, bool is_match) {
       segments.push_back({segment, is_match != rule_.inverted});
     });
     for (const Segment& segment : joined(segments))
-      if (rule_.behavior != SplitBehavior::Removed || !segment.is_match) sink(segment.text);
+      if (!segment.text.empty() && (rule_.behavior != SplitBehavior::Removed || !segment.is_match)) sink(segment.text);
   }
 
  private:
@@ -110,55 +56,68 @@ class Splitter::Step {
     bool is_match;
   };
 
-  /// Matches and what lies between them, in order; none empty.
-  template <typename Visit>
-  void for_each_segment(std::string_view text, Scratch& scratch, const Visit& visit) const {
-    size_t at = 0;
-    while (at < text.size()) {
-      const int found = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
-                                    PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, scratch.handles_->match.get(),
-                                    scratch.handles_->context.get());
-      if (found == PCRE2_ERROR_NOMATCH) return visit(text.substr(at), false);
-      if (found < 0)
-        throw InputError(fmt::format("{}: split pattern '{}' gives up at byte {} of a text: {}", where_, rule_.pattern,
-                                     at, message_of(found)));
-      const size_t* const range = pcre2_get_ovector_pointer(scratch.handles_->match.get());
-      // Never empty (NOTEMPTY), and \K can only move the start forward, so every round advances.
-      const size_t begin = range[0], end = range[1];
-      if (begin > at) visit(text.substr(at, begin - at), false);
-      visit(text.substr(begin, end - begin), true);
-      at = end;
+  [[nodiscard]] std::optional<Pattern::Match> find(std::string_view text, size_t from, Scratch& scratch) const {
+    try {
+      return pattern_->find(text, from, scratch);
+    } catch (const std::runtime_error& error) {
+      throw InputError(fmt::format("{}: split pattern '{}' gives up at byte {} of a text: {}", where_, rule_.pattern,
+                                   from, error.what()));
     }
   }
 
+  /// Matches and what lies between them, in order. A match without length counts, but not right behind another match.
+  template <typename Visit>
+  void for_each_segment(std::string_view text, Scratch& scratch, const Visit& visit) const {
+    size_t seen = 0;                         // all before is handed on
+    std::optional<size_t> end_of_last = {};  // match
+    for (size_t from = 0; from <= text.size();) {
+      const auto match = find(text, from, scratch);
+      if (!match) break;
+      if (match->begin == match->end && match->end == end_of_last) {
+        from += from < text.size() ? utf8_length(static_cast<unsigned char>(text[from])) : 1;
+        continue;
+      }
+      if (match->begin > seen) visit(text.substr(seen, match->begin - seen), false);
+      visit(text.substr(match->begin, match->end - match->begin), true);
+      end_of_last = from = seen = match->end;
+    }
+    if (seen < text.size()) visit(text.substr(seen), false);
+  }
+
   [[nodiscard]] std::vector<Segment> joined(const std::vector<Segment>& segments) const {
+    if (rule_.behavior == SplitBehavior::MergedWithNext) return joined_backwards(segments);
     std::vector<Segment> out;
-    bool open = false;  // the last segment of `out` takes the next one in
+    bool last_is_match = false;
     for (const Segment& segment : segments) {
-      const bool takes = !out.empty() && open_for(out.back(), segment, open);
-      if (takes)
+      if (!out.empty() && joins(segment.is_match, last_is_match))
         out.back().text = {out.back().text.data(), out.back().text.size() + segment.text.size()};
       else
         out.push_back(segment);
-      open = !takes || rule_.behavior == SplitBehavior::Contiguous;
+      last_is_match = segment.is_match;
     }
     return out;
   }
 
-  [[nodiscard]] bool open_for(const Segment& last, const Segment& next, bool open) const {
-    switch (rule_.behavior) {
-      case SplitBehavior::Contiguous:
-        return last.is_match == next.is_match;
-      case SplitBehavior::MergedWithPrevious:
-        return open && !last.is_match && next.is_match;
-      case SplitBehavior::MergedWithNext:
-        return open && last.is_match && !next.is_match;
-      default:
-        return false;
+  [[nodiscard]] static std::vector<Segment> joined_backwards(const std::vector<Segment>& segments) {
+    std::vector<Segment> out;
+    bool last_is_match = false;
+    for (auto segment = segments.rbegin(); segment != segments.rend(); ++segment) {
+      if (!out.empty() && segment->is_match && !last_is_match)
+        out.back().text = {segment->text.data(), segment->text.size() + out.back().text.size()};
+      else
+        out.push_back(*segment);
+      last_is_match = segment->is_match;
     }
+    return {out.rbegin(), out.rend()};
   }
 
-  Code code_;
+  /// Whether a segment is joined to the one before it.
+  [[nodiscard]] bool joins(bool is_match, bool last_is_match) const {
+    if (rule_.behavior == SplitBehavior::Contiguous) return is_match == last_is_match;
+    return rule_.behavior == SplitBehavior::MergedWithPrevious && is_match && !last_is_match;
+  }
+
+  std::unique_ptr<Pattern> pattern_;
   SplitRule rule_;
   std::string where_;
 };

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/pattern.h"
+
 namespace trainyard::tokenizer {
 
 /// What a split does with what its pattern matches; names and meaning are those of Hugging Face `tokenizers`.
@@ -14,25 +16,18 @@ enum class SplitBehavior { Isolated, Removed, MergedWithPrevious, MergedWithNext
 
 struct SplitRule {
   std::string pattern;
-  bool is_literal = false;  ///< the pattern is the text itself, not a regular expression
+  PatternSyntax syntax = PatternSyntax::Pcre2;
   SplitBehavior behavior = SplitBehavior::Isolated;
   bool inverted = false;  ///< what lies between the matches counts as the match
 };
 
+/// Whether Oniguruma runs the rule's pattern: what is in its syntax and PCRE2 reads otherwise, and a text without length.
+bool runs_in_oniguruma(const SplitRule& rule);
+
 /// Cuts text into the pieces that BPE then encodes on their own. Immutable; a thread needs a Scratch of its own.
 class Splitter {
  public:
-  /// What matching works with.
-  class Scratch {
-   public:
-    Scratch();
-    ~Scratch();
-
-   private:
-    friend class Splitter;
-    struct Handles;
-    std::unique_ptr<Handles> handles_;
-  };
+  using Scratch = SearchSpace;
   using Sink = std::function<void(std::string_view piece)>;
 
   /// Rules apply one after another, each to the pieces of the one before. Throws InputError, naming `where`, for a
@@ -42,7 +37,7 @@ class Splitter {
   ~Splitter();
 
   /// Hands the pieces of `text`, which is well-formed UTF-8, to `sink` in order, none empty.
-  /// Throws InputError where the pattern needs more steps than are allowed (a pattern that explodes).
+  /// Throws InputError, naming the limit, where a pattern needs more steps than are allowed (a pattern that explodes).
   void split(std::string_view text, Scratch& scratch, const Sink& sink) const;
 
  private:
