@@ -19,10 +19,6 @@ namespace {
 
 constexpr size_t kLargestConfigBytes = size_t{1} << 20;
 
-models::ModelConfig read_model_config(const fs::path& path) {
-  return models::parse_config(read_file(path, kLargestConfigBytes), path);
-}
-
 /// Sizes that the configuration gives go before the model's own. A head as wide as hidden_size / heads stays so.
 models::ModelConfig with_sizes(models::ModelConfig config, const config::Model& model) {
   struct Size {
@@ -56,10 +52,9 @@ models::ModelConfig with_sizes(models::ModelConfig config, const config::Model& 
 /// What the configuration and a config.json say, whatever the weights are.
 models::ModelConfig written_config_of(const config::Model& model) {
   if (!model.preset.empty()) return with_sizes(models::preset(model.preset), model);
-  if (model.init_from.empty()) return with_sizes(read_model_config(model.config), model);
-  const fs::path beside = checkpoint::config_path_of(model.init_from);
-  const std::string recorded = checkpoint::config_json_of(model.init_from);
-  return recorded.empty() ? read_model_config(beside) : models::parse_config(recorded, beside);
+  const std::string given = given_config_json(model);
+  if (model.init_from.empty()) return with_sizes(models::parse_config(given, model.config), model);
+  return models::parse_config(given, checkpoint::config_path_of(model.init_from));
 }
 
 models::ModelConfig with_stored_head(const models::ModelConfig& written, const config::Model& model) {
@@ -72,6 +67,13 @@ bool depends_on_weights(const config::Model& model, const models::ModelConfig& w
 }
 
 }  // namespace
+
+std::string given_config_json(const config::Model& model) {
+  if (!model.preset.empty()) return "";
+  if (model.init_from.empty()) return read_file(model.config, kLargestConfigBytes);
+  std::string recorded = checkpoint::config_json_of(model.init_from);
+  return recorded.empty() ? read_file(checkpoint::config_path_of(model.init_from), kLargestConfigBytes) : recorded;
+}
 
 models::ModelConfig model_config_of(const config::Model& model) {
   const models::ModelConfig written = written_config_of(model);

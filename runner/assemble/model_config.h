@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "checkpoint/reader.h"
 #include "comm/communicator.h"
 #include "config/config.h"
@@ -14,6 +16,9 @@ models::ModelConfig model_config_of(const config::Model& model);
 
 /// The same for ranks, of which only rank 0 need have the weights. Collective.
 models::ModelConfig model_config_of(const config::Model& model, comm::Communicator& world);
+
+/// The text of the config.json that model.config or model.init_from gives, as it came; "" of a preset.
+std::string given_config_json(const config::Model& model);
 
 /// The model of a checkpoint. Throws InputError where it records none.
 models::ModelConfig model_config_of(const checkpoint::Checkpoint& checkpoint);

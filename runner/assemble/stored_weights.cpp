@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/error.h"
@@ -17,7 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using checkpoint::Weights;
-using nlohmann::json;
 
 constexpr int64_t kPieceElements = int64_t{4} << 20;  // of a tensor that is compared
 
@@ -164,11 +162,7 @@ std::string as_stored(const std::string& config_json, const Weights& weights) {
     const models::ModelConfig written = models::parse_config(config_json, "config.json");
     const models::ModelConfig stored = as_stored(written, weights);
     if (stored.tied_head == written.tied_head) return config_json;
-    const json ours = json::parse(models::to_hugging_face(stored));
-    auto document = nlohmann::ordered_json::parse(config_json);
-    for (const char* const key : {"tie_word_embeddings", "scale_decoder_outputs"})
-      if (ours.contains(key)) document[key] = ours.at(key);
-    return document.dump(2) + "\n";
+    return models::to_hugging_face(stored, config_json);
   } catch (const InputError&) {  // of a model that is none here: its weights can be converted all the same
     return config_json;
   }

@@ -48,6 +48,7 @@ void BackgroundSaver::start(const Snapshot& snapshot) {
   staged_.step = snapshot.step;
   staged_.state = snapshot.state;
   staged_.rank_state = snapshot.rank_state;
+  staged_.files = snapshot.files;
   thread_ = {};  // joins the one before, which has ended
   {
     const std::lock_guard lock(mutex_);

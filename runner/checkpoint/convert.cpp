@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "checkpoint/copied_files.h"
+#include "checkpoint/files_beside.h"
 #include "checkpoint/open_weights.h"
 #include "checkpoint/rank_files.h"
 #include "checkpoint/shard_file.h"
@@ -64,7 +66,7 @@ std::vector<RowSource> sources_of(const Checkpoint& checkpoint, Kind kind) {
 void write_beside(const ModelFiles& beside, const fs::path& folder, DType dtype) {
   const json state{{"config_json", beside.config_json}};
   write_file_atomically(folder / "config.json", config_text(state, "the source", dtype));
-  for (const fs::path& file : beside.tokenizer_files) fs::copy_file(file, folder / file.filename());
+  for (const fs::path& file : beside.files) fs::copy_file(file, folder / file.filename());
 }
 
 void write_weight_file(const fs::path& path, const WeightFile& file, std::span<const RowSource> sources) {
@@ -127,7 +129,7 @@ Exported export_to_hugging_face(const Checkpoint& checkpoint, const ExportOption
   const json& state = checkpoint.state();
   // Throws where there is none: nobody could load the weights without it.
   static_cast<void>(config_text(state, checkpoint.path().string(), DType::Float32));
-  const ModelFiles beside{state["config_json"], tokenizer_files(state)};
+  const ModelFiles beside{state["config_json"], files_beside(checkpoint.path())};
   return write_hugging_face(*open_weights(checkpoint.path()), beside, options);
 }
 
@@ -157,12 +159,14 @@ Exported write_torch(const Weights& weights, const ModelFiles& beside, const Exp
 
 Exported reshard(const Checkpoint& checkpoint, int world, const fs::path& output) {
   NewFolder folder(output, kOutput);
+  const FilesBeside beside = read_files(files_beside(checkpoint.path()));
   std::vector<StoredFile> files;
   size_t tensors = 0;
   folder.fill([&] {
     const fs::path step = folder.path() / Naming().folder_of(checkpoint.step());
     const auto disk = real_disk();
     disk->create_folders(step);
+    files = write_files(*disk, step, beside);
     for (const Kind kind : {Kind::Model, Kind::Optimizer}) {
       const std::vector<RowSource> sources = sources_of(checkpoint, kind);
       tensors += sources.size();

@@ -29,15 +29,15 @@ struct Exported {
 
 /// What belongs beside weights.
 struct ModelFiles {
-  std::string config_json;                             ///< its text
-  std::vector<std::filesystem::path> tokenizer_files;  ///< copied
+  std::string config_json;                   ///< its text
+  std::vector<std::filesystem::path> files;  ///< copied: files_beside()
 };
 
-/// Writes a Hugging Face folder: config.json, the tokenizer's files, and the weights in one file or several with an
+/// Writes a Hugging Face folder: config.json, the files beside it, and the weights in one file or several with an
 /// index. A tied head is not stored, as transformers does it, where the source does not store it.
 Exported write_hugging_face(const Weights& weights, const ModelFiles& beside, const ExportOptions& options);
 
-/// The model of a checkpoint, with config.json and tokenizer files as it records them.
+/// The model of a checkpoint, with config.json as it records it and the files beside it.
 Exported export_to_hugging_face(const Checkpoint& checkpoint, const ExportOptions& options);
 
 /// Writes the weights as `world` ranks of PyTorch's distributed checkpoint would (dcp.h).

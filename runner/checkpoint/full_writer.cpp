@@ -1,19 +1,13 @@
 #include "checkpoint/full_writer.h"
 
-#include "base/files.h"
+#include <algorithm>
+#include <iterator>
 
 namespace trainyard::checkpoint {
 
-namespace {
-
-constexpr size_t kMaxTokenizerBytes = size_t{256} << 20;
-
-}  // namespace
-
-void FullWriter::write_description(const nlohmann::json& state) {
-  write_text("config.json", config_text(state, "this run", DType::Float32));
-  for (const std::filesystem::path& file : tokenizer_files(state))
-    write_text(file.filename().string(), read_file(file, kMaxTokenizerBytes));
+void FullWriter::write_description(const Snapshot& snapshot) {
+  write_text("config.json", config_text(snapshot.state, "this run", DType::Float32));
+  if (snapshot.files) std::ranges::copy(write_files(disk_, folder_, *snapshot.files), std::back_inserter(written_));
 }
 
 void FullWriter::begin(Kind kind, std::span<const Shard> shards) {

@@ -14,7 +14,7 @@
 
 namespace trainyard::checkpoint {
 
-/// Writes a checkpoint in the full form: a Hugging Face folder (config.json, tokenizer, model.safetensors or several
+/// Writes a checkpoint in the full form: a Hugging Face folder (config.json, the files beside it, model.safetensors or several
 /// with an index), and the optimizer's tensors in the same way under "optimizer". Tensors come one at a time, whole, in
 /// the order of the snapshot, and only the one that comes is held.
 /// Throws std::filesystem::filesystem_error; InputError where the snapshot records no config.json.
@@ -23,8 +23,8 @@ class FullWriter {
   FullWriter(Disk& disk, std::filesystem::path folder, uint64_t max_file_bytes)
       : disk_(disk), folder_(std::move(folder)), max_file_bytes_(max_file_bytes) {}
 
-  /// config.json and the tokenizer's files.
-  void write_description(const nlohmann::json& state);
+  /// config.json and what stands beside the weights.
+  void write_description(const Snapshot& snapshot);
   /// The tensors of `shards` follow, under "model" or "optimizer".
   void begin(Kind kind, std::span<const Shard> shards);
   void append(const Tensor& whole);

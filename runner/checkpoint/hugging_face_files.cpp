@@ -1,7 +1,6 @@
 #include "checkpoint/hugging_face_files.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include "base/error.h"
 
@@ -42,21 +41,10 @@ std::string config_text(const json& state, const std::string& where, DType dtype
         fmt::format("{}: records no config.json of its model, so nobody could load the weights without it", where));
   auto config = nlohmann::ordered_json::parse(state["config_json"].get<std::string>(), nullptr, false);
   if (!config.is_object()) throw InputError(fmt::format("{}: the config.json it records is no JSON object", where));
-  config[config.contains("dtype") ? "dtype" : "torch_dtype"] = name_of(dtype);  // transformers 5 renamed it
+  if (config.contains("dtype")) config["dtype"] = name_of(dtype);  // transformers 5 renamed it
+  if (config.contains("torch_dtype") || !config.contains("dtype")) config["torch_dtype"] = name_of(dtype);
+  for (const char* const key : {"quantization_config", "compression_config"}) config.erase(key);
   return config.dump(2) + "\n";
-}
-
-std::vector<std::filesystem::path> tokenizer_files(const json& state) {
-  std::vector<std::filesystem::path> files;
-  if (!state.contains("tokenizer_files")) return files;
-  for (const json& recorded : state["tokenizer_files"]) {
-    const std::filesystem::path file = recorded.get<std::string>();
-    if (std::filesystem::is_regular_file(file))
-      files.push_back(file);
-    else
-      spdlog::warn("{}: this file of the tokenizer has gone; copy it to the weights yourself", file.string());
-  }
-  return files;
 }
 
 }  // namespace trainyard::checkpoint

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -29,11 +28,9 @@ std::vector<WeightFile> divide(std::span<const uint64_t> tensor_bytes, uint64_t 
 std::string index_name(std::string_view stem);
 std::string index_text(std::span<const WeightFile> files, std::span<const std::string> tensors);
 
-/// config.json as a run recorded it in the state of its checkpoints, but for the type of the weights. Throws
-/// InputError, beginning with `where`, where it recorded none.
+/// config.json as a run recorded it in the state of its checkpoints, but for what it says of the stored weights: their
+/// type is `dtype`, and no quantisation is left, as nothing is written quantised. What it says of the model is written
+/// before (models/config.h). Throws InputError, beginning with `where`, where the state records none.
 std::string config_text(const nlohmann::json& state, const std::string& where, DType dtype);
-
-/// The tokenizer's files that a run recorded and that are still there; a warning names those that have gone.
-std::vector<std::filesystem::path> tokenizer_files(const nlohmann::json& state);
 
 }  // namespace trainyard::checkpoint

@@ -174,11 +174,12 @@ json Saver::write_own(const Snapshot& snapshot, const Paths& paths) {
     const auto stop_if_given_up = [this] {
       if (ranks_.is_given_up()) throw PeerError("given up, as a rank is lost");
     };
-    std::vector<StoredFile> files =
-        write_shards(*disk_, paths.temporary, Kind::Model, options_.rank, own.model, stop_if_given_up);
-    for (const StoredFile& file :
-         write_shards(*disk_, paths.temporary, Kind::Optimizer, options_.rank, own.optimizer, stop_if_given_up))
-      files.push_back(file);
+    std::vector<StoredFile> files;
+    if (leads() && snapshot.files) files = write_files(*disk_, paths.temporary, *snapshot.files);
+    for (const auto& [kind, shards] : {std::pair(Kind::Model, &own.model), std::pair(Kind::Optimizer, &own.optimizer)})
+      for (StoredFile& file :
+           write_shards(*disk_, paths.temporary, kind, options_.rank, *shards, stop_if_given_up))
+        files.push_back(std::move(file));
     return {{"files", listed(files)}, {"state", snapshot.rank_state}};
   } catch (const std::exception& error) {
     return {{"error", reason_of(error)}};
@@ -199,7 +200,7 @@ json Saver::write_full(const Snapshot& snapshot, const Gather& gather, const Pat
   };
   if_leading([&] {
     disk_->create_folders(paths.temporary);
-    writer.write_description(snapshot.state);
+    writer.write_description(snapshot);
   });
   for (const auto& [kind, shards] :
        {std::pair(Kind::Model, &snapshot.model), std::pair(Kind::Optimizer, &snapshot.optimizer)}) {

@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "checkpoint/copied_files.h"
 #include "tensor/chunk.h"
 #include "tensor/tensor.h"
 
@@ -27,8 +29,8 @@ struct Shard {
 };
 
 /// Everything that a resumed run needs. Names are unique over model and optimizer together.
-/// Known members of `state` that the tools read: "tokens" (seen so far), "config_json" (the text of the model's
-/// Hugging Face config.json) and "tokenizer_files" (paths), which an export writes beside the weights.
+/// Known members of `state` that the tools read: "tokens" (seen so far) and "config_json" (the text of the model's
+/// Hugging Face config.json, which an export writes beside the weights).
 struct Snapshot {
   int64_t step = 0;
   /// Ranks that hold the same rows as this one, itself among them: copies of a model. One of them writes each tensor
@@ -38,6 +40,8 @@ struct Snapshot {
   std::vector<Shard> optimizer;                     ///< "adam.m.<model name>", "adam.v.<model name>"
   nlohmann::json state = nlohmann::json::object();  ///< the same on every rank: schedule, loader, configuration
   nlohmann::json rank_state = nlohmann::json::object();  ///< this rank's own: random generators; a few KiB at most
+  /// Of the ranks that lead a folder: what is written into the checkpoint beside the weights. Null: nothing.
+  std::shared_ptr<const FilesBeside> files = {};
 };
 
 /// What became of a save: the same on every rank.

@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "checkpoint/convert.h"
+#include "checkpoint/files_beside.h"
 #include "checkpoint/name_map.h"
 #include "checkpoint/reader.h"
 #include "cli/command.h"
@@ -126,15 +127,6 @@ struct Conversion {
   int ranks = 1;
 };
 
-/// The tokenizer's files that lie beside the weights.
-std::vector<fs::path> tokenizer_beside(const fs::path& source) {
-  std::vector<fs::path> files;
-  for (const char* const name : {"tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "merges.txt",
-                                 "tokenizer_config.json", "special_tokens_map.json", "generation_config.json"})
-    if (fs::is_regular_file(source / name)) files.push_back(source / name);
-  return files;
-}
-
 /// What a lost file would have held nobody misses but the model.
 void require_all_rows(const Weights& weights, const std::vector<Wanted>& model) {
   for (const auto& [name, shape] : model)
@@ -149,7 +141,8 @@ int convert(const fs::path& source, const Conversion& conversion, const ExportOp
   if (const auto damage = weights->find_damage(0, 1)) throw InputError("damaged: " + *damage);
   const fs::path config = conversion.config.empty() ? config_path_of(source) : fs::path(conversion.config);
   ModelFiles beside{conversion.config.empty() ? config_json_of(source) : read_file(config),
-                          tokenizer_beside(config_path_of(source).parent_path())};
+                    files_beside(source)};
+  warn_of_left_behind(source);
   const bool needs_config = conversion.format == "hf" || !conversion.name_map.empty();
   if (needs_config && beside.config_json.empty())
     throw InputError(

@@ -187,7 +187,10 @@ Model Model::preset(const std::string& name, std::uint64_t seed) {
 }
 
 Model Model::from_config(const std::string& path, std::uint64_t seed) {
-  return {state_of(models::for_training(models::parse_config(read_file(path), path)), seed), 0};
+  const std::string text = read_file(path);
+  const auto state = state_of(models::for_training(models::parse_config(text, path)), seed);
+  state->given_config_json = text;
+  return {state, 0};
 }
 
 std::vector<Module> Model::layers() const {

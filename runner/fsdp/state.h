@@ -35,6 +35,7 @@ struct ModelState : train::ShardedModel {
   std::vector<nn::Module*> modules = {};  ///< the model, and all below it depth first
   std::vector<autograd::Parameter*> parameters = {};
   uint64_t seed = 0;
+  std::string given_config_json = {};  ///< what its config.json was; "" of a preset
   std::shared_ptr<MeshState> layout = {};
   bool is_complete = false;  ///< the whole model was sharded: there are weights
   bool requires_sync = true;

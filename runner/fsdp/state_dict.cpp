@@ -130,7 +130,8 @@ void save_checkpoint(const std::string& folder, const Model& model, const AdamW&
   OptimizerState& state = *optimizer.state();
   const train::Progress progress{state.adamw.steps_done(), state.model->targets};
   const checkpoint::SaveResult result = saver_of(state, folder).save(train::snapshot_of(
-      *state.model->engine, state.adamw, progress, models::to_hugging_face(state.model->model->config())));
+      *state.model->engine, state.adamw, progress,
+      models::to_hugging_face(state.model->model->config(), state.model->given_config_json)));
   if (!result.saved) throw std::runtime_error(fmt::format("save_checkpoint: {}: {}", folder, result.reason));
 }
 

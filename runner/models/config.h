@@ -65,6 +65,11 @@ const ModelConfig& for_training(const ModelConfig& config);
 /// config.json in the published spelling; transformers loads it.
 std::string to_hugging_face(const ModelConfig& config);
 
+/// The same, of a model whose config.json was `given`: that text, in which only what is no longer true of `config` is
+/// written anew. Fields that a family does not write are nobody's here and stay as they are, as does the spelling of
+/// what stays true. "" or the text of another family: as above. Throws InputError as parse_config() does.
+std::string to_hugging_face(const ModelConfig& config, const std::string& given);
+
 /// What files of a family's weights hold beside the parameters of the model, as transformers writes and reads them.
 struct StoredNames {
   std::string embedding, head;       ///< parameters; the head is none of a model whose head is tied. "": it has none

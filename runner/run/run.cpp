@@ -34,6 +34,7 @@
 #include "plan/plan.h"
 #include "run/answers.h"
 #include "run/checkpoints.h"
+#include "run/description.h"
 #include "run/generate.h"
 #include "run/inspect.h"
 #include "run/profiler.h"
@@ -181,8 +182,7 @@ Run::Run(const config::Loaded& loaded, const RunSpec& spec, const World& world)
       optimizer_(*sharded_.engine, config_.optimizer),
       scaler_(loss_scaling_of(spec.loss_scale, *sharded_.engine)),
       agreement_(world.store, "resume", world.comm.rank(), world.comm.world(), config_.checkpoint.timeout),
-      description_{models::to_hugging_face(model_config_), config_.data.tokenizer, tokenizer_files_of(config_.data),
-                   config::print_config(loaded)},
+      description_(made_on_every_rank(world.comm, [&] { return description_of({loaded, model_config_, world}); })),
       has_graphs_(has_graphs(loaded, spec, world)) {
   set_recompute(*sharded_.model, spec.recompute);
   if (auto held_out = made_on_every_rank(
@@ -408,6 +408,8 @@ void Run::resume_or_fill() {
   if (!found) return fill_fresh();
   Parts own = parts();
   progress_ = restore(own, *found, model_config_, excluded, instead);
+  on_every_rank(world_.comm,
+                [&] { description_ = going_on_from(*found, description_, {loaded_, model_config_, world_}); });
   if (!excluded.data && !excluded.progress) pace_ = Pace(*loader_, progress_.step);
   const bool extends = config_.checkpoint.resume == "extend";
   total_steps_ = extends ? total_steps_after(progress_.step + (is_own ? 0 : 1), config_.training, *loader_, pace_)

@@ -174,8 +174,8 @@ checkpoint::Snapshot snapshot_of(const Parts& parts, const Progress& progress, c
   checkpoint::Snapshot snapshot = snapshot_of(parts.engine, parts.optimizer, progress, description.config_json);
   snapshot.state[kLoader] = parts.loader.state();
   snapshot.state["tokenizer"] = description.tokenizer;
-  snapshot.state["tokenizer_files"] = description.tokenizer_files;
   snapshot.state["configuration"] = description.configuration;
+  snapshot.files = description.files;
   const optim::LossScaler::State& scaling = parts.scaler.state();
   if (parts.scaler.is_on())
     snapshot.state[kScaler] = {{kScale, scaling.scale}, {kGrowthTracker, scaling.growth_tracker}};

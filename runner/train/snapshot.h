@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,10 +15,11 @@ namespace trainyard::train {
 
 /// What of a run does not change, and belongs into its checkpoints: an export writes it beside the weights.
 struct Description {
-  std::string config_json;                   ///< of the model, as Hugging Face spells it
-  std::string tokenizer;                     ///< data.tokenizer; "" where the data is pre-tokenised
-  std::vector<std::string> tokenizer_files;  ///< its files, absolute
-  std::string configuration;                 ///< of the run, as --print-config prints it
+  std::string config_json;  ///< of the model, as Hugging Face spells it
+  std::string tokenizer;    ///< data.tokenizer; "" where the data is pre-tokenised
+  /// What stands beside the weights, on the ranks that may write it. Null: nothing, or nowhere.
+  std::shared_ptr<const checkpoint::FilesBeside> files;
+  std::string configuration;  ///< of the run, as --print-config prints it
 };
 
 /// Model and optimizer, of a loop that is not ours, and what that puts back. `config_json`: as Description's.

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -115,6 +116,55 @@ TEST_CASE("to_hugging_face: each family under its class, with the fields that it
   }
   CHECK(written.contains("attention_bias") ==
         (std::string(name).starts_with("llama") || std::string(name) == "qwen3-0.6b"));
+}
+
+TEST_CASE("to_hugging_face: a given config.json stays as it came, but for what is no longer true", "[models]") {
+  const json of_nobody{{"eos_token_id", {1, 2}}, {"bos_token_id", nullptr}, {"of_nobody", {{"a", 1.5}}}};
+  struct Case {
+    json given;  ///< beside small() and what is nobody's
+    std::function<void(ModelConfig&)> change;
+    json changes;  ///< of the text
+  };
+  const auto nothing = [](ModelConfig&) {};
+  const auto with = [](auto ModelConfig::*member, auto value) {
+    return [=](ModelConfig& config) { config.*member = value; };
+  };
+  const json llama3{{"rope_type", "llama3"}, {"factor", 8.0}, {"low_freq_factor", 1.0}, {"high_freq_factor", 4.0}};
+  json with_theta = llama3;
+  with_theta["rope_theta"] = 5e5;
+  const Case cases[] = {
+      {json::object(), nothing, {}},
+      {{{"rope_parameters", with_theta}, {"dtype", "bfloat16"}}, nothing, {}},
+      {{{"num_key_value_heads", nullptr}}, nothing, {}},
+      {{{"architectures", {"LlamaModel"}}}, nothing, {{"architectures", {"LlamaForCausalLM"}}}},
+      {{{"tie_word_embeddings", true}}, with(&ModelConfig::tied_head, false), {{"tie_word_embeddings", false}}},
+      {{{"layer_types", {"full_attention", "full_attention"}}, {"num_hidden_layers", 2}},
+       with(&ModelConfig::layers, int64_t{1}),
+       {{"layer_types", {"full_attention"}}, {"num_hidden_layers", 1}}},
+      {{{"rope_parameters", with_theta}}, with(&ModelConfig::rope_theta, 1e4), {{"rope_theta", 1e4}}},
+      {{{"model_type", "mistral"}, {"num_key_value_heads", 4}}, with(&ModelConfig::vocab_size, int64_t{99}),
+       {{"vocab_size", 99}}},
+  };
+  for (const Case& row : cases) {
+    json given = small();
+    given.update(of_nobody);
+    given.update(row.given);
+    CAPTURE(given.dump());
+    ModelConfig config = parse(given);
+    row.change(config);
+    const json written = json::parse(to_hugging_face(config, given.dump()));
+    json expected = row.changes;
+    expected.update(of_nobody);
+    for (const auto& [key, value] : expected.items()) CHECK(written.at(key) == value);
+    CHECK(to_hugging_face(parse(written)) == to_hugging_face(config));
+    if (row.changes.empty()) {
+      given["architectures"] = written.at("architectures");
+      CHECK(written == given);
+    }
+  }
+  const ModelConfig other = preset("qwen3-tiny");
+  CHECK(to_hugging_face(other, small().dump()) == to_hugging_face(other));
+  CHECK(to_hugging_face(other, "") == to_hugging_face(other));
 }
 
 TEST_CASE("parse_config: windows are read as each family spells them", "[models]") {
