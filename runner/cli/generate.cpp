@@ -8,8 +8,10 @@
 #include "assemble/device.h"
 #include "assemble/model_config.h"
 #include "assemble/run_spec.h"
+#include "assemble/stop_ids.h"
 #include "assemble/threads.h"
 #include "base/error.h"
+#include "checkpoint/open_weights.h"
 #include "cli/parse.h"
 #include "comm/in_process.h"
 #include "ops/threads.h"
@@ -24,12 +26,14 @@ namespace {
 struct Loaded {
   train::ShardedModel sharded;
   std::string tokenizer;  ///< path
+  train::StopSources stops;
 };
 
 Loaded load_model(const std::filesystem::path& folder, comm::Communicator& alone, const train::Sharding& sharding) {
   Loaded loaded{
       train::shard_model(train::model_config_of(config::Model{.init_from = folder.string()}), alone, sharding),
-      folder.string()};
+      folder.string(),
+      {train::generation_config_of(folder), checkpoint::config_json_of(folder), folder.string()}};
   train::fill_from_weights(loaded.sharded, folder);
   return loaded;
 }
@@ -39,7 +43,8 @@ Loaded load_checkpoint(const std::filesystem::path& folder, comm::Communicator& 
   checkpoint::Agreement agreement;
   const checkpoint::Checkpoint found = checkpoint::open_checkpoint(folder, agreement);
   Loaded loaded{train::shard_model(train::model_config_of(found), alone, sharding),
-                found.state().value("tokenizer", "")};
+                found.state().value("tokenizer", ""),
+                {train::generation_config_of(found.path()), found.state().value("config_json", ""), found.path().string()}};
   train::fill_from_checkpoint(*loaded.sharded.engine, found);
   return loaded;
 }
@@ -94,7 +99,7 @@ int run_generate(const Arguments& arguments) {
     throw InputError("generate: the checkpoint records no tokenizer; name one with --tokenizer");
   const auto tokenizer = tokenizer::load_tokenizer(tokenizer_path);
   sampling.vocab_size = tokenizer->vocab_size();
-  sampling.stop = tokenizer->eos_id();
+  sampling.stops = train::stop_ids_of(loaded.stops, *tokenizer, loaded.sharded.model->config().vocab_size);
 
   models::LanguageModel& language_model = models::language_model(*loaded.sharded.model);
   if (language_model.continues_prompt()) fmt::print("{}", prompt);

@@ -42,12 +42,13 @@ std::vector<int32_t> prompt_ids(const models::LanguageModel& model, const tokeni
 }
 
 AnswersReport answer_pairs(models::LanguageModel& model, const tokenizer::Tokenizer& tokenizer,
-                           const config::Data& options, const std::vector<data::PairText>& pairs,
+                           const Answering& answering, const std::vector<data::PairText>& pairs,
                            comm::Communicator& world) {
+  const config::Data& options = answering.options;
   const Sampling sampling{.max_new_tokens = options.max_target_length,
                           .temperature = 0,
                           .vocab_size = tokenizer.vocab_size(),
-                          .stop = tokenizer.eos_id()};
+                          .stops = answering.stops};
   AnswersReport report;
   for (size_t begin = 0; begin < pairs.size(); begin += kSideBySide) {
     const size_t end = std::min(begin + kSideBySide, pairs.size());

@@ -28,10 +28,16 @@ struct AnswersReport {
   metrics::Rouge mean;  ///< of each answer against its reference
 };
 
-/// Answers `pairs`, at least one, always with the likeliest token, until the end of text or `options`'
+/// How questions are asked and answers end.
+struct Answering {
+  const config::Data& options;  ///< prefix, and the longest source and target
+  std::vector<int32_t> stops;   ///< ids that end an answer
+};
+
+/// Answers `pairs`, at least one, always with the likeliest token, until an id that ends it or `options`'
 /// max_target_length. The ranks of `world`, which share the model's shards, call it together.
 AnswersReport answer_pairs(models::LanguageModel& model, const tokenizer::Tokenizer& tokenizer,
-                           const config::Data& options, const std::vector<data::PairText>& pairs,
+                           const Answering& answering, const std::vector<data::PairText>& pairs,
                            comm::Communicator& world);
 
 /// The mean scores, and the first `shown` answers beside their references.

@@ -28,7 +28,8 @@ Description description_of(const Described& run) {
   return {.config_json = models::to_hugging_face(run.model, given_config_json(config.model)),
           .tokenizer = config.data.tokenizer,
           .files = read_files_beside(weights, run),
-          .configuration = config::print_config(run.loaded)};
+          .configuration = config::print_config(run.loaded),
+          .weights = weights};
 }
 
 Description going_on_from(const checkpoint::Checkpoint& checkpoint, Description description, const Described& run) {
@@ -38,6 +39,7 @@ Description going_on_from(const checkpoint::Checkpoint& checkpoint, Description 
     description.config_json =
         models::to_hugging_face(run.model, checkpoint.state().at("config_json").get<std::string>());
   description.files = read_files_beside(checkpoint.path(), run);
+  description.weights = checkpoint.path();
   return description;
 }
 

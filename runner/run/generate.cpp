@@ -117,7 +117,7 @@ std::vector<std::vector<int32_t>> generate_all(models::LanguageModel& model,
     next = of_rank_0(world, next);
     for (size_t text = 0; text < prompts.size(); ++text) {
       if (has_ended[text]) continue;
-      has_ended[text] = next[text] == sampling.stop;
+      has_ended[text] = std::ranges::find(sampling.stops, next[text]) != sampling.stops.end();
       if (has_ended[text]) continue;
       made[text].push_back(next[text]);
       if (on_token) on_token(next[text]);

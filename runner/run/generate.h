@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <random>
 #include <span>
 #include <vector>
@@ -19,7 +18,7 @@ struct Sampling {
   uint64_t seed = 0;
   int64_t vocab_size =
       0;  ///< of the tokenizer: ids past it, which pad a model's vocabulary, are not drawn; 0 = all are
-  std::optional<int32_t> stop;  ///< ends the text where drawn, and is not part of it
+  std::vector<int32_t> stops = {};  ///< any of them ends the text where drawn, and is not part of it
 };
 
 /// Draws one token from logits [vocab] of any floating dtype; the largest, first of equals, where temperature is 0.

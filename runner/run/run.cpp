@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <array>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -15,6 +16,7 @@
 #include "assemble/pace.h"
 #include "assemble/pairs.h"
 #include "assemble/run_spec.h"
+#include "assemble/stop_ids.h"
 #include "assemble/threads.h"
 #include "assemble/tokenizer.h"
 #include "assemble/total_steps.h"
@@ -99,6 +101,7 @@ class Run {
   std::optional<checkpoint::Checkpoint> saved_by_this_job();
   void resume_or_fill();
   void fill_fresh();
+  void find_stop_ids();
   Outcome train();
   std::optional<Validated> validate(int64_t step);
   void save();
@@ -151,6 +154,7 @@ class Run {
   optim::LossScaler scaler_;
   checkpoint::Agreement agreement_;
   Description description_;
+  std::vector<int32_t> stop_ids_;  ///< of samples and answers
   const bool has_graphs_;
   Progress progress_;
   bool has_resumed_ = false;
@@ -234,6 +238,7 @@ void Run::go() {
 void Run::run_to_end() {
   warn_of_volume();
   resume_or_fill();
+  if (tokenizer_ && !(config_.sample.prompt.empty() && questions_.empty())) find_stop_ids();
   if (config_.checkpoint.create_seed_checkpoint) return save_seed();
   if (progress_.step >= total_steps_) {
     say(fmt::format("Training already completed! Step {} of {}.", progress_.step, total_steps_));
@@ -540,12 +545,28 @@ checkpoint::Snapshot Run::snapshot() {
   return snapshot_of(parts(), progress_, description_);
 }
 
+/// Rank 0 alone need have the model's folder, and all end a text at the same id.
+void Run::find_stop_ids() {
+  std::string ids;
+  on_rank_0(world_.comm, [&] {
+    const fs::path& from = description_.weights;
+    const StopSources sources{from.empty() ? "" : generation_config_of(from), description_.config_json, from.string()};
+    const auto found = stop_ids_of(sources, *tokenizer_, model_config_.vocab_size);
+    ids.assign(reinterpret_cast<const char*>(found.data()), found.size() * sizeof(int32_t));
+  });
+  share_from_rank_0(world_.comm, ids, "ids that end a text");
+  stop_ids_.resize(ids.size() / sizeof(int32_t));
+  if (!ids.empty()) std::memcpy(stop_ids_.data(), ids.data(), ids.size());
+}
+
 /// Every rank takes part, as in sample().
 void Run::answer() {
   if (questions_.empty() || !tokenizer_) return;
   constexpr size_t kShown = 3;
   say(format_answers(
-      answer_pairs(models::language_model(*sharded_.model), *tokenizer_, config_.data, questions_, world_.comm), kShown));
+      answer_pairs(models::language_model(*sharded_.model), *tokenizer_, {config_.data, stop_ids_}, questions_,
+                   world_.comm),
+      kShown));
 }
 
 /// Every rank takes part, as each holds a part of the model; rank 0 prints.
@@ -559,7 +580,7 @@ void Run::sample(const char* title) {
                               .top_p = config_.sample.top_p,
                               .seed = config_.training.seed,
                               .vocab_size = tokenizer_->vocab_size(),
-                              .stop = tokenizer_->eos_id()},
+                              .stops = stop_ids_},
                              world_.comm);
   say(fmt::format("── {} ──\n{}{}{}\n──", title, config_.sample.prompt, model.continues_prompt() ? "" : "\n→ ",
                   tokenizer::printable(tokenizer_->decode(made))));

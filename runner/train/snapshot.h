@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,7 +20,8 @@ struct Description {
   std::string tokenizer;    ///< data.tokenizer; "" where the data is pre-tokenised
   /// What stands beside the weights, on the ranks that may write it. Null: nothing, or nowhere.
   std::shared_ptr<const checkpoint::FilesBeside> files;
-  std::string configuration;  ///< of the run, as --print-config prints it
+  std::string configuration;           ///< of the run, as --print-config prints it
+  std::filesystem::path weights = {};  ///< what it began from, with its small files; "": none
 };
 
 /// Model and optimizer, of a loop that is not ours, and what that puts back. `config_json`: as Description's.

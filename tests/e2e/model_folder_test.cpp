@@ -1,4 +1,4 @@
-// A model's folder goes through training, checkpoints, export and conversion as it came.
+// A model's folder goes through training, checkpoints, export and conversion as it came, and says where texts end.
 #include <catch2/catch.hpp>
 
 #include <fstream>
@@ -107,6 +107,33 @@ TEST_CASE("model folder: the tokenizer of data.tokenizer takes the place of the 
   CHECK_FALSE(fs::exists(folders.at("exported") / "tokenizer.json"));
   CHECK_FALSE(fs::exists(folders.at("exported") / "special_tokens_map.json"));
   CHECK(fs::exists(folders.at("exported") / "chat_template.jinja"));
+}
+
+TEST_CASE("generate: a text ends before an id that the model's folder names, in samples of training too") {
+  const Folders folders;
+  const auto generated = [&](const Words& of) {
+    return done(Words{"generate", "--tokenizer", "bytes", "--prompt", "3 times ", "--temperature", "0", "--max-new-tokens",
+                      "12"} +
+                of)
+        .out;
+  };
+  const std::string model = folders.at("given").string();
+  const std::string whole = generated({"--model", model});
+  REQUIRE(whole.size() > 12);
+  const std::string made = whole.substr(8), end = made.substr(2, 1);  // its third byte ends it from here on
+  const std::string expected = "3 times " + made.substr(0, made.find(end)) + "\n";
+  const int id = static_cast<unsigned char>(end[0]);
+  write_text(folders.at("given") / "generation_config.json", json{{"eos_token_id", {1, id}}}.dump());
+  CHECK(generated({"--model", model}) == expected);
+  folders.train("given", "run", {"--optimizer.lr", "1e-9"});
+  CHECK(generated({"--checkpoint", folders.at("run").string()}) == expected);
+  const Ended trained = folders.train("given", "sampled",
+                                      {"--sample.prompt", "3 times ", "--sample.max_new_tokens", "12",
+                                       "--sample.temperature", "0"});
+  CHECK_THAT(trained.out, Catch::Contains("sample before training ──\n" + expected + "──"));
+  write_text(folders.at("given") / "generation_config.json", R"({"eos_token_id": 257})");
+  check_failure(run({trainyard({"generate", "--model", model, "--tokenizer", "bytes", "--prompt", "3"})}), 2,
+                {"generation_config.json: eos_token_id is 257", "from 0 to 256"});
 }
 
 }  // namespace trainyard::test

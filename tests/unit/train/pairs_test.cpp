@@ -102,7 +102,8 @@ TEST_CASE("pairs: the asked number of sources is answered, and the scores are th
   const config::Config config = config_of(three_pairs(folder));
   const auto alone = comm::make_in_process(1, std::chrono::seconds(10));
   const AnswersReport report =
-      answer_pairs(models::language_model(*model), *bytes, config.data, sample_pairs(config), *alone.front());
+      answer_pairs(models::language_model(*model), *bytes, {config.data, {256}}, sample_pairs(config),
+                   *alone.front());
   REQUIRE(report.all.size() == 2);
   double rouge1 = 0;
   for (const Answered& each : report.all) {
