@@ -10,6 +10,7 @@
 #include "assemble/stored_weights.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "checkpoint/files_beside.h"
 #include "models/family.h"
 #include "models/language_model.h"
 #include "nn/init.h"
@@ -153,6 +154,15 @@ void require_fit(const checkpoint::Weights& weights, const autograd::Parameter& 
   static_cast<void>(weights.read_rows(name, 0, 0));  // throws for a type that is no floating point
 }
 
+/// transformers would load it onto the weights, where peft is installed.
+void refuse_adapter(const std::filesystem::path& weights) {
+  const auto file = checkpoint::model_folder_of(weights) / "adapter_config.json";
+  if (std::filesystem::exists(file))
+    throw InputError(fmt::format("{}: the adapter (LoRA) beside the weights is not read; merge it into them first, as "
+                                 "peft's merge_and_unload does, or take it out",
+                                 file.string()));
+}
+
 void warn_of_unread(models::Model& model, const checkpoint::Weights& weights) {
   const std::vector<std::string> names = unread_by(model, weights);
   if (names.empty()) return;
@@ -170,6 +180,7 @@ void fill_from_weights(const ShardedModel& sharded, const std::filesystem::path&
   const auto open = [&] {
     weights = open_weights(path, name_map, sharded.model->config());
     for (const autograd::Parameter* const parameter : sharded.model->parameters()) require_fit(*weights, *parameter);
+    refuse_adapter(path);
     if (world.rank() == 0) warn_of_unread(*sharded.model, *weights);
     if (const auto damage = weights->find_damage(is_alone ? 0 : world.rank(), is_alone ? 1 : world.world()))
       throw InputError("damaged: " + *damage);

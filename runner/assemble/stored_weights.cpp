@@ -38,13 +38,6 @@ bool are_equal(const Weights& weights, const std::string& a, const std::string& 
          });
 }
 
-bool is_zero(const Weights& weights, const std::string& name) {
-  return all_pieces(weights.shape(name), [&](int64_t begin, int64_t count) {
-    const Tensor piece = weights.read_rows(name, begin, count);
-    return std::ranges::all_of(piece.values<float>(), [](float value) { return value == 0; });
-  });
-}
-
 /// "model.norm" of "model.norm.weight".
 std::string parent_of(const std::string& name) {
   const size_t dot = name.rfind('.');
@@ -99,18 +92,25 @@ class Readers {
   std::map<std::string, int64_t> counts_;  ///< of a stack's blocks, by what its names begin with: "model.layers."
 };
 
-/// Throws for a tensor that nothing reads and without which another model would be computed.
+/// "lora_A", "lora_B", "lora_magnitude_vector" and the like, wherever they stand.
+bool is_lora(const std::string& name) {
+  return name.starts_with("lora") || name.find(".lora") != std::string::npos;
+}
+
+/// Throws for a tensor that nothing reads and that transformers would use, or that the weights need.
 void require_needless(const Readers& model, const Weights& weights, const std::string& name) {
   const std::string file = weights.path_of(name).string();
   if (const std::string last = model.last_before(name); !last.empty())
     throw InputError(
         fmt::format("{}: holds {}, but the last of these that config.json makes is {}", file, name, last));
-  const bool is_number = weights.stored_dtype(name).find('F') != std::string::npos;  // and no mask, nor a counter
-  if (!is_number || !model.is_within(name) || (name.ends_with(".bias") && is_zero(weights, name))) return;
-  throw InputError(fmt::format(
-      "{}: {} is a part of what these weights compute, but a {} model, as config.json makes it, has no such tensor; use "
-      "the config.json that belongs to them, or weights without it",
-      file, name, model.family()));
+  if (is_lora(name))
+    throw InputError(fmt::format("{}: {} is of an adapter (LoRA), which is not read; merge it into the weights first, as "
+                                 "peft's merge_and_unload does, or take it out",
+                                 file, name));
+  if (model.is_within(name) && checkpoint::is_scale(name.substr(parent_of(name).size())))
+    throw InputError(fmt::format("{}: {} scales quantised weights, which are not read so; convert the weights to "
+                                 "bfloat16 first",
+                                 file, name));
 }
 
 }  // namespace

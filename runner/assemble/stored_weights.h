@@ -35,9 +35,9 @@ models::ModelConfig as_stored(models::ModelConfig config, const checkpoint::Weig
 /// The text of a config.json with as_stored() applied; unchanged where it describes no model that is known here.
 std::string as_stored(const std::string& config_json, const checkpoint::Weights& weights);
 
-/// Compares what is stored with what the model reads. Returns the names that nothing reads and that would change
-/// nothing; without those that transformers ignores as well. Throws InputError for a tensor that is a part of what the
-/// weights compute and that the model has not: a layer more, a bias, an adapter, a second embedding.
+/// Compares what is stored with what the model reads. Returns the names that nothing reads, which transformers passes
+/// over with a warning too; without those that it ignores in silence. Throws InputError for what the weights cannot do
+/// without: scales, an adapter, a layer more than config.json says, a second embedding.
 std::vector<std::string> unread_by(models::Model& model, const checkpoint::Weights& weights);
 
 }  // namespace trainyard::train

@@ -83,13 +83,21 @@ std::vector<std::string> HuggingFaceWeights::names() const {
 
 Tensor HuggingFaceWeights::read_rows(const std::string& name, int64_t begin, int64_t count) const {
   const auto dtype = file(name).entry(name).dtype();
-  for (const char* const scale : {"_scale_inv", "_scale"})  // as DeepSeek's files have it, and compressed-tensors'
-    if (dtype && is_float8(*dtype) && file_of_.contains(name + scale))
-      throw InputError(
-          fmt::format("{}: {} is quantized, with scales of its own in {}{}, which are not read; convert "
-                      "the weights to bfloat16 first",
-                      folder_.string(), name, name, scale));
+  if (const std::string scale = dtype && is_float8(*dtype) ? scale_of(name) : ""; !scale.empty())
+    throw InputError(
+        fmt::format("{}: {} is quantized, with scales of its own in {}, which are not read; convert the weights to "
+                    "bfloat16 first",
+                    folder_.string(), name, scale));
   return file(name).read_rows_as_float32(name, begin, count);
+}
+
+/// Whatever is called a scale in the same module: weight_scale_inv, weight_scale, scale_weight, scale, weight.scale …
+std::string HuggingFaceWeights::scale_of(const std::string& name) const {
+  const size_t dot = name.rfind('.');
+  const std::string module = dot == std::string::npos ? name : name.substr(0, dot + 1);
+  for (auto next = file_of_.lower_bound(module); next != file_of_.end() && next->first.starts_with(module); ++next)
+    if (next->first != name && is_scale(next->first.substr(module.size()))) return next->first;
+  return "";
 }
 
 const SafetensorsFile& HuggingFaceWeights::file(const std::string& name) const {

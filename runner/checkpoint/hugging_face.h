@@ -31,6 +31,8 @@ class HuggingFaceWeights final : public Weights {
   void open_single(const std::filesystem::path& path);
   void open_indexed(const std::filesystem::path& index);
   [[nodiscard]] const SafetensorsFile& file(const std::string& name) const;
+  /// A tensor that scales the weight `name`; "" where there is none.
+  [[nodiscard]] std::string scale_of(const std::string& name) const;
 
   std::filesystem::path folder_;
   std::vector<SafetensorsFile> files_;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tensor/tensor.h"
@@ -35,5 +36,10 @@ class Weights {
   /// Whether the last rows of every tensor may be in a file that is missing, without a trace in those that are here.
   [[nodiscard]] virtual bool may_lack_rows() const { return false; }
 };
+
+/// Whether a tensor of this name, its module's left out, scales quantised weights.
+[[nodiscard]] inline bool is_scale(std::string_view name) {
+  return name.find("scale") != std::string_view::npos;
+}
 
 }  // namespace trainyard::checkpoint

@@ -119,23 +119,38 @@ TEST_CASE("unread weights: what transformers ignores is silent", "[parity]") {
         }) == "");
 }
 
-TEST_CASE("unread weights: what changes nothing is a warning with its names", "[parity]") {
+TEST_CASE("unread weights: what transformers passes over with a warning is a warning with its names", "[parity]") {
   const std::string told = told_of("llama-own-head", [](Named& tensors) {
     tensors["value_head.weight"] = filled({3, 3}, 1);
     tensors["model.layers.0.self_attn.q_proj.bias"] = filled({16}, 0);
+    for (const char* const name : {"lm_head.bias", "model.norm.bias", "model.layers.0.self_attn.q_norm.weight"})
+      tensors[name] = filled({16}, 1);
   });
   CHECK_THAT(told, Catch::Contains("lm_head.weight differs from model.embed_tokens.weight and is used"));
-  CHECK_THAT(told, Catch::Contains("does not read model.layers.0.self_attn.q_proj.bias, value_head.weight: "));
+  CHECK_THAT(told, Catch::Contains("does not read lm_head.bias, model.layers.0.self_attn.q_norm.weight, "
+                                   "model.layers.0.self_attn.q_proj.bias, model.norm.bias, value_head.weight: "));
 }
 
-TEST_CASE("unread weights: what would change the result is an error with its name", "[parity]") {
+TEST_CASE("unread weights: scales, an adapter and a layer more are an error with the tensor's name", "[parity]") {
   const auto added = [](const char* model, const char* tensor, const Shape& shape) {
     return told_of(model, [&](Named& tensors) { tensors[tensor] = filled(shape, 1); });
   };
-  for (const char* const tensor : {"model.layers.0.self_attn.q_proj.bias", "model.layers.0.self_attn.q_norm.weight",
-                                   "model.norm.bias", "lm_head.bias"})
+  for (const char* const scale : {"scale", "scale_weight", "weight_scale", "weight_scale_inv", "input_scale"}) {
+    const std::string tensor = std::string("model.layers.0.self_attn.q_proj.") + scale;
+    CHECK_THAT(added("llama-own-head", tensor.c_str(), {1}),
+               Catch::StartsWith("error: ") && Catch::Contains(tensor + " scales quantised weights"));
+  }
+  for (const char* const tensor :
+       {"model.layers.0.self_attn.q_proj.lora_A.weight", "model.layers.0.mlp.up_proj.lora_B.default.weight",
+        "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight", "model.layers.0.lora_magnitude_vector"})
     CHECK_THAT(added("llama-own-head", tensor, {16}),
-               Catch::StartsWith("error: ") && Catch::Contains(std::string(tensor) + " is a part of what these weights"));
+               Catch::StartsWith("error: ") && Catch::Contains(std::string(tensor) + " is of an adapter (LoRA)"));
+  const TemporaryFolder with_adapter;
+  copy_with("llama-own-head", with_adapter.path(), [](Named&) {});
+  write_file_atomically(with_adapter / "adapter_config.json", "{}");
+  const auto alone = comm::make_in_process(1, std::chrono::seconds(10));
+  CHECK_THROWS_WITH(loaded(with_adapter.path(), *alone.front()),
+                    Catch::Contains("adapter_config.json: the adapter (LoRA) beside the weights is not read"));
   CHECK_THAT(added("llama-own-head", "model.layers.1.input_layernorm.weight", {16}),
              Catch::Contains("holds model.layers.1.input_layernorm.weight, but the last of these"));
   CHECK_THAT(added("t5-own-head", "decoder.embed_tokens.weight", {37, 16}),

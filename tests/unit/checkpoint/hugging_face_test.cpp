@@ -118,11 +118,15 @@ TEST_CASE("HuggingFaceWeights: a folder that is none, or lies, is refused by nam
 
 TEST_CASE("HuggingFaceWeights: weights of 8 bits are read, but not those that have scales beside them",
           "[checkpoint]") {
+  const std::string scale = GENERATE(as<std::string>(), "weight_scale_inv", "weight_scale", "scale", "scale_weight",
+                                     "weight.scale", "input_scale");
   const TemporaryFolder folder;
   {
     const SafetensorsWriter::Declared declared[] = {{"a.weight", DType::Float8E4M3, {2, 1}},
+                                                    {"aa.scale", DType::Float32, {1}},
                                                     {"b.weight", DType::Float8E4M3, {2, 1}},
-                                                    {"b.weight_scale_inv", DType::Float32, {1}}};
+                                                    {"b." + scale, DType::Float32, {1}},
+                                                    {"c.scale", DType::Float32, {1}}};
     SafetensorsWriter writer(folder / "model.safetensors", declared);
     for (const auto& each : declared) writer.append(Tensor::zeros(each.shape, each.dtype));
     writer.finish();
@@ -131,7 +135,7 @@ TEST_CASE("HuggingFaceWeights: weights of 8 bits are read, but not those that ha
   CHECK(weights.read_rows("a.weight", 0, 2).dtype() == DType::Float32);
   CHECK_THROWS_WITH(
       weights.read_rows("b.weight", 0, 2),
-      Contains("b.weight is quantized, with scales of its own in b.weight_scale_inv, which are not read"));
+      Contains("b.weight is quantized, with scales of its own in b." + scale + ", which are not read"));
 }
 
 TEST_CASE("HuggingFaceWeights: reads every reference model by rows", "[checkpoint]") {
