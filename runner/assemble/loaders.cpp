@@ -1,6 +1,7 @@
 #include "assemble/loaders.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <filesystem>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "assemble/images.h"
 #include "assemble/pairs.h"
 #include "assemble/read_ahead.h"
+#include "assemble/tokenizer.h"
 #include "base/error.h"
 #include "config/value.h"
 #include "data/split.h"
@@ -20,8 +22,18 @@ namespace {
 
 constexpr const char *kEmbedded = "embedded", *kRandom = "random";  // in place of a path
 
+/// Documents that nothing ends run into each other.
+void check_ends(const config::Data& data, const tokenizer::Tokenizer& tokenizer) {
+  if (!data.append_eos || tokenizer.eos_id()) return;
+  if (data.path != kEmbedded && data::has_several_documents({.path = data.path}))
+    throw InputError(fmt::format("{} has more than one document, but {}", data.path, no_end_of(data)));
+  spdlog::warn("{}: its end is not marked, as the tokenizer {} has no token that ends a document", data.path,
+               data.tokenizer);
+}
+
 data::TokenArray corpus_of(const config::Data& settings, const tokenizer::Tokenizer& tokenizer,
                            const data::Tokenising& how) {
+  check_ends(settings, tokenizer);
   if (settings.path == kEmbedded)
     return data::tokenise_text(demo::corpus(), tokenizer, settings.append_eos, "the embedded corpus");
   return data::open_corpus({.path = settings.path,

@@ -6,11 +6,38 @@
 
 namespace trainyard::train {
 
+namespace {
+
+tokenizer::SpecialTokensAre in_text(const config::Data& data) {
+  return data.special_tokens == config::SpecialTokens::Parse ? tokenizer::SpecialTokensAre::Parsed
+                                                             : tokenizer::SpecialTokensAre::Text;
+}
+
+/// Who writes data.append_eos wants ends.
+void check_wanted_end(const config::Loaded& loaded, const tokenizer::Tokenizer& tokenizer) {
+  constexpr const char* kKey = "data.append_eos";
+  const config::Data& data = loaded.config.data;
+  if (data.append_eos && !data.path.empty() && loaded.layer(kKey) != config::kDefaultLayer && !tokenizer.eos_id())
+    throw InputError(fmt::format("{}, but {}", loaded.statement(kKey), no_end_of(data)));
+}
+
+}  // namespace
+
+std::string no_end_of(const config::Data& data) {
+  return fmt::format(
+      "the tokenizer {} has no token that ends a document; set data.append_eos to false, or name one as "
+      "eos_token in its tokenizer_config.json",
+      data.tokenizer);
+}
+
 std::unique_ptr<tokenizer::Tokenizer> tokenizer_of(const config::Loaded& loaded) {
   const std::string& path = loaded.config.data.tokenizer;
   const std::string from = loaded.origin("data.tokenizer");
   try {
-    return path.empty() ? nullptr : tokenizer::load_tokenizer(path);
+    if (path.empty()) return nullptr;
+    auto loaded_tokenizer = tokenizer::load_tokenizer(path, in_text(loaded.config.data));
+    check_wanted_end(loaded, *loaded_tokenizer);
+    return loaded_tokenizer;
   } catch (const InputError& error) {
     if (!from.starts_with("default of ")) throw;
     throw InputError(fmt::format("{}. No key names a tokenizer, so this path is the {}; name yours by that key or by "

@@ -80,6 +80,8 @@ int run_generate(const Arguments& arguments) {
       ->excludes(model_option);
   app.add_option("--prompt", prompt, "the text to continue")->required();
   app.add_option("--tokenizer", tokenizer_path, "file or folder, or `bytes`; default: the model's own");
+  auto special = tokenizer::SpecialTokensAre::Parsed;
+  add_special_tokens(app, special);
   add_sampling(app, sampling);
   config::Precision precision = config::Precision::Float32;
   add_param_dtype(app, precision);
@@ -97,7 +99,7 @@ int run_generate(const Arguments& arguments) {
   if (tokenizer_path.empty()) tokenizer_path = loaded.tokenizer;
   if (tokenizer_path.empty())
     throw InputError("generate: the checkpoint records no tokenizer; name one with --tokenizer");
-  const auto tokenizer = tokenizer::load_tokenizer(tokenizer_path);
+  const auto tokenizer = tokenizer::load_tokenizer(tokenizer_path, special);
   sampling.vocab_size = tokenizer->vocab_size();
   sampling.stops = train::stop_ids_of(loaded.stops, *tokenizer, loaded.sharded.model->config().vocab_size);
 

@@ -57,6 +57,15 @@ void add_param_dtype(CLI::App& app, config::Precision& precision) {
                         "what the model computes in");
 }
 
+void add_special_tokens(CLI::App& app, tokenizer::SpecialTokensAre& special) {
+  using tokenizer::SpecialTokensAre;
+  const std::string by_default = special == SpecialTokensAre::Parsed ? "parse" : "text";
+  add_choice<SpecialTokensAre>(app, "--special-tokens", special,
+                               {{"text", SpecialTokensAre::Text}, {"parse", SpecialTokensAre::Parsed}},
+                               "what special tokens are in a text: the characters they are made of, or their ids")
+      ->default_str(by_default);
+}
+
 CLI::Validator number_where(std::function<bool(double)> fits, const std::string& wanted) {
   const auto check = [fits = std::move(fits), wanted](const std::string& text) -> std::string {
     double value = 0;

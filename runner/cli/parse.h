@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "config/config.h"
+#include "tokenizer/tokenizer.h"
 
 namespace trainyard::cli {
 
@@ -38,6 +39,9 @@ void add_device(CLI::App& app, config::DeviceChoice& device);
 
 /// --param-dtype, the short form of parallel.param_dtype.
 void add_param_dtype(CLI::App& app, config::Precision& precision);
+
+/// --special-tokens, as the configuration's data.special_tokens.
+void add_special_tokens(CLI::App& app, tokenizer::SpecialTokensAre& special);
 
 /// Admits finite numbers for which `fits`; `wanted` completes "VALUE is not …" for all others.
 CLI::Validator number_where(std::function<bool(double)> fits, const std::string& wanted);

@@ -121,6 +121,7 @@ void train(const TrainOptions& options) {
 struct Coding {
   std::string tokenizer;
   bool is_json = false;
+  tokenizer::SpecialTokensAre special = tokenizer::SpecialTokensAre::Text;
   CLI::App* command = nullptr;
   Coding(CLI::App& app, const std::string& name, const std::string& summary, const std::string& json_help)
       : command(app.add_subcommand(name, summary)) {
@@ -136,9 +137,9 @@ struct Coding {
 int run_tokenizer(const Arguments& arguments) {
   CLI::App app("Turn text into token ids and back, and learn a small tokenizer of one's own.", "trainyard tokenizer");
   app.require_subcommand(1);
-  const Coding encode(app, "encode",
-                      "Text on stdin to ids on stdout, spaces between them; no special token is read or added",
-                      "stdin is a JSON array of strings, stdout an array of arrays of ids");
+  Coding encode(app, "encode", "Text on stdin to ids on stdout, spaces between them; nothing is added at the ends",
+                "stdin is a JSON array of strings, stdout an array of arrays of ids");
+  add_special_tokens(*encode.command, encode.special);
   const Coding decode(app, "decode", "Ids on stdin to text on stdout",
                       "stdin is a JSON array of arrays of ids, stdout an array of strings");
   TrainOptions options;
@@ -169,7 +170,7 @@ int run_tokenizer(const Arguments& arguments) {
   }
   if (training->parsed()) return train(options), 0;
   const Coding& coding = encode.command->parsed() ? encode : decode;
-  const auto loaded = tokenizer::load_tokenizer(coding.tokenizer);
+  const auto loaded = tokenizer::load_tokenizer(coding.tokenizer, coding.special);
   const bool encodes = &coding == &encode;
   if (coding.is_json)
     (encodes ? encode_json : decode_json)(*loaded);

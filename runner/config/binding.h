@@ -42,6 +42,10 @@ struct Words<Decay> {
   static std::vector<Choice> list() { return {{"cosine", {}}, {"linear", {}}, {"sqrt", {}}, {"constant", {}}}; }
 };
 template <>
+struct Words<SpecialTokens> {
+  static std::vector<Choice> list() { return {{"text", {}}, {"parse", {}}}; }
+};
+template <>
 struct Words<Padding> {
   static std::vector<Choice> list() { return {{"bucket", {}}, {"longest", {}}, {"max_length", {}}}; }
 };

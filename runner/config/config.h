@@ -18,6 +18,7 @@ enum class BackwardPrefetch { Pre, Post, None };
 enum class Decay { Cosine, Linear, Sqrt, Constant };
 enum class StateDict { Sharded, Full };
 enum class FinalStateDict { Same, Sharded, Full };
+enum class SpecialTokens { Text, Parse };
 enum class Padding { Bucket, Longest, MaxLength };
 enum class CheckpointingMode { None, Full, Selective, EveryN };
 enum class Backend { Auto, Nccl, Gloo, Mpi, InProcess };
@@ -47,6 +48,7 @@ struct Data {
   std::string tokens;          ///< safetensors of pre-tokenised batches, in place of path
   std::string images;          ///< folder of MNIST's idx files, in place of path
   bool append_eos = true;      ///< after each document
+  SpecialTokens special_tokens = SpecialTokens::Text;  ///< what they are where they stand in a text
   uint64_t seed = 0;           ///< of the order of sequences
   bool shuffle = true;
   std::string

@@ -149,6 +149,7 @@ constexpr Detail kDetails[] = {
     {"data.field", kPath, "a corpus of JSON lines", reads_lines},
     {"data.cache_dir", kPath, kDocuments, reads_documents},
     {"data.append_eos", kPath, kDocuments, packs_documents},
+    {"data.special_tokens", "data.tokenizer", kGiven, has_tokenizer},
     {"data.shuffle", kPath, kPasses, has_passes},
     {"data.seed", kPath, "a corpus, or random (or images)",
      [](const Config& config) { return has_passes(config) || config.data.path == "random"; }},

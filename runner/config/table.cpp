@@ -60,6 +60,9 @@ void add_data(std::vector<Key>& table) {
       "without "
       ".gz) in place of path.");
   key("append_eos", &Data::append_eos, kAny, "Append the end-of-text token to each document.");
+  key("special_tokens", &Data::special_tokens, kAny,
+      "What special tokens such as <s> are where they stand in a text: text, the characters they are made of; "
+      "parse, their ids. Added tokens that are not special are always found. Holds for validation and samples too.");
   key("seed", &Data::seed, kAny, "Seed of the order of sequences, and of the ids of `random`.");
   key("shuffle", &Data::shuffle, kAny, "Draw sequences in a random order, new in each epoch.");
   key("cache_dir", &Data::cache_dir, kAny,

@@ -116,8 +116,12 @@ std::optional<CacheWriter> CacheWriter::begin(const fs::path& file, const std::s
   if (::ftruncate(writer.fd_.get(), sizeof(CacheHeader)) != 0)
     writer.fail("truncate");  // a dead process may have left some
   writer.header_.bytes_an_id = bytes_an_id;
-  std::copy_n(key.begin(), std::min(key.size(), writer.header_.key.size()), writer.header_.key.begin());
+  writer.set_key(key);
   return writer;
+}
+
+void CacheWriter::set_key(const std::string& key) {
+  std::copy_n(key.begin(), std::min(key.size(), header_.key.size()), header_.key.begin());
 }
 
 CacheWriter::~CacheWriter() {

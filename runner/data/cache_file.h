@@ -46,6 +46,8 @@ class CacheWriter {
   /// Throws InputError (no space left and the like).
   void append(std::span<const int32_t> ids);
   void count_documents(uint64_t documents) { header_.documents += documents; }
+  /// In place of the key that begin() was given: what the file holds is known once it is written.
+  void set_key(const std::string& key);
   /// Makes the file durable, then gives it its name.
   void commit();
 

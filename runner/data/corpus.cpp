@@ -4,6 +4,8 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <utility>
@@ -31,7 +33,20 @@ std::string eos_text(std::optional<int32_t> eos) {
   return eos ? fmt::format("eos {}", *eos) : "no eos";
 }
 
-std::string key_of(const std::vector<fs::path>& files, const CorpusOptions& options, const Tokenizer& tokenizer) {
+/// The keys of a corpus by what is found of added tokens in it. Where that is nothing its ids are those of a tokenizer
+/// without them, and it has that key.
+using Keys = std::array<std::string, 3>;
+
+Keys keys_of(Fingerprint& all_else) {
+  return {all_else.hex(), all_else.add("added tokens are found").hex(),
+          all_else.add("special tokens are parsed").hex()};
+}
+
+const std::string& key_in(const Keys& keys, tokenizer::Added found) {
+  return keys.at(static_cast<size_t>(found));
+}
+
+Keys keys_of(const std::vector<fs::path>& files, const CorpusOptions& options, const Tokenizer& tokenizer) {
   Fingerprint key;
   const auto eos = end_of_document(tokenizer, options.append_eos);
   bool has_empty = false;
@@ -44,7 +59,7 @@ std::string key_of(const std::vector<fs::path>& files, const CorpusOptions& opti
     has_empty = has_empty || (eos && has_empty_document(content, options.field));
   }
   if (has_empty) key.add("empty documents end");  // which they once did not: such a corpus has other ids now
-  return key.hex();
+  return keys_of(key);
 }
 
 std::optional<fs::path> user_cache_folder() {
@@ -105,6 +120,7 @@ struct Tokenised {
   std::vector<int32_t> ids = {};
   uint64_t documents = 0;
   size_t bytes = 0;
+  tokenizer::Added found = tokenizer::Added::None;
 };
 
 Tokenised tokenise(const MappedFile& file, const Stretch& stretch, const std::string& field, const Tokenizer& tokenizer,
@@ -115,6 +131,7 @@ Tokenised tokenise(const MappedFile& file, const Stretch& stretch, const std::st
     if (!part.text.empty()) {
       const std::vector<int32_t> ids = tokenizer.encode_after(part.before, part.text);
       done.ids.insert(done.ids.end(), ids.begin(), ids.end());
+      if (done.found < tokenizer.sought()) done.found = std::max(done.found, tokenizer.found_in(part.text));
     }
     if (!part.is_last) return;
     ++done.documents;
@@ -123,8 +140,10 @@ Tokenised tokenise(const MappedFile& file, const Stretch& stretch, const std::st
   return done;
 }
 
-void tokenise(const std::vector<fs::path>& files, const CorpusOptions& options, const Tokenizer& tokenizer,
-              CacheWriter& writer) {
+/// Returns what of added tokens was found.
+tokenizer::Added tokenise(const std::vector<fs::path>& files, const CorpusOptions& options, const Tokenizer& tokenizer,
+                          CacheWriter& writer) {
+  tokenizer::Added found = tokenizer::Added::None;
   const auto eos = end_of_document(tokenizer, options.append_eos);
   Telling telling(files, options.path.string());
   for (const fs::path& path : files) {
@@ -133,6 +152,7 @@ void tokenise(const std::vector<fs::path>& files, const CorpusOptions& options, 
       writer.append(part.ids);
       writer.count_documents(part.documents);
       telling.read(part.bytes);
+      found = std::max(found, part.found);
     });
     for_each_stretch(file, [&](const Stretch& stretch) {
       parts.add([&, stretch](const Workers& workers) {
@@ -142,14 +162,15 @@ void tokenise(const std::vector<fs::path>& files, const CorpusOptions& options, 
     parts.finish();
   }
   if (writer.header().ids == 0) throw InputError(fmt::format("{}: the corpus is empty", options.path.string()));
+  return found;
 }
 
-void build(const fs::path& cached, const std::string& key, const std::vector<fs::path>& files,
-           const CorpusOptions& options, const Tokenizer& tokenizer) {
+void build(const fs::path& cached, const Keys& keys, const std::vector<fs::path>& files, const CorpusOptions& options,
+           const Tokenizer& tokenizer) {
   const uint32_t bytes_an_id = tokenizer.vocab_size() <= 1 << 16 ? 2 : 4;
-  auto writer = CacheWriter::begin(cached, key, bytes_an_id, options.timeout, options.how);
+  auto writer = CacheWriter::begin(cached, keys.front(), bytes_an_id, options.timeout, options.how);
   if (!writer) return;
-  tokenise(files, options, tokenizer, *writer);
+  writer->set_key(key_in(keys, tokenise(files, options, tokenizer, *writer)));
   writer->commit();
   spdlog::info("{}: {} tokens in {} documents, kept in {}", options.path.string(),
                with_thousands(static_cast<int64_t>(writer->header().ids)),
@@ -157,9 +178,9 @@ void build(const fs::path& cached, const std::string& key, const std::vector<fs:
 }
 
 /// Whether the file is whole, and that of the corpus its name stands for: it may have been copied or renamed.
-bool is_right(const fs::path& cached, const std::string& key, const std::string& name) {
+bool is_right(const fs::path& cached, const Keys& keys, const std::string& name) {
   try {
-    if (TokenArray::map(cached, name).fingerprint() == key) return true;
+    if (std::ranges::find(keys, TokenArray::map(cached, name).fingerprint()) != keys.end()) return true;
     spdlog::warn("{}: holds another corpus than its name says; the corpus is tokenised again", cached.string());
     return false;
   } catch (const InputError& error) {
@@ -172,11 +193,25 @@ bool is_right(const fs::path& cached, const std::string& key, const std::string&
 
 TokenArray open_corpus(const CorpusOptions& options, const Tokenizer& tokenizer) {
   const auto files = corpus_files(options.path, options.how.notes);
-  const std::string key = key_of(files, options, tokenizer), name = options.path.string();
-  const fs::path cached = cache_file(options, key);
-  if (fs::exists(cached) && !is_right(cached, key, name)) fs::remove(cached);
-  if (!fs::exists(cached)) build(cached, key, files, options, tokenizer);
+  const Keys keys = keys_of(files, options, tokenizer);
+  const std::string name = options.path.string();
+  const fs::path cached = cache_file(options, key_in(keys, tokenizer.sought()));
+  if (fs::exists(cached) && !is_right(cached, keys, name)) fs::remove(cached);
+  if (!fs::exists(cached)) build(cached, keys, files, options, tokenizer);
   return TokenArray::map(cached, name);
+}
+
+bool has_several_documents(const CorpusOptions& options) {
+  int documents = 0;
+  for (const fs::path& path : corpus_files(options.path, Notes::Unsaid)) {
+    const MappedFile file(path);
+    for (std::string_view rest = file.text(); !rest.empty() && documents < 2;) {
+      const size_t end = ending_of(path) == ".txt" ? rest.size() : std::min(rest.find('\n'), rest.size() - 1) + 1;
+      documents += ending_of(path) == ".txt" || !trim(rest.substr(0, end)).empty() ? 1 : 0;
+      rest.remove_prefix(end);
+    }
+  }
+  return documents > 1;
 }
 
 TokenArray tokenise_text(std::string_view text, const Tokenizer& tokenizer, bool append_eos, std::string name) {
@@ -185,8 +220,9 @@ TokenArray tokenise_text(std::string_view text, const Tokenizer& tokenizer, bool
   std::vector<int32_t> ids = tokenizer.encode(text);
   const auto eos = end_of_document(tokenizer, append_eos);
   if (eos) ids.push_back(*eos);
-  std::string fingerprint = Fingerprint().add("text 1").add(tokenizer.fingerprint()).add(eos_text(eos)).add(text).hex();
-  return {std::move(ids), std::move(name), std::move(fingerprint)};
+  Fingerprint fingerprint;
+  fingerprint.add("text 1").add(tokenizer.fingerprint()).add(eos_text(eos)).add(text);
+  return {std::move(ids), std::move(name), key_in(keys_of(fingerprint), tokenizer.found_in(text))};
 }
 
 }  // namespace trainyard::data

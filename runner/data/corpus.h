@@ -35,7 +35,7 @@ class TokenArray {
 
   /// What messages call it: the path the user gave.
   [[nodiscard]] const std::string& name() const { return name_; }
-  /// Equal for equal text, tokenizer and end-of-text rule.
+  /// Equal for equal text, tokenizer, end-of-text rule, and what was found of added tokens.
   [[nodiscard]] const std::string& fingerprint() const { return fingerprint_; }
 
  private:
@@ -61,13 +61,17 @@ struct CorpusOptions {
 
 /// The corpus as ids. The first to ask for it tokenises it, in bounded memory, into a file in the cache folder that is
 /// whole or not there; others, on this machine or on a shared file system, wait for it. The file's name is a hash of
-/// the content, the tokenizer and the options, so a changed corpus is another file. Throws InputError for a path, an
-/// encoding (file and byte offset), a JSON line (file and line) or a folder that the user has to mend, and for a corpus
-/// without a single id; PeerError where another process holds the lock and has written nothing for the time-out;
-/// TerminatedError where it is asked to stop: what was written then goes.
+/// the content, the tokenizer and the options, so a changed corpus is another file. A corpus in which no added token
+/// was found has the fingerprint that it has without them. Throws InputError for a path, an encoding (file and byte
+/// offset), a JSON line (file and line) or a folder that the user has to mend, and for a corpus without a single id;
+/// PeerError where another process holds the lock and has written nothing for the time-out; TerminatedError where it is
+/// asked to stop: what was written then goes.
 TokenArray open_corpus(const CorpusOptions& options, const tokenizer::Tokenizer& tokenizer);
 
-/// The same of a text in memory, one document, without a cache. `name` is what messages call it.
+/// Whether the corpus has more than one document; no line is read as JSON for that. Throws as open_corpus() does.
+bool has_several_documents(const CorpusOptions& options);
+
+/// The same as open_corpus() of a text in memory, one document, without a cache. `name` is what messages call it.
 TokenArray tokenise_text(std::string_view text, const tokenizer::Tokenizer& tokenizer, bool append_eos,
                          std::string name);
 

@@ -1,12 +1,10 @@
 #include "data/loader_state.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
-#include <string_view>
-#include <vector>
 
 #include "base/error.h"
 
@@ -14,17 +12,29 @@ namespace trainyard::data {
 using nlohmann::json;
 namespace {
 
+/// What versions did whose rules were older than `rules`.
+struct OldRules {
+  int rules;
+  const char* what;
+};
+constexpr std::array kOldRules{
+    OldRules{
+        2,
+        "passed over linked folders, endings such as .TXT and the ends of empty documents, and read a file as often "
+        "as it had names"},
+    OldRules{3,
+             "took added tokens for text, read some split patterns of tokenizer.json otherwise, put a space before the "
+             "text and not before its pieces, and did not read eos_token beside a SentencePiece model"}};
+
 /// What of `member`, a fingerprint, may differ though the files are the same.
 std::string changed_rules(const json& state, const std::string& member) {
   const bool is_of_files = member == "corpus" || member == "pairs";
   if (!is_of_files || !state.is_object()) return "";
-  const int rules = state.value("reading_rules", 1);
-  std::vector<std::string_view> changes;
-  if (rules < 2)
-    changes.emplace_back("passed over linked folders, endings such as .TXT and the ends of empty documents, read a file "
-                         "as often as it had names");
-  if (rules < kReadingRules) changes.emplace_back("read some split patterns of tokenizer.json otherwise");
-  return changes.empty() ? "" : fmt::format(" by a version that {}", fmt::join(changes, ", and "));
+  std::string changed;
+  for (const OldRules& old : kOldRules)
+    if (state.value("reading_rules", 1) < old.rules)
+      changed += (changed.empty() ? " by a version that " : "; and ") + std::string(old.what);
+  return changed;
 }
 
 }  // namespace

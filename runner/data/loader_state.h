@@ -8,14 +8,15 @@
 
 namespace trainyard::data {
 
-/// Which files and documents of a corpus are read, and what ids they become. A state says by which rules its data was
-/// read, and those of before 2 did not: 2 reads linked folders, endings in any case and each file once, and ends empty
-/// documents; 3 reads the split patterns of a tokenizer.json as Oniguruma does.
+/// By which rules a corpus becomes ids. A state says by which its data was read, and those of before 2 did not. 2 reads
+/// linked folders, endings in any case and each file once, and ends empty documents; 3 finds added tokens in text, reads
+/// the split patterns of a tokenizer.json as Oniguruma does, puts spaces before pieces as transformers does, and takes a
+/// SentencePiece folder's eos_token from its configuration.
 inline constexpr int kReadingRules = 3;
 
 /// Throws InputError, naming the first that differs, where `state` does not have every member of `ours` with the same
-/// value: the place it tells of is one in other data, or in another order. `data` is what messages call the data. Rules of reading that have changed since are named as what may
-/// have made the difference.
+/// value: the place it tells of is one in other data, or in another order. `data` is what messages call the data. Rules of
+/// reading that have changed since are named as what may have made the difference.
 void require_same(const nlohmann::json& state, const nlohmann::json& ours, const std::string& data);
 
 /// The non-negative whole number `name` of `state`. Throws InputError where it is none.

@@ -1,11 +1,14 @@
 #include "tokenizer/bpe_model.h"
 
 #define XXH_INLINE_ALL
+#include <fmt/format.h>
 #include <xxhash.h>
 
 #include <algorithm>
 #include <bit>
 #include <utility>
+
+#include "base/error.h"
 
 namespace trainyard::tokenizer {
 namespace {
@@ -52,6 +55,7 @@ BpeModel::BpeModel(Vocabulary vocabulary) : vocabulary_(std::move(vocabulary)), 
   ids_.reserve(vocabulary_.pieces.size());
   for (size_t id = 0; id < vocabulary_.pieces.size(); ++id)
     if (const auto& piece = vocabulary_.pieces[id]) ids_.emplace(*piece, static_cast<int32_t>(id));
+  for (const auto& [bytes, id] : vocabulary_.also) ids_.emplace(bytes, id);
 }
 
 const std::optional<std::string>& BpeModel::piece(int64_t id) const {
@@ -87,6 +91,11 @@ void BpeModel::fill_symbols(std::string_view piece, std::vector<Scratch::Symbol>
   for (const char byte : piece) {
     const int32_t known = vocabulary_.byte_ids[static_cast<unsigned char>(byte)];
     const bool is_unknown = known < 0;
+    if (is_unknown && !vocabulary_.missing_unknown.empty())
+      throw InputError(
+          fmt::format("the text has the byte 0x{:02x}, which has no token, and unk_token '{}', which would "
+                      "stand for it, is in no vocabulary",
+                      static_cast<unsigned char>(byte), vocabulary_.missing_unknown));
     if (is_unknown && (!vocabulary_.unknown || (after_unknown && vocabulary_.fuse_unknown))) continue;
     const auto at = static_cast<int32_t>(symbols.size());
     symbols.push_back({is_unknown ? *vocabulary_.unknown : known, at - 1, at + 1});

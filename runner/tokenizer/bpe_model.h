@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace trainyard::tokenizer {
@@ -30,10 +31,12 @@ class BpeModel {
  public:
   struct Vocabulary {
     std::vector<std::optional<std::string>> pieces;  ///< the bytes that an id stands for; none = no such id
+    std::vector<std::pair<std::string, int32_t>> also;  ///< more bytes that come to an id, which stands for others
     std::array<int32_t, 256> byte_ids{};             ///< -1: this byte has no token and vanishes, or becomes `unknown`
     std::vector<Merge> merges;
     WholePiece whole_piece = WholePiece::ByMerges;
     std::optional<int32_t> unknown;
+    std::string missing_unknown;  ///< the token that was to stand for unknown bytes, and is in no vocabulary
     bool fuse_unknown = false;  ///< neighbouring unknown bytes become one token
   };
   struct Scratch {
@@ -53,7 +56,8 @@ class BpeModel {
   explicit BpeModel(Vocabulary vocabulary);
   BpeModel(BpeModel&&) = default;
 
-  /// Appends the ids of `piece` to `ids`. Time n log n in its length: a megabyte without a space is no trap.
+  /// Appends the ids of `piece` to `ids`. Throws InputError where missing_unknown would have to stand for a byte. Time
+  /// n log n in its length: a megabyte without a space is no trap.
   void encode(std::string_view piece, Scratch& scratch, std::vector<int32_t>& ids) const;
 
   /// The bytes that `id` stands for; none where it stands for none.

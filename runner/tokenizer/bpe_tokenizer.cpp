@@ -21,9 +21,10 @@ BpeTokenizer::BpeTokenizer(BpeParts parts)
     : parts_(std::move(parts)),
       vocab_size_(parts_.model.size()),
       workspaces_(std::make_unique<Workspaces<Workspace>>()) {
-  if (!parts_.special.texts.empty())
-    vocab_size_ = std::max<int64_t>(vocab_size_, parts_.special.texts.rbegin()->first + 1);
   const auto find = [this](const std::string& written) { return find_token(written); };
+  added_ = AddedTokens(tokens_in_text(parts_.special, find), parts_.normalization, parts_.special.in_text);
+  if (!parts_.special.added.empty())
+    vocab_size_ = std::max<int64_t>(vocab_size_, parts_.special.added.rbegin()->first + 1);
   eos_ = document_end(parts_.special, find);
   bos_ = document_begin(parts_.special, find);
 }
@@ -31,23 +32,39 @@ BpeTokenizer::BpeTokenizer(BpeParts parts)
 BpeTokenizer::~BpeTokenizer() = default;
 
 std::optional<int32_t> BpeTokenizer::find_token(const std::string& written) const {
-  for (const auto& [id, text] : parts_.special.texts)
+  for (const auto& [id, token] : parts_.special.added)
+    if (token.content == written) return id;
+  for (const auto& [id, text] : parts_.unspelled)
     if (text == written) return id;
   return parts_.model.find(written);
 }
 
 std::vector<int32_t> BpeTokenizer::encode_after(std::string_view before, std::string_view text) const {
   require_utf8(text, "text");
-  std::string changed;  // holds the text where it is not taken as it comes
-  if (!parts_.normalization.empty()) text = changed = normalize(text, parts_.normalization);
-  if (parts_.add_prefix_space && before.empty() && !text.empty() && text.front() != ' ') text = changed = fmt::format(" {}", text);
   std::vector<int32_t> ids;
   ids.reserve(text.size() / 3);
   const Workspaces<Workspace>::Loan loan(*workspaces_);
-  Workspace& workspace = *loan;
-  parts_.splitter.split(text, workspace.splitter,
-                        [&](std::string_view piece) { encode_piece(piece, workspace, ids); });
+  Place place = before.empty() ? Place::Begins : Place::GoesOn;
+  if (added_.is_idle()) {
+    std::string changed;  // holds the text where it is not taken as it comes
+    if (!parts_.normalization.empty()) text = changed = normalize(text, parts_.normalization);
+    encode_stretch(text, place, *loan, ids);
+    return ids;
+  }
+  added_.split(text, [&](std::string_view part, std::optional<int32_t> token) {
+    if (token)
+      ids.push_back(*token);
+    else
+      encode_stretch(part, place, *loan, ids);
+    place = Place::Begins;
+  });
   return ids;
+}
+
+void BpeTokenizer::encode_stretch(std::string_view text, Place place, Workspace& workspace,
+                                  std::vector<int32_t>& ids) const {
+  parts_.splitter.split(text, place, workspace.splitter,
+                        [&](std::string_view piece) { encode_piece(piece, workspace, ids); });
 }
 
 void BpeTokenizer::encode_piece(std::string_view piece, Workspace& workspace, std::vector<int32_t>& ids) const {
@@ -60,9 +77,12 @@ void BpeTokenizer::encode_piece(std::string_view piece, Workspace& workspace, st
 std::string BpeTokenizer::decode(std::span<const int32_t> ids) const {
   std::string text;
   for (size_t at = 0; at < ids.size(); ++at) {
-    const auto special = parts_.special.texts.find(ids[at]);
-    if (special != parts_.special.texts.end()) {
-      text += special->second;
+    const auto added = parts_.special.added.find(ids[at]);
+    const auto unspelled = parts_.unspelled.find(ids[at]);
+    if (added != parts_.special.added.end()) {
+      text += added->second.content;
+    } else if (unspelled != parts_.unspelled.end()) {
+      text += unspelled->second;
     } else if (const auto& piece = parts_.model.piece(ids[at])) {
       text += *piece;
     } else {

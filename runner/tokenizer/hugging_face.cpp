@@ -1,21 +1,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
 #include "tokenizer/bpe_tokenizer.h"
 #include "tokenizer/fingerprint.h"
 #include "tokenizer/json_file.h"
 #include "tokenizer/readers.h"
+#include "tokenizer/tokenizer_class.h"
 #include "tokenizer/vocabulary_reader.h"
 
 namespace trainyard::tokenizer {
 namespace {
 
-/// What pre_tokenizer says.
-struct PreTokenizer {
-  std::vector<SplitRule> rules;
-  bool add_prefix_space = false;
+/// What tokenizer.json says of a text's way to the model.
+struct FileSteps : TextSteps {
   bool is_byte_level = false;
 };
 
@@ -57,7 +59,7 @@ SplitRule read_split(const Field& split) {
           split.at("invert").flag(false)};
 }
 
-void read_pre_tokenizer(const Field& step, PreTokenizer& out) {
+void read_pre_tokenizer(const Field& step, FileSteps& out) {
   if (step.is_null()) return;
   if (out.is_byte_level) throw InputError(fmt::format("{}: ByteLevel must be the last step", step.where()));
   const std::string& type = step.at("type").text();
@@ -65,9 +67,9 @@ void read_pre_tokenizer(const Field& step, PreTokenizer& out) {
     const Field list = step.at("pretokenizers");
     for (size_t i = 0; i < list.array().size(); ++i) read_pre_tokenizer(list.element(i), out);
   } else if (type == "Split") {
-    out.rules.push_back(read_split(step));
+    out.before.push_back(read_split(step));
   } else if (type == "Digits") {
-    out.rules.push_back({step.at("individual_digits").flag(false) ? R"(\p{N})" : R"(\p{N}+)"});
+    out.before.push_back({step.at("individual_digits").flag(false) ? R"(\p{N})" : R"(\p{N}+)"});
   } else if (type == "ByteLevel") {
     out.is_byte_level = true;
     out.add_prefix_space = step.at("add_prefix_space").flag(true);
@@ -93,6 +95,7 @@ void read_merges(const Field& merges, VocabularyReader& vocabulary) {
       continue;
     }
     const std::string& text = merges.element(i).text();
+    if (text.starts_with("#version")) continue;  // a line of merges.txt that is none of its merges
     const size_t space = text.find(' ');
     if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos)
       merges.element(i).fail("two tokens with one space between them");
@@ -100,7 +103,7 @@ void read_merges(const Field& merges, VocabularyReader& vocabulary) {
   }
 }
 
-BpeModel read_model(const Field& model, SpecialTokens& special) {
+VocabularyReader read_vocabulary(const Field& model) {
   if (const Field type = model.at("type"); !type.is_null() && type.text() != "BPE")
     type.fail("BPE (for others give the original file: a SentencePiece model)");
   require_absent(model.at("byte_fallback"),
@@ -110,24 +113,61 @@ BpeModel read_model(const Field& model, SpecialTokens& special) {
   require_absent(model.at("end_of_word_suffix"), "not a byte-level BPE");
   VocabularyReader reader(model.at("vocab"));
   read_merges(model.at("merges"), reader);
-  special.texts.insert(reader.unspelled().begin(), reader.unspelled().end());
-  BpeModel::Vocabulary vocabulary = reader.take();
+  return reader;
+}
+
+BpeModel::Vocabulary with_options(BpeModel::Vocabulary vocabulary, const Field& model, const VocabularyReader& reader) {
   if (const Field unknown = model.at("unk_token"); !unknown.is_null()) {
     vocabulary.unknown = reader.find(unknown.text());
-    if (!vocabulary.unknown)
-      throw InputError(fmt::format("{}: '{}' is not in the vocabulary", unknown.where(), unknown.text()));
+    if (!vocabulary.unknown) vocabulary.missing_unknown = unknown.text();
   }
   vocabulary.fuse_unknown = model.at("fuse_unk").flag(false);
   vocabulary.whole_piece = model.at("ignore_merges").flag(false) ? WholePiece::First : WholePiece::ByMerges;
-  return BpeModel(std::move(vocabulary));
+  return vocabulary;
 }
 
-void read_added_tokens(const Field& added, SpecialTokens& special) {
-  if (added.is_null()) return;
-  for (size_t i = 0; i < added.array().size(); ++i) {
-    const Field token = added.element(i);
-    special.texts.insert_or_assign(token.at("id").token_id(), token.at("content").text());
+enum class Numbering { AsWritten, Anew };
+
+/// The tokens of added_tokens by the ids that `tokenizers` gives them, whatever is written there: that of the
+/// vocabulary, else one after another from its size on.
+Numbering read_added_tokens(const Field& list, const VocabularyReader& vocabulary,
+                            std::map<int32_t, AddedToken>& added) {
+  Numbering numbering = Numbering::AsWritten;
+  std::unordered_map<std::string, int32_t> ids;
+  int64_t largest = -1;
+  for (size_t i = 0; !list.is_null() && i < list.array().size(); ++i) {
+    const int32_t written = list.element(i).at("id").token_id();
+    const AddedToken token = read_added_token(list.element(i));
+    if (token.content.empty()) continue;
+    const auto next = static_cast<int32_t>(std::max(largest + 1, vocabulary.size()));
+    const auto id = ids.emplace(token.content, vocabulary.find(token.content).value_or(next)).first->second;
+    if (id >= kMaxVocab) list.element(i).fail(fmt::format("one of at most {} tokens", kMaxVocab));
+    largest = std::max<int64_t>(largest, id);
+    added[id] = token;
+    if (id != written) numbering = Numbering::Anew;
   }
+  return numbering;
+}
+
+/// Joins the tokens of the folder's files, whose flags count, with those of tokenizer.json, whose ids do.
+std::map<int32_t, AddedToken> joined(std::map<int32_t, AddedToken> added, const std::map<int32_t, AddedToken>& folder,
+                                     const VocabularyReader& vocabulary) {
+  for (const auto& [stated, token] : folder) {
+    const auto known = std::ranges::find(added, token.content,
+                                         [](const auto& entry) -> const std::string& { return entry.second.content; });
+    if (known != added.end())
+      known->second = token;
+    else
+      added.emplace(vocabulary.find(token.content).value_or(stated), token);
+  }
+  return added;
+}
+
+/// Whether a text has other ids by `steps` than it had when a class made none, and a space was put before the text
+/// alone.
+bool are_new(const TextSteps& steps, const TextSteps& of_file) {
+  const bool is_before_pieces = steps.add_prefix_space && !steps.before.empty();
+  return is_before_pieces || steps != of_file;
 }
 
 }  // namespace
@@ -136,20 +176,32 @@ std::unique_ptr<Tokenizer> read_hugging_face(std::string_view content, const std
                                              SpecialTokens special) {
   const auto parsed = parse_json(content, where);
   const Field root(parsed, where);
-  Fingerprint fingerprint;
-  fingerprint.add("hugging-face 1").add(content).add(special.content);
-  std::vector<Normalization> normalization;
-  read_normalizer(root.at("normalizer"), normalization);
-  PreTokenizer pre;
-  read_pre_tokenizer(root.at("pre_tokenizer"), pre);
-  if (std::ranges::any_of(pre.rules, runs_in_oniguruma)) fingerprint.add("oniguruma");  // it was PCRE2, with other ids
-  if (!pre.is_byte_level)
+  FileSteps of_file;
+  read_normalizer(root.at("normalizer"), of_file.normalization);
+  read_pre_tokenizer(root.at("pre_tokenizer"), of_file);
+  if (!of_file.is_byte_level)
     throw InputError(fmt::format(
         "{}: pre_tokenizer: no ByteLevel step: not a byte-level BPE; give the tokenizer's original file", where));
-  BpeModel model = read_model(root.at("model"), special);
-  read_added_tokens(root.at("added_tokens"), special);
-  return std::make_unique<BpeTokenizer>(BpeParts{std::move(model), Splitter(pre.rules, where), std::move(normalization),
-                                                 pre.add_prefix_space, std::move(special), fingerprint.hex()});
+  VocabularyReader reader = read_vocabulary(root.at("model"));
+  std::map<int32_t, AddedToken> added;
+  const Numbering numbering = read_added_tokens(root.at("added_tokens"), reader, added);
+  special.added = joined(std::move(added), special.added, reader);
+  const auto of_class = steps_of_class(special);
+  const TextSteps steps = of_class.value_or(of_file);
+  Fingerprint fingerprint;
+  fingerprint.add("hugging-face 1").add(content).add(special.content);
+  if (std::ranges::any_of(steps.before, runs_in_oniguruma)) fingerprint.add("oniguruma");  // it was PCRE2, with other ids
+  if (are_new(steps, of_file)) fingerprint.add("steps of the class, a space before each piece");
+  if (numbering == Numbering::Anew) fingerprint.add("added tokens numbered anew");
+  std::map<int32_t, std::string> unspelled = reader.unspelled();
+  BpeModel::Vocabulary vocabulary = reader.take();
+  if (!of_class) vocabulary = with_options(std::move(vocabulary), root.at("model"), reader);
+  return std::make_unique<BpeTokenizer>(BpeParts{.model = BpeModel(std::move(vocabulary)),
+                                                 .splitter = PieceSplitter(steps, where),
+                                                 .normalization = steps.normalization,
+                                                 .special = std::move(special),
+                                                 .unspelled = std::move(unspelled),
+                                                 .fingerprint = fingerprint.hex()});
 }
 
 }  // namespace trainyard::tokenizer

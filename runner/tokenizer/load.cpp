@@ -14,19 +14,19 @@ namespace trainyard::tokenizer {
 namespace {
 namespace fs = std::filesystem;
 
-std::unique_ptr<Tokenizer> load_vocab_and_merges(const fs::path& folder) {
+std::unique_ptr<Tokenizer> load_vocab_and_merges(const fs::path& folder, SpecialTokensAre in_text) {
   for (const char* const name : {"vocab.json", "merges.txt"})
     if (!fs::is_regular_file(folder / name))
       throw InputError(fmt::format("{}: missing; vocab.json and merges.txt belong together", (folder / name).string()));
   const std::string vocab = read_file(folder / "vocab.json", kMaxFileBytes),
                     merges = read_file(folder / "merges.txt", kMaxFileBytes);
   return read_vocab_and_merges({vocab, (folder / "vocab.json").string()}, {merges, (folder / "merges.txt").string()},
-                               read_special_tokens(folder));
+                               read_special_tokens(folder, in_text));
 }
 
 /// Text formats begin with what no SentencePiece model does: '{', "#version" or a line of `base64 rank`. A model is a
 /// protobuf message whose first field is a piece: 0x0A.
-std::unique_ptr<Tokenizer> load_file(const fs::path& path) {
+std::unique_ptr<Tokenizer> load_file(const fs::path& path, SpecialTokensAre in_text) {
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   const std::string content = read_file(path, kMaxFileBytes);
   const std::string_view text = trim(content);
@@ -35,34 +35,35 @@ std::unique_ptr<Tokenizer> load_file(const fs::path& path) {
     // A vocab.json maps tokens to numbers; only tokenizer.json has an object behind "model".
     const auto parsed = parse_json(content, path.string());
     const bool is_whole = parsed.contains("model") && parsed["model"].is_object();
-    return is_whole ? read_hugging_face(content, path.string(), read_special_tokens(folder))
-                    : load_vocab_and_merges(folder);
+    return is_whole ? read_hugging_face(content, path.string(), read_special_tokens(folder, in_text))
+                    : load_vocab_and_merges(folder, in_text);
   }
-  if (text.starts_with("#version")) return load_vocab_and_merges(folder);
-  if (looks_like_tiktoken(content)) return read_tiktoken(content, path.string(), read_special_tokens(folder));
-  if (content.front() == '\n') return read_sentencepiece(content, path.string(), read_special_tokens(folder));
+  if (text.starts_with("#version")) return load_vocab_and_merges(folder, in_text);
+  if (looks_like_tiktoken(content)) return read_tiktoken(content, path.string(), read_special_tokens(folder, in_text));
+  if (content.front() == '\n') return read_sentencepiece(content, path.string(), read_special_tokens(folder, in_text));
   throw InputError(fmt::format(
       "{}: no tokenizer that is known here: neither JSON, nor lines of `base64 rank`, nor a SentencePiece model",
       path.string()));
 }
 
 /// The original files come first: beside a SentencePiece model a tokenizer.json often is a conversion of it.
-std::unique_ptr<Tokenizer> load_folder(const fs::path& folder) {
+std::unique_ptr<Tokenizer> load_folder(const fs::path& folder, SpecialTokensAre in_text) {
   constexpr std::array kNames{"tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "tokenizer.json"};
   for (const char* const name : kNames)
-    if (fs::is_regular_file(folder / name)) return load_file(folder / name);
-  if (fs::exists(folder / "vocab.json") || fs::exists(folder / "merges.txt")) return load_vocab_and_merges(folder);
+    if (fs::is_regular_file(folder / name)) return load_file(folder / name, in_text);
+  if (fs::exists(folder / "vocab.json") || fs::exists(folder / "merges.txt"))
+    return load_vocab_and_merges(folder, in_text);
   throw InputError(
       fmt::format("{}: no tokenizer: none of {}, vocab.json + merges.txt", folder.string(), fmt::join(kNames, ", ")));
 }
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path) {
-  if (path == "bytes") return byte_tokenizer();
+std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path, SpecialTokensAre special) {
+  if (path == "bytes") return byte_tokenizer(special);
   if (!fs::exists(path))
     throw InputError(fmt::format("{}: no such tokenizer; give a file, a folder, or 'bytes': nothing is downloaded", path.string()));
-  return fs::is_directory(path) ? load_folder(path) : load_file(path);
+  return fs::is_directory(path) ? load_folder(path, special) : load_file(path, special);
 }
 
 }  // namespace trainyard::tokenizer

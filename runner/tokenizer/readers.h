@@ -11,9 +11,10 @@
 // Each throws InputError for anything malformed, whatever the bytes.
 namespace trainyard::tokenizer {
 
-std::unique_ptr<Tokenizer> byte_tokenizer();
+std::unique_ptr<Tokenizer> byte_tokenizer(SpecialTokensAre special);
 
-/// tokenizer.json. Its added_tokens are joined with `special`.
+/// tokenizer.json. Its added_tokens are joined with `special`, whose flags count where both have a token; a class that
+/// steps_of_class() knows has steps of its own in place of the file's.
 std::unique_ptr<Tokenizer> read_hugging_face(std::string_view content, const std::string& where, SpecialTokens special);
 
 struct NamedContent {

@@ -21,38 +21,81 @@ constexpr std::array kTurnEnds{"<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|
 constexpr int64_t kMaxExtraIds = 10'000;
 
 /// A token is written as a string or as {"content": …}.
-std::optional<std::string> token_text(const Field& field) {
-  if (field.is_null()) return std::nullopt;
-  return field.value().is_object() ? field.at("content").text() : field.text();
+std::optional<AddedToken> token_with_role(const Field& field) {
+  const bool is_token = field.value().is_string() || (field.value().is_object() && !field.at("content").is_null());
+  if (!is_token) return std::nullopt;
+  AddedToken token{.content = field.value().is_string() ? field.text() : ""};
+  if (field.value().is_object()) token = read_added_token(field);
+  token.special = true;
+  return token;
 }
 
 void read_ends(const Field& config, SpecialTokens& special) {
-  if (const auto eos = token_text(config.at("eos_token"))) special.eos = eos;
-  if (const auto bos = token_text(config.at("bos_token"))) special.bos = bos;
+  const auto text_of = [&](const char* name) -> std::optional<std::string> {
+    const Field field = config.at(name);
+    if (field.is_null()) return std::nullopt;
+    return field.value().is_object() ? field.at("content").text() : field.text();
+  };
+  if (const auto eos = text_of("eos_token")) special.eos = eos, special.eos_where = config.at("eos_token").where();
+  if (const auto bos = text_of("bos_token")) special.bos = bos;
+}
+
+/// Every token that has a role: eos_token, pad_token, and those of the lists.
+void read_roles(const Field& config, SpecialTokens& special) {
+  read_ends(config, special);
+  const auto add = [&](const json& value) {
+    if (auto token = token_with_role(Field(value, config.where()))) special.named.emplace(token->content, *token);
+  };
+  for (const auto& [name, value] : config.object().items()) {
+    if (name.ends_with("_token")) add(value);
+    if (name != "additional_special_tokens" && name != "extra_special_tokens") continue;
+    if (value.is_array() || value.is_object())
+      for (const json& each : value) add(each);
+  }
 }
 
 void read_added_tokens_file(const Field& file, SpecialTokens& special) {
   for (const auto& [text, id] : file.object().items())
-    special.texts[Field(id, file.where() + ": " + text).token_id()] = text;
+    special.added[Field(id, file.where() + ": " + text).token_id()] = {.content = text, .normalized = true};
 }
 
-void read_config(const Field& config, SpecialTokens& special) {
-  read_ends(config, special);
-  if (const Field name = config.at("tokenizer_class"); !name.is_null()) special.tokenizer_class = name.text();
-  if (special.tokenizer_class.ends_with("Fast")) special.tokenizer_class.resize(special.tokenizer_class.size() - 4);
-  if (const Field extra = config.at("extra_ids"); !extra.is_null()) {
-    special.extra_ids = extra.token_id();
-    if (special.extra_ids > kMaxExtraIds) extra.fail(fmt::format("a number up to {}", kMaxExtraIds));
-  }
-  const Field decoder = config.at("added_tokens_decoder");
-  if (decoder.is_null()) return;
+void read_added_tokens_decoder(const Field& decoder, SpecialTokens& special) {
   for (const auto& [id, token] : decoder.object().items()) {
     const Field field(token, decoder.where() + "." + id);
     const auto number = parse_int(id);
     if (!number || *number < 0 || *number >= kMaxVocab)
       throw InputError(fmt::format("{}: the key must be a token id from 0 to {}", field.where(), kMaxVocab - 1));
-    special.texts[static_cast<int32_t>(*number)] = field.at("content").text();
+    special.added[static_cast<int32_t>(*number)] = read_added_token(field);
   }
+}
+
+void read_config(const Field& config, SpecialTokens& special) {
+  read_roles(config, special);
+  if (const Field name = config.at("tokenizer_class"); !name.is_null()) special.tokenizer_class = name.text();
+  if (special.tokenizer_class.ends_with("Fast")) special.tokenizer_class.resize(special.tokenizer_class.size() - 4);
+  if (const Field space = config.at("add_prefix_space"); !space.is_null()) special.add_prefix_space = space.flag(false);
+  special.legacy = config.at("legacy").flag(false);
+  if (const Field extra = config.at("extra_ids"); !extra.is_null()) {
+    special.extra_ids = extra.token_id();
+    if (special.extra_ids > kMaxExtraIds) extra.fail(fmt::format("a number up to {}", kMaxExtraIds));
+  }
+  if (const Field decoder = config.at("added_tokens_decoder"); !decoder.is_null())
+    read_added_tokens_decoder(decoder, special);
+}
+
+/// What is not read as a model here is none of the tokenizer's business.
+std::string model_type_of(const fs::path& config) {
+  if (!fs::is_regular_file(config)) return "";
+  const json parsed = json::parse(read_file(config, kMaxFileBytes), nullptr, false);
+  const bool has_type = parsed.is_object() && parsed.contains("model_type") && parsed["model_type"].is_string();
+  return has_type ? parsed["model_type"].get<std::string>() : "";
+}
+
+/// Of a token of added_tokens.json its role says whether it is special; elsewhere its flags do.
+void set_special_by_role(SpecialTokens& special) {
+  for (auto& [id, token] : special.added)
+    if (token == AddedToken{.content = token.content, .normalized = true} && special.named.contains(token.content))
+      token.special = true, token.normalized = false;
 }
 
 template <typename Read>
@@ -66,17 +109,41 @@ void read_if_there(const fs::path& path, SpecialTokens& special, const Read& rea
 
 }  // namespace
 
-SpecialTokens read_special_tokens(const fs::path& folder) {
+AddedToken read_added_token(const Field& token) {
+  const bool special = token.at("special").flag(false);
+  return {.content = token.at("content").text(),
+          .special = special,
+          .normalized = token.at("normalized").flag(!special),
+          .single_word = token.at("single_word").flag(false),
+          .lstrip = token.at("lstrip").flag(false),
+          .rstrip = token.at("rstrip").flag(false)};
+}
+
+SpecialTokens read_special_tokens(const fs::path& folder, SpecialTokensAre in_text) {
   SpecialTokens special;
+  special.in_text = in_text;
   read_if_there(folder / "added_tokens.json", special, read_added_tokens_file);
-  read_if_there(folder / "special_tokens_map.json", special, read_ends);
+  read_if_there(folder / "special_tokens_map.json", special, read_roles);
   read_if_there(folder / "tokenizer_config.json", special, read_config);
+  set_special_by_role(special);
+  special.model_type = model_type_of(folder / "config.json");
   return special;
+}
+
+std::map<int32_t, AddedToken> tokens_in_text(const SpecialTokens& special, const FindToken& find) {
+  std::map<int32_t, AddedToken> tokens = special.added;
+  for (auto& [id, token] : tokens) token.special |= special.named.contains(token.content);
+  for (const auto& [content, token] : special.named)
+    if (const auto id = find(content)) tokens.emplace(*id, token);
+  return tokens;
 }
 
 std::optional<int32_t> document_end(const SpecialTokens& special, const FindToken& find) {
   const bool ends_a_turn = special.eos && std::ranges::find(kTurnEnds, *special.eos) != kTurnEnds.end();
   const auto configured = special.eos ? find(*special.eos) : std::nullopt;
+  if (special.eos && !configured)
+    throw InputError(fmt::format("{} is '{}', which no vocabulary of this tokenizer has; name one that it has, or null",
+                                 special.eos_where, *special.eos));
   if (configured && !ends_a_turn) return configured;
   for (const char* const text : kDocumentEnds)
     if (const auto id = find(text)) return id;

@@ -7,25 +7,44 @@
 #include <optional>
 #include <string>
 
+#include "tokenizer/json_file.h"
+#include "tokenizer/token_finder.h"
+#include "tokenizer/tokenizer.h"
+
 namespace trainyard::tokenizer {
 
-/// Tokens that no text is encoded to, and what the files of a tokenizer's folder say of them.
+/// What the files of a tokenizer's folder say beside its vocabulary.
 struct SpecialTokens {
-  std::map<int32_t, std::string> texts;  ///< how each is written
+  std::map<int32_t, AddedToken> added;  ///< by id
+  std::map<std::string, AddedToken>
+      named;                             ///< that have a role, as eos_token has; special, whatever else is said of them
   std::optional<std::string> eos, bos;   ///< as the configuration has them
+  std::string eos_where;                 ///< what messages call eos: "tokenizer_config.json: eos_token"
   std::string tokenizer_class;           ///< of tokenizer_config.json, "Fast" taken off; "" where it is not said
+  std::optional<bool> add_prefix_space;  ///< of tokenizer_config.json
+  bool legacy = false;                   ///< of tokenizer_config.json: behind an added token a text begins anew
+  std::string model_type;                ///< of config.json; "" where it is not said
   int64_t extra_ids = 0;                 ///< T5's sentinels: <extra_id_{n-1}> first, behind the last piece
   std::string content;                   ///< the files read, for the fingerprint
+  SpecialTokensAre in_text = SpecialTokensAre::Text;
 };
 
-/// Reads added_tokens.json, tokenizer_config.json and special_tokens_map.json of `folder`, as far as they are there.
-/// Throws InputError, naming file and field.
-SpecialTokens read_special_tokens(const std::filesystem::path& folder);
+/// Reads added_tokens.json, tokenizer_config.json and special_tokens_map.json of `folder`, as far as they are there,
+/// and which family config.json is of. Throws InputError, naming file and field.
+SpecialTokens read_special_tokens(const std::filesystem::path& folder, SpecialTokensAre in_text);
+
+/// A token as JSON has it: {"content": …, "lstrip": …}. Without `normalized` it is looked for in normalised text unless
+/// it is special.
+AddedToken read_added_token(const Field& token);
 
 using FindToken = std::function<std::optional<int32_t>(const std::string& written)>;
 
+/// The tokens to look for in text: those that were added, and those with a role that `find` knows.
+std::map<int32_t, AddedToken> tokens_in_text(const SpecialTokens& special, const FindToken& find);
+
 /// The token that ends a document. The configured eos_token, except where that ends a turn of a chat (<|im_end|>,
 /// <|eot_id|>) and the vocabulary has one for documents: that is what stands between documents in pre-training.
+/// Throws InputError where the configured one is in no vocabulary.
 std::optional<int32_t> document_end(const SpecialTokens& special, const FindToken& find);
 
 std::optional<int32_t> document_begin(const SpecialTokens& special, const FindToken& find);

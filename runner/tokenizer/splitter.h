@@ -19,6 +19,7 @@ struct SplitRule {
   PatternSyntax syntax = PatternSyntax::Pcre2;
   SplitBehavior behavior = SplitBehavior::Isolated;
   bool inverted = false;  ///< what lies between the matches counts as the match
+  bool operator==(const SplitRule&) const = default;
 };
 
 /// Whether Oniguruma runs the rule's pattern: what is in its syntax and PCRE2 reads otherwise, and a text without length.

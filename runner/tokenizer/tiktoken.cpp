@@ -105,6 +105,10 @@ struct Family {
 constexpr std::array kFamilies{Family{128000, kLlama3Pattern, false}, Family{151643, kQwen2Pattern, true},
                                Family{100256, kLlama3Pattern, false}};
 
+AddedToken special_token(const std::string& text) {
+  return {.content = text, .special = true};
+}
+
 /// Llama 3's 256 special tokens lie behind the ranks; the published file does not hold them.
 void add_llama3_tokens(SpecialTokens& special) {
   constexpr int32_t kFirst = 128000;
@@ -119,21 +123,23 @@ void add_llama3_tokens(SpecialTokens& special) {
   texts.emplace_back("<|eot_id|>");
   add_reserved(256);
   for (size_t i = 0; i < texts.size(); ++i)
-    special.texts.emplace(kFirst + static_cast<int32_t>(i), texts[i]);  // the folder's own names win
+    special.added.emplace(kFirst + static_cast<int32_t>(i), special_token(texts[i]));  // the folder's own names win
   if (!special.eos) special.eos = "<|end_of_text|>";
   if (!special.bos) special.bos = "<|begin_of_text|>";
 }
 
 void add_known_tokens(size_t ranks, SpecialTokens& special) {
+  const auto add = [&](std::initializer_list<std::pair<int32_t, const char*>> tokens) {
+    for (const auto& [id, text] : tokens) special.added.emplace(id, special_token(text));
+  };
   if (ranks == 128000) add_llama3_tokens(special);
-  if (ranks == 151643)
-    special.texts.insert({{151643, "<|endoftext|>"}, {151644, "<|im_start|>"}, {151645, "<|im_end|>"}});
+  if (ranks == 151643) add({{151643, "<|endoftext|>"}, {151644, "<|im_start|>"}, {151645, "<|im_end|>"}});
   if (ranks == 100256)
-    special.texts.insert({{100257, "<|endoftext|>"},
-                          {100258, "<|fim_prefix|>"},
-                          {100259, "<|fim_middle|>"},
-                          {100260, "<|fim_suffix|>"},
-                          {100276, "<|endofprompt|>"}});
+    add({{100257, "<|endoftext|>"},
+         {100258, "<|fim_prefix|>"},
+         {100259, "<|fim_middle|>"},
+         {100260, "<|fim_suffix|>"},
+         {100276, "<|endofprompt|>"}});
 }
 
 }  // namespace
@@ -160,10 +166,13 @@ std::unique_ptr<Tokenizer> read_tiktoken(std::string_view content, const std::st
   const Family& rules = family == kFamilies.end() ? kFamilies[0] : *family;
   add_known_tokens(ranks, special);
   const std::string fingerprint = Fingerprint().add("tiktoken 1").add(content).add(special.content).hex();
-  return std::make_unique<BpeTokenizer>(
-      BpeParts{BpeModel(std::move(vocabulary)), Splitter({{rules.pattern}}, where),
-               rules.nfc ? std::vector{Normalization::Nfc} : std::vector<Normalization>{}, false, std::move(special),
-               fingerprint});
+  const TextSteps steps{.normalization = rules.nfc ? std::vector{Normalization::Nfc} : std::vector<Normalization>{},
+                        .rules = {{rules.pattern}}};
+  return std::make_unique<BpeTokenizer>(BpeParts{.model = BpeModel(std::move(vocabulary)),
+                                                 .splitter = PieceSplitter(steps, where),
+                                                 .normalization = steps.normalization,
+                                                 .special = std::move(special),
+                                                 .fingerprint = fingerprint});
 }
 
 }  // namespace trainyard::tokenizer

@@ -11,10 +11,16 @@
 
 namespace trainyard::tokenizer {
 
+/// What encode() makes of a special token that stands in a text: the characters it is made of, or its id.
+enum class SpecialTokensAre { Text, Parsed };
+
+/// Which of the tokens that were added to a vocabulary a text has: none, only such as are not special, or special ones.
+enum class Added { None, Words, Special };
+
 /// Turns text into ids and back. Immutable once loaded; any number of threads may use one at once.
 ///
-/// Text is text: what looks like a special token is encoded as the characters it is made of, and nothing is added at
-/// either end. Who wants an end of text appends eos_id().
+/// Tokens that were added to the vocabulary are found in text, special ones only where they are to be parsed. Nothing
+/// is added at either end: who wants an end of text appends eos_id().
 ///
 /// Text must be UTF-8 (the Unicode standard's: shortest form, no surrogates, up to U+10FFFF). Nothing is replaced
 /// silently: encode() throws. Only the kind "bytes" takes any bytes.
@@ -29,6 +35,10 @@ class Tokenizer {
   /// or of a word (data::part_length) the ids of the parts, one after another, are those of the whole, but that
   /// SentencePiece's unigram sums up its probabilities anew in each. Of `before` only the end counts; "": the beginning.
   [[nodiscard]] virtual std::vector<int32_t> encode_after(std::string_view before, std::string_view text) const = 0;
+
+  /// The most that encode() finds of added tokens in any text, and what it finds in this one.
+  [[nodiscard]] virtual Added sought() const = 0;
+  [[nodiscard]] virtual Added found_in(std::string_view text) const = 0;
 
   /// The text of `ids`, special tokens printed as they are written. A byte-level kind gives the very bytes, so ids cut
   /// out of a longer sequence may begin or end inside a character.
@@ -53,8 +63,10 @@ class Tokenizer {
 ///   vocab.json + merges.txt     byte-level BPE; split pattern by the class in tokenizer_config.json, else GPT-2's
 ///   tokenizer.model             tiktoken (lines of `base64 rank`: Llama 3) or SentencePiece (protobuf), whatever the
 ///   name
-/// Special tokens come from added_tokens.json and tokenizer_config.json beside it.
-/// Throws InputError, naming file and line or field, for anything missing or malformed.
-std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path);
+/// Added tokens come from added_tokens.json, special_tokens_map.json and tokenizer_config.json beside it, too.
+/// Throws InputError, naming file and line or field, for anything missing or malformed, and for an eos_token that is in
+/// no vocabulary.
+std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path,
+                                          SpecialTokensAre special = SpecialTokensAre::Text);
 
 }  // namespace trainyard::tokenizer

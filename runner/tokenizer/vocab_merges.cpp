@@ -1,17 +1,21 @@
 #include <fmt/format.h>
 
+#include <map>
+#include <utility>
+
 #include "base/error.h"
 #include "tokenizer/bpe_tokenizer.h"
 #include "tokenizer/fingerprint.h"
 #include "tokenizer/json_file.h"
 #include "tokenizer/readers.h"
+#include "tokenizer/tokenizer_class.h"
 #include "tokenizer/utf8.h"
 #include "tokenizer/vocabulary_reader.h"
 
 namespace trainyard::tokenizer {
 namespace {
 
-/// merges.txt: an optional first line "#version: …", then two tokens a line.
+/// merges.txt: two tokens a line; a line that begins with "#version" is none of the merges.
 void read_merges(const NamedContent& merges, VocabularyReader& vocabulary) {
   std::string_view left_to_read = merges.content;
   for (size_t line_number = 1; !left_to_read.empty(); ++line_number) {
@@ -19,7 +23,7 @@ void read_merges(const NamedContent& merges, VocabularyReader& vocabulary) {
     std::string_view line = left_to_read.substr(0, end);
     left_to_read.remove_prefix(end == std::string_view::npos ? left_to_read.size() : end + 1);
     if (line.ends_with('\r')) line.remove_suffix(1);
-    if (line.empty() || (line_number == 1 && line.starts_with("#version"))) continue;
+    if (line.empty() || line.starts_with("#version")) continue;
     const std::string where = fmt::format("{}:{}", merges.where, line_number);
     const size_t space = line.find(' ');
     if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos)
@@ -28,9 +32,32 @@ void read_merges(const NamedContent& merges, VocabularyReader& vocabulary) {
   }
 }
 
-/// The classes whose slow form splits and normalises as Qwen2's does; all others with these two files follow GPT-2.
-bool is_qwen2(const std::string& tokenizer_class) {
-  return tokenizer_class == "Qwen2Tokenizer" || tokenizer_class == "Qwen3Tokenizer";
+constexpr const char* kUsualEnd = "<|endoftext|>";  ///< has a role by default in each class
+constexpr std::string_view kEndOfWord = "</w>";
+
+/// Tokens that end words with a sign of their own are spelled in characters, and no byte level.
+void refuse_end_of_word(const Field& vocab) {
+  for (const auto& [written, id] : vocab.object().items())
+    if (written.size() > kEndOfWord.size() && written.ends_with(kEndOfWord))
+      throw InputError(
+          fmt::format("{}: the token '{}' ends a word by '{}', as those of CLIP and GPT-1 do: not a "
+                      "byte-level BPE, and not supported",
+                      vocab.where(), written, kEndOfWord));
+}
+
+/// Without a class of its own a folder of these two files is GPT-2's; Qwen3's slow form is Qwen2's.
+TextSteps steps_of(SpecialTokens& special) {
+  if (special.tokenizer_class == "Qwen3Tokenizer") special.tokenizer_class = "Qwen2Tokenizer";
+  const auto of_class = steps_of_class(special);
+  return of_class.value_or(
+      TextSteps{.rules = {{kGpt2Pattern}}, .add_prefix_space = special.add_prefix_space.value_or(false)});
+}
+
+/// What was done before classes other than Qwen's and the key add_prefix_space counted.
+TextSteps older_steps_of(const SpecialTokens& special) {
+  if (special.tokenizer_class == "Qwen2Tokenizer")
+    return {.normalization = {Normalization::Nfc}, .before = {{kQwen2Pattern}}};
+  return {.rules = {{kGpt2Pattern}}};
 }
 
 }  // namespace
@@ -39,15 +66,22 @@ std::unique_ptr<Tokenizer> read_vocab_and_merges(const NamedContent& vocab, cons
                                                  SpecialTokens special) {
   require_utf8(merges.content, merges.where);
   const auto parsed = parse_json(vocab.content, vocab.where);
-  VocabularyReader reader(Field(parsed, vocab.where));
+  const Field tokens(parsed, vocab.where);
+  refuse_end_of_word(tokens);
+  VocabularyReader reader(tokens);
   read_merges(merges, reader);
-  special.texts.insert(reader.unspelled().begin(), reader.unspelled().end());
-  const bool qwen2 = is_qwen2(special.tokenizer_class);
-  const std::string fingerprint =
-      Fingerprint().add("vocab-merges 1").add(vocab.content).add(merges.content).add(special.content).hex();
-  return std::make_unique<BpeTokenizer>(BpeParts{
-      BpeModel(reader.take()), Splitter({{qwen2 ? kQwen2Pattern : kGpt2Pattern}}, vocab.where),
-      qwen2 ? std::vector{Normalization::Nfc} : std::vector<Normalization>{}, false, std::move(special), fingerprint});
+  special.named.emplace(kUsualEnd, AddedToken{.content = kUsualEnd, .special = true});
+  const TextSteps steps = steps_of(special);
+  Fingerprint fingerprint;
+  fingerprint.add("vocab-merges 1").add(vocab.content).add(merges.content).add(special.content);
+  if (steps != older_steps_of(special)) fingerprint.add("steps of the class, a space before each piece");
+  std::map<int32_t, std::string> unspelled = reader.unspelled();
+  return std::make_unique<BpeTokenizer>(BpeParts{.model = BpeModel(reader.take()),
+                                                 .splitter = PieceSplitter(steps, vocab.where),
+                                                 .normalization = steps.normalization,
+                                                 .special = std::move(special),
+                                                 .unspelled = std::move(unspelled),
+                                                 .fingerprint = fingerprint.hex()});
 }
 
 }  // namespace trainyard::tokenizer

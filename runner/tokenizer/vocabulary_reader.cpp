@@ -14,7 +14,7 @@ VocabularyReader::VocabularyReader(const Field& vocab) {
   ids_.reserve(vocab.object().size());
   for (const auto& [written, id] : vocab.object().items()) {
     const std::string where = fmt::format("{}: token '{}'", vocab.where(), written);
-    add_token(written, Field(id, where).token_id(), where);
+    add_token(written, Field(id, where).token_id());
   }
   for (size_t byte = 0; byte < 256; ++byte) {
     std::string written;
@@ -23,14 +23,17 @@ VocabularyReader::VocabularyReader(const Field& vocab) {
   }
 }
 
-void VocabularyReader::add_token(const std::string& written, int32_t id, const std::string& where) {
+void VocabularyReader::add_token(const std::string& written, int32_t id) {
   const auto at = static_cast<size_t>(id);
-  if (const auto [taken, is_new] = written_.emplace(id, written); !is_new)
-    throw InputError(fmt::format("{}: id {} already belongs to '{}'", where, id, taken->second));
   ids_.emplace(written, id);
   if (at >= vocabulary_.pieces.size()) vocabulary_.pieces.resize(at + 1);
-  vocabulary_.pieces[at] = from_byte_level(written);
-  if (!vocabulary_.pieces[at]) unspelled_.emplace(id, written);
+  auto bytes = from_byte_level(written);
+  if (!bytes)
+    unspelled_.emplace(id, written);
+  else if (vocabulary_.pieces[at])
+    vocabulary_.also.emplace_back(std::move(*bytes), id);
+  else
+    vocabulary_.pieces[at] = std::move(bytes);
 }
 
 std::optional<int32_t> VocabularyReader::find(const std::string& written) const {

@@ -110,6 +110,38 @@ std::vector<BadInput> bad_models() {
   };
 }
 
+/// A tokenizer of the letters that the corpora here have, without a token that ends a document, and with `config`.
+std::filesystem::path without_end(const SmallJob& job, const std::string& config) {
+  const std::filesystem::path folder = job.folder() / "endless";
+  std::filesystem::create_directories(folder);
+  write_text(folder / "tokenizer.json", R"({"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false},
+      "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}})");
+  write_text(folder / "tokenizer_config.json", config);
+  return folder;
+}
+
+std::vector<BadInput> bad_ends() {
+  const auto with = [](std::string config, Words more) {
+    return [=](const SmallJob& job) {
+      write_text(job.folder() / "two.jsonl", "{\"text\": \"ab\"}\n{\"text\": \"ba\"}\n");
+      const Words tokenizer{"--data.tokenizer", without_end(job, config).string()};
+      return tokenizer + Words{"--data.path", (job.folder() / "two.jsonl").string()} + more;
+    };
+  };
+  return {
+      {"documents that nothing ends",
+       with("{}", {}),
+       {"two.jsonl has more than one document", "endless has no token that ends a document",
+        "data.append_eos to false"}},
+      {"an end that was asked for and is not there",
+       with("{}", {"--data.path", "embedded", "--data.append_eos", "true"}),
+       {"--data.append_eos is true, but the tokenizer", "endless has no token that ends a document"}},
+      {"an end that no vocabulary has",
+       with(R"({"eos_token": "<end>"})", {"--data.append_eos", "false"}),
+       {"tokenizer_config.json: eos_token is '<end>', which no vocabulary of this tokenizer has"}},
+  };
+}
+
 std::vector<BadInput> bad_data() {
   return {
       bad_file("an empty corpus", "--data.path", "empty.txt", "", {"empty.txt", "is empty"}),
@@ -190,6 +222,17 @@ TEST_CASE("bad input: a model that is unknown or does not fit together") {
 
 TEST_CASE("bad input: a corpus or tokens that cannot be trained on") {
   check_rows(bad_data());
+}
+
+TEST_CASE("bad input: documents without an end of text") {
+  check_rows(bad_ends());
+  const SmallJob job;
+  write_text(job.folder() / "one.txt", std::string(400, 'a'));
+  const Words data{"--data.tokenizer", without_end(job, "{}").string(), "--data.path",
+                   (job.folder() / "one.txt").string()};
+  const Ended ended = run({trainyard(job.train(1, data)), {}, std::chrono::seconds(60)});
+  CHECK(ended.code == 0);
+  CHECK_THAT(ended.err, Catch::Contains("one.txt: its end is not marked, as the tokenizer"));
 }
 
 TEST_CASE("bad input: folders that cannot be written are found at the start") {

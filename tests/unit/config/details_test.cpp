@@ -43,6 +43,7 @@ const std::vector<Tried>& trials() {
       {"data.field", "data.path", "body", {"--data.path=corpus.TXT"}, {}},
       {"data.cache_dir", "data.path", "c", {"--data.path=embedded"}, {}},
       {"data.append_eos", "data.path", "false", kRandom, {"--data.path=embedded"}},
+      {"data.special_tokens", "data.tokenizer", "parse", kTokens, {}},
       {"data.shuffle", "data.path", "false", kRandom, {}},
       {"data.seed", "data.path", "3", kTokens, kRandom},
       {"data.seed", "data.shuffle", "3", {"--data.shuffle=false"}, {}},

@@ -33,6 +33,7 @@ TEST_CASE("the keys of docs/interfaces.md are all there", "[config]") {
                                   "data.tokenizer",
                                   "data.tokens",
                                   "data.append_eos",
+                                  "data.special_tokens",
                                   "data.seed",
                                   "training.steps",
                                   "training.epochs",

