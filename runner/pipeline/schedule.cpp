@@ -118,6 +118,9 @@ Schedule parse_csv(std::string_view text, const std::string& where) {
       }
       row.push_back(*cell);
     }
+    if (std::ranges::all_of(row, &Cell::empty))
+      throw InputError(fmt::format("{}: row {} has no action; a row is a rank, which has one at least", where,
+                                   schedule.rows.size()));
   }
   schedule.ranks = static_cast<int>(schedule.rows.size());
   if (schedule.stages == 0 || schedule.microbatches == 0)

@@ -92,7 +92,8 @@ TEST_CASE("schedule: a CSV is read as PyTorch writes it, with cells of communica
   for (const char* const cell :
        {"F0", "0F", "0F0x", "0UNSHARD3", "(0F0;0B0", "(0F0)OVERLAP_F_B", "99999999F0", "(0UNSHARD;0B0)OVERLAP_F_B"})
     CHECK_THAT(parse_error(cell), Catch::StartsWith("a.csv: row 1, cell 1 is '"));
-  CHECK_THAT(parse_error("\n,,\n"), Catch::StartsWith("a.csv: there is no action in it"));
+  CHECK_THAT(parse_error("\n\n"), Catch::StartsWith("a.csv: there is no action in it"));
+  CHECK(parse_error("0F0\n\n,,\n") == "a.csv: row 2 has no action; a row is a rank, which has one at least");
 }
 
 }  // namespace trainyard::pipeline
