@@ -1,9 +1,9 @@
 #include "config/details.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "base/error.h"
+#include "base/lowercase.h"
 #include "config/check.h"
 #include "config/precision.h"
 #include "config/strategy.h"
@@ -47,9 +47,7 @@ bool is_file(const std::string& path) {
   return !path.empty() && path != "random" && path != "embedded";
 }
 bool is_lines(const std::string& path) {
-  std::string ending = path.substr(path.size() - std::min<size_t>(path.size(), 4));
-  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));  // as data::ending_of()
-  return is_file(path) && ending != ".txt";
+  return is_file(path) && !lowercase(path).ends_with(".txt");  // as data::has_lines()
 }
 bool reads_documents(const Config& config) {
   return !is_of_pairs(config) && (is_file(config.data.path) || is_file(config.validation.path));

@@ -52,7 +52,7 @@ Keys keys_of(const std::vector<fs::path>& files, const CorpusOptions& options, c
   bool has_empty = false;
   key.add("corpus 1").add(tokenizer.fingerprint()).add(eos_text(eos));
   for (const fs::path& file : files) {
-    const bool is_lines = ending_of(file) != ".txt";
+    const bool is_lines = has_lines(file);
     key.add(is_lines ? options.field : "").add(is_lines ? "jsonl" : "txt");
     const MappedFile content(file);
     key.add(content.text(), [&] { stop_if_asked(options.how, "reading " + file.string()); });
@@ -205,9 +205,10 @@ bool has_several_documents(const CorpusOptions& options) {
   int documents = 0;
   for (const fs::path& path : corpus_files(options.path, Notes::Unsaid)) {
     const MappedFile file(path);
+    const bool is_lines = has_lines(path);
     for (std::string_view rest = file.text(); !rest.empty() && documents < 2;) {
-      const size_t end = ending_of(path) == ".txt" ? rest.size() : std::min(rest.find('\n'), rest.size() - 1) + 1;
-      documents += ending_of(path) == ".txt" || !trim(rest.substr(0, end)).empty() ? 1 : 0;
+      const size_t end = is_lines ? std::min(rest.find('\n'), rest.size() - 1) + 1 : rest.size();
+      documents += is_lines && trim(rest.substr(0, end)).empty() ? 0 : 1;
       rest.remove_prefix(end);
     }
   }

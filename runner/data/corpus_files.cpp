@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/lowercase.h"
 #include "data/arrow.h"
 
 namespace trainyard::data {
@@ -157,10 +158,11 @@ std::vector<fs::path> files_below(const fs::path& folder, Notes notes) {
 }  // namespace
 
 std::string ending_of(const fs::path& path) {
-  std::string ending = path.extension().string();
-  for (char& c : ending)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return ending;
+  return lowercase(path.extension().string());
+}
+
+bool has_lines(const fs::path& path) {
+  return ending_of(path) != ".txt";
 }
 
 std::vector<fs::path> corpus_files(const fs::path& path, Notes notes) {

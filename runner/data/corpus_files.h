@@ -20,4 +20,7 @@ std::vector<std::filesystem::path> corpus_files(const std::filesystem::path& pat
 /// The ending of the name in small letters: ".txt" of A.TXT.
 std::string ending_of(const std::filesystem::path& path);
 
+/// Whether each line of the file, which is one of a corpus, is a document; else the whole file is one.
+bool has_lines(const std::filesystem::path& path);
+
 }  // namespace trainyard::data

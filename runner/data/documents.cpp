@@ -61,10 +61,6 @@ void visit_document(std::string_view text, const VisitPart& visit) {
   }
 }
 
-bool has_lines(const MappedFile& file) {
-  return ending_of(file.path()) != ".txt";
-}
-
 /// Whole lines, of kPartBytes or more, unless they are the last.
 void visit_groups_of_lines(std::string_view text, const std::function<void(const Stretch&)>& visit) {
   size_t line = 1;
@@ -185,18 +181,18 @@ size_t part_length(std::string_view text, size_t limit) {
 }
 
 void for_each_stretch(const MappedFile& file, const std::function<void(const Stretch&)>& visit) {
-  if (has_lines(file)) return visit_groups_of_lines(file.text(), visit);
+  if (has_lines(file.path())) return visit_groups_of_lines(file.text(), visit);
   visit_document(file.text(), [&](const TextPart& part) { visit({.before = part.before, .text = part.text}); });
 }
 
 void for_each_part(const MappedFile& file, const Stretch& stretch, const std::string& field, const VisitPart& visit) {
-  if (has_lines(file)) return visit_lines(file, stretch, field, visit);
+  if (has_lines(file.path())) return visit_lines(file, stretch, field, visit);
   tokenizer::require_utf8(stretch.text, file.path().string(), stretch.before.size());
   visit({stretch.before, stretch.text, stretch.before.size() + stretch.text.size() == file.text().size()});
 }
 
 bool has_empty_document(const MappedFile& file, const std::string& field) {
-  if (!has_lines(file)) return false;
+  if (!has_lines(file.path())) return false;
   const std::string_view text = file.text();
   for (size_t at = text.find(kEmptyString); at != std::string_view::npos; at = text.find(kEmptyString, at + 1)) {
     const size_t begin = text.rfind('\n', at) + 1, end = text.find('\n', at);  // npos + 1 is 0

@@ -107,7 +107,7 @@ Encoded encode(std::span<const PairText> pairs, int64_t first, const PairOptions
 std::vector<PairText> read_pairs(const PairOptions& options) {
   std::vector<PairText> pairs;
   for (const auto& path : corpus_files(options.path, options.how.notes)) {
-    if (ending_of(path) == ".txt")
+    if (!has_lines(path))
       throw InputError(fmt::format("{}: pairs of source and target come from .jsonl files", path.string()));
     read_file_pairs(MappedFile(path), options, pairs);
   }

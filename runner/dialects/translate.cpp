@@ -8,18 +8,13 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/lowercase.h"
 #include "base/text.h"
 #include "dialects/dialect.h"
 
 namespace trainyard::dialects {
 namespace {
 using config::shown;
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
-}
 
 /// A flag of the launcher or a variable for its ranks, which the schema knows nothing of.
 bool is_launchers(std::string_view ours) {
@@ -228,12 +223,12 @@ class Translator {
 }  // namespace
 
 bool is_same_word(std::string_view table, std::string_view given) {
-  if (lower(table) == lower(given)) return true;
+  if (lowercase(table) == lowercase(given)) return true;
   return (table == "true" || table == "false") && truth_of(given) == (table == "true");
 }
 
 std::optional<bool> truth_of(std::string_view text) {
-  const std::string word = lower(text);
+  const std::string word = lowercase(text);
   for (const char* const yes : {"true", "yes", "on", "1"})
     if (word == yes) return true;
   for (const char* const no : {"false", "no", "off", "0"})

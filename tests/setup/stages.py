@@ -148,10 +148,10 @@ def run_stage(stage, row, later_builds, behind, check_deadline, is_strict):
     if stage.builds_behind:
         behind.start(later_builds)
     began = time.monotonic()
-    folder = ROOT / "build" / stage.preset
-    row.results = run_tests(folder, stage.tests, deadline, ENVIRONMENT | stage.environment)
+    folder, environment = ROOT / "build" / stage.preset, ENVIRONMENT | stage.environment
+    row.results = run_tests(folder, stage.tests, deadline, environment)
     if stage.repeats and not is_strict:
-        repeat(folder, row.results, deadline, ENVIRONMENT | stage.environment)
+        repeat(folder, row.results, deadline, environment)
     row.ran = time.monotonic() - began
 
 
