@@ -59,14 +59,14 @@ class PodRules {
 
   void refuse(std::string path, std::string message) { violations_.push_back({std::move(path), std::move(message)}); }
 
-  /// With the port that the defaults append.
+  /// These are the ports of the container, with the one that the defaults append.
   static Json ports_of(const Json& container) {
     Json ports = list_or_empty(container, "/ports");
     if (text_at(container, "/name") == kContainerName) add_meeting_port(ports);
     return ports;
   }
 
-  /// Of one pod all containers have names of their own, those of init containers among them.
+  /// All containers of a pod have different names; this includes its init containers.
   void check_container(const Json& container, const std::string& path, std::set<std::string>& names) {
     const std::string name = text_at(container, "/name");
     if (!name.empty() && !names.insert(name).second)

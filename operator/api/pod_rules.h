@@ -8,9 +8,9 @@
 
 namespace trainyard::api {
 
-/// What the API server would refuse in the pods and services that are made from a replica's template, with defaults set
-/// or without, although it takes it in the job: in its words, with paths below `path`, the template's. Only what it
-/// refuses in every release: a job that runs breaks no rule of these. Pure, any thread.
+/// These are violations that the API server finds in the pods and services of a replica's template, but not in the job.
+/// The messages are the server's, the paths lie below `path`, the template's. The template may have its defaults or not.
+/// Every release of the server refuses them, so a job that runs has none. Pure, any thread.
 [[nodiscard]] std::vector<Violation> violations_of_pod(const Json& pod_template, const std::string& path);
 
 }  // namespace trainyard::api

@@ -54,7 +54,7 @@ std::string legal_name_of(const std::string& name, size_t longest) {
   return legal;
 }
 
-/// What to write in place of a job's name, so that the name has no more than `longest` characters.
+/// This advice says what to write in place of a job's name, so that the name has at most `longest` characters.
 std::string advice_for(const Json& job, size_t longest) {
   constexpr size_t kDrawn = 5;  // characters that the API server adds to a generateName
   const std::string name = text_at(job, "/metadata/name"), base = text_at(job, "/metadata/generateName");
@@ -205,7 +205,7 @@ void check_replicas(const Json& job, const Json* old_job, Violations& violations
   }
 }
 
-/// What the API server would refuse not here, but in each pod or service of the job.
+/// This checks what the API server would refuse only later, in each pod or service of the job.
 void check_pods(const Json& job, Violations& violations) {
   for (const ReplicaType type : {ReplicaType::Master, ReplicaType::Worker})
     if (const Json* const pod_template =

@@ -12,7 +12,7 @@ struct Loss {
   const Replica* replica;
   bool is_disruption;  ///< done to the pod from outside: it spends no budget
   api::RestartCause cause;
-  /// Of ended_container(), by which it is decided what follows; the cause may name another container.
+  /// The code of ended_container() decides what follows; the cause may name another container.
   std::optional<int> exit_code{};
 };
 
