@@ -39,6 +39,7 @@ data::TokenArray corpus_of(const config::Data& settings, const tokenizer::Tokeni
   return data::open_corpus({.path = settings.path,
                             .field = settings.field,
                             .append_eos = settings.append_eos,
+                            .tokenizer = settings.tokenizer,
                             .cache_dir = settings.cache_dir,
                             .how = how},
                            tokenizer);

@@ -102,6 +102,7 @@ void train(const TrainOptions& options) {
     for (const fs::path& path : data::corpus_files(input)) {
       const MappedFile file(path);
       data::for_each_part(file, options.field,
+                          {tokenizer::BpeTrainer::is_border, "the trainer"},
                           [&](const data::TextPart& part) { trainer.add(part.text, path.string()); });
     }
   }

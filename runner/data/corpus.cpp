@@ -46,10 +46,16 @@ const std::string& key_in(const Keys& keys, tokenizer::Added found) {
   return keys.at(static_cast<size_t>(found));
 }
 
+Cutter cutter_of(const Tokenizer& tokenizer, const CorpusOptions& options) {
+  return {[&](std::string_view document, size_t at) { return tokenizer.is_border(document, at); },
+          fmt::format("the tokenizer {}", options.tokenizer)};
+}
+
 Keys keys_of(const std::vector<fs::path>& files, const CorpusOptions& options, const Tokenizer& tokenizer) {
   Fingerprint key;
+  const Cutter cutter = cutter_of(tokenizer, options);
   const auto eos = end_of_document(tokenizer, options.append_eos);
-  bool has_empty = false;
+  bool has_empty = false, was_cut = false;
   key.add("corpus 1").add(tokenizer.fingerprint()).add(eos_text(eos));
   for (const fs::path& file : files) {
     const bool is_lines = has_lines(file);
@@ -57,8 +63,10 @@ Keys keys_of(const std::vector<fs::path>& files, const CorpusOptions& options, c
     const MappedFile content(file);
     key.add(content.text(), [&] { stop_if_asked(options.how, "reading " + file.string()); });
     has_empty = has_empty || (eos && has_empty_document(content, options.field));
+    was_cut = was_cut || was_cut_elsewhere(content, options.field, cutter.is_border);
   }
   if (has_empty) key.add("empty documents end");  // which they once did not: such a corpus has other ids now
+  if (was_cut) key.add("cut at borders alone");  // likewise
   return keys_of(key);
 }
 
@@ -123,10 +131,11 @@ struct Tokenised {
   tokenizer::Added found = tokenizer::Added::None;
 };
 
-Tokenised tokenise(const MappedFile& file, const Stretch& stretch, const std::string& field, const Tokenizer& tokenizer,
-                   std::optional<int32_t> eos, const Workers& workers) {
+Tokenised tokenise(const MappedFile& file, const Stretch& stretch, const CorpusOptions& options,
+                   const Tokenizer& tokenizer, const Workers& workers) {
+  const auto eos = end_of_document(tokenizer, options.append_eos);
   Tokenised done{.bytes = stretch.text.size()};
-  for_each_part(file, stretch, field, [&](const TextPart& part) {
+  for_each_part(file, stretch, options.field, cutter_of(tokenizer, options), [&](const TextPart& part) {
     if (workers.are_ending()) throw TerminatedError("nobody waits for this any more");
     if (!part.text.empty()) {
       const std::vector<int32_t> ids = tokenizer.encode_after(part.before, part.text);
@@ -144,7 +153,6 @@ Tokenised tokenise(const MappedFile& file, const Stretch& stretch, const std::st
 tokenizer::Added tokenise(const std::vector<fs::path>& files, const CorpusOptions& options, const Tokenizer& tokenizer,
                           CacheWriter& writer) {
   tokenizer::Added found = tokenizer::Added::None;
-  const auto eos = end_of_document(tokenizer, options.append_eos);
   Telling telling(files, options.path.string());
   for (const fs::path& path : files) {
     const MappedFile file(path);
@@ -154,9 +162,9 @@ tokenizer::Added tokenise(const std::vector<fs::path>& files, const CorpusOption
       telling.read(part.bytes);
       found = std::max(found, part.found);
     });
-    for_each_stretch(file, [&](const Stretch& stretch) {
+    for_each_stretch(file, cutter_of(tokenizer, options), [&](const Stretch& stretch) {
       parts.add([&, stretch](const Workers& workers) {
-        return tokenise(file, stretch, options.field, tokenizer, eos, workers);
+        return tokenise(file, stretch, options, tokenizer, workers);
       });
     });
     parts.finish();

@@ -52,6 +52,7 @@ struct CorpusOptions {
   std::filesystem::path path;
   std::string field = "text";  ///< of each JSON line
   bool append_eos = true;      ///< after each document, where the tokenizer has an end of text
+  std::string tokenizer = "data.tokenizer";  ///< what messages call it: its file or folder
   std::filesystem::path
       cache_dir;  ///< "" = .trainyard beside the corpus, or the user's cache folder where that is read-only
   /// Another process that tokenises it is waited for, however long it takes, until it has written nothing for so long.
@@ -63,7 +64,8 @@ struct CorpusOptions {
 /// whole or not there; others, on this machine or on a shared file system, wait for it. The file's name is a hash of
 /// the content, the tokenizer and the options, so a changed corpus is another file. A corpus in which no added token
 /// was found has the fingerprint that it has without them. Throws InputError for a path, an encoding (file and byte
-/// offset), a JSON line (file and line) or a folder that the user has to mend, and for a corpus without a single id;
+/// offset), a JSON line (file and line) or a folder that the user has to mend, for a document that is too long to be
+/// taken as a whole and has no place to be cut (file and line, and the tokenizer), and for a corpus without a single id;
 /// PeerError where another process holds the lock and has written nothing for the time-out; TerminatedError where it is
 /// asked to stop: what was written then goes.
 TokenArray open_corpus(const CorpusOptions& options, const tokenizer::Tokenizer& tokenizer);

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "tokenizer/borders.h"
 #include "tokenizer/utf8.h"
 
 namespace trainyard::data {
@@ -22,42 +24,47 @@ bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/// Unicode's White_Space beyond ASCII.
-bool is_wide_space(char32_t c) {
-  return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 ||
-         c == 0x202F || c == 0x205F || c == 0x3000;
+bool is_inside_character(std::string_view text, size_t at) {
+  return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
 }
 
-/// Whether a line may begin with the character at `at`: a letter of ASCII, or what is neither ASCII nor a space. Split
-/// patterns may let a line's end take more signs in ("[\r\n/]*").
-bool begins_line(std::string_view text, size_t at) {
-  const auto lead = static_cast<unsigned char>(text[at]);
-  if (lead < 0x80) return is_letter(text[at]);
-  return lead >= 0xC0 && at + tokenizer::utf8_length(lead) <= text.size() &&
-         !is_wide_space(tokenizer::decode_utf8(text, at));
+/// Where former versions cut a text of more than `limit` bytes.
+size_t former_part_length(std::string_view text, size_t limit) {
+  const auto is_line = [&](size_t cut) {  // a line may begin with a letter of ASCII, or with what is not ASCII
+    const bool is_letter_or_wide = !tokenizer::is_ascii(text[cut]) || is_letter(text[cut]);
+    return is_letter_or_wide && tokenizer::begins_line(text, cut);
+  };
+  const auto is_word = [&](size_t cut) {
+    return is_letter(text[cut - 1]) && text[cut] == ' ' && is_letter(text[cut + 1]);
+  };
+  for (size_t cut = limit - 1; cut > limit / 2; --cut)
+    if (is_line(cut) || is_word(cut)) return cut;
+  size_t cut = limit;
+  while (cut > limit - 4 && is_inside_character(text, cut)) --cut;
+  return cut;
 }
 
-/// Whether the character before `at` is no space.
-bool ends_line(std::string_view text, size_t at) {
-  size_t begin = at - 1;
-  while (begin > 0 && at - begin < 4 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
-  const auto lead = static_cast<unsigned char>(text[begin]);
-  if (begin + tokenizer::utf8_length(lead) != at) return false;
-  return lead < 0x80 ? !is_space(text[begin]) : !is_wide_space(tokenizer::decode_utf8(text, begin));
+bool document_was_cut_elsewhere(std::string_view document, const IsBorder& is_border) {
+  for (size_t begin = 0; document.size() - begin > kPartBytes;) {
+    begin += former_part_length(document.substr(begin), kPartBytes);
+    if (!is_border(document, begin)) return true;
+  }
+  return false;
 }
 
-/// Whether every split pattern in use ends a piece at `cut`: "x|\ny" would not do, the line's end may belong to x;
-/// "x\n|y" and "x| y" do, and neither side's piece depends on the other side.
-bool is_between_pieces(std::string_view text, size_t cut) {
-  const bool is_line = text[cut - 1] == '\n' && ends_line(text, cut - 1) && begins_line(text, cut);
-  const bool is_word = is_letter(text[cut - 1]) && text[cut] == ' ' && is_letter(text[cut + 1]);
-  return is_line || is_word;
-}
+/// What messages call the place of a document's byte.
+using PlaceOf = std::function<std::string(size_t at)>;
 
-void visit_document(std::string_view text, const VisitPart& visit) {
-  for (size_t begin = 0, length = 0; begin < text.size(); begin += length) {
-    length = part_length(text.substr(begin));
-    visit({text.substr(0, begin), text.substr(begin, length), begin + length == text.size()});
+void visit_document(std::string_view text, const PlaceOf& place_of, const Cutter& cutter, const VisitPart& visit) {
+  for (size_t begin = 0; begin < text.size();) {
+    const auto length = part_length(text, begin, cutter.is_border);
+    if (!length)
+      throw InputError(fmt::format(
+          "{}: from here on this document has no place within {} where {} gives the parts of a text the ids of the "
+          "whole; make shorter documents of it, one a line of a .jsonl file",
+          place_of(begin), human_bytes(PartSizes{}.largest), cutter.name));
+    visit({text.substr(0, begin), text.substr(begin, *length), begin + *length == text.size()});
+    begin += *length;
   }
 }
 
@@ -128,14 +135,16 @@ bool may_be_value_of(const std::string& field, std::string_view before) {
   return key == field || key.find('\\') != std::string_view::npos || before.substr(0, quote).ends_with('\\');
 }
 
-/// A line that is not right is none here: whoever reads its document says so.
-bool is_empty_in(std::string_view line, const std::string& field) {
+/// The document of a line. One that is not right is none here: whoever reads it says so.
+std::optional<std::string> document_in(std::string_view line, const std::string& field) {
   json object = json::parse(line, nullptr, false);
   if (object.is_discarded()) object = json::parse(with_numbers_for_nan(line), nullptr, false);
-  return object.is_object() && object.contains(field) && object[field] == "";
+  if (!object.is_object() || !object.contains(field) || !object[field].is_string()) return std::nullopt;
+  return std::move(object[field].get_ref<std::string&>());
 }
 
-void visit_lines(const MappedFile& file, const Stretch& stretch, const std::string& field, const VisitPart& visit) {
+void visit_lines(const MappedFile& file, const Stretch& stretch, const std::string& field, const Cutter& cutter,
+                 const VisitPart& visit) {
   std::string_view rest = stretch.text;
   const bool is_first = stretch.first_line == 1;
   if (is_first && ending_of(file.path()) == ".json" && trim(rest.substr(0, rest.find('\n'))).starts_with('['))
@@ -148,7 +157,7 @@ void visit_lines(const MappedFile& file, const Stretch& stretch, const std::stri
       const std::string where = fmt::format("{}:{}", file.path().string(), number);
       tokenizer::require_utf8(line, where);
       const std::string document = take_field(line, field, where);
-      document.empty() ? visit({}) : visit_document(document, visit);
+      document.empty() ? visit({}) : visit_document(document, [&](size_t) { return where; }, cutter, visit);
     }
     rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
   }
@@ -171,22 +180,32 @@ json parse_json_line(std::string_view line, const std::string& where) {
   }
 }
 
-size_t part_length(std::string_view text, size_t limit) {
-  if (text.size() <= limit) return text.size();
-  for (size_t cut = limit - 1; cut > limit / 2; --cut)
-    if (is_between_pieces(text, cut)) return cut;
-  size_t cut = limit;  // no such place: between two characters
-  while (cut > limit - 4 && (static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80) --cut;
-  return cut;
+std::optional<size_t> part_length(std::string_view document, size_t begin, const IsBorder& is_border,
+                                  const PartSizes& sizes) {
+  const size_t rest = document.size() - begin;
+  if (rest <= sizes.usual) return rest;
+  const auto is_end = [&](size_t length) {
+    return !is_inside_character(document, begin + length) && is_border(document, begin + length);
+  };
+  for (size_t length = sizes.usual; length > 0; --length)
+    if (is_end(length)) return length;
+  for (size_t length = sizes.usual + 1; length < std::min(rest, sizes.largest + 1); ++length)
+    if (is_end(length)) return length;
+  return rest <= sizes.largest ? std::optional(rest) : std::nullopt;
 }
 
-void for_each_stretch(const MappedFile& file, const std::function<void(const Stretch&)>& visit) {
+void for_each_stretch(const MappedFile& file, const Cutter& cutter, const std::function<void(const Stretch&)>& visit) {
   if (has_lines(file.path())) return visit_groups_of_lines(file.text(), visit);
-  visit_document(file.text(), [&](const TextPart& part) { visit({.before = part.before, .text = part.text}); });
+  const auto line_of = [&](size_t at) {
+    return fmt::format("{}:{}", file.path().string(), 1 + std::ranges::count(file.text().substr(0, at), '\n'));
+  };
+  visit_document(file.text(), line_of, cutter,
+                 [&](const TextPart& part) { visit({.before = part.before, .text = part.text}); });
 }
 
-void for_each_part(const MappedFile& file, const Stretch& stretch, const std::string& field, const VisitPart& visit) {
-  if (has_lines(file.path())) return visit_lines(file, stretch, field, visit);
+void for_each_part(const MappedFile& file, const Stretch& stretch, const std::string& field, const Cutter& cutter,
+                   const VisitPart& visit) {
+  if (has_lines(file.path())) return visit_lines(file, stretch, field, cutter, visit);
   tokenizer::require_utf8(stretch.text, file.path().string(), stretch.before.size());
   visit({stretch.before, stretch.text, stretch.before.size() + stretch.text.size() == file.text().size()});
 }
@@ -196,14 +215,26 @@ bool has_empty_document(const MappedFile& file, const std::string& field) {
   const std::string_view text = file.text();
   for (size_t at = text.find(kEmptyString); at != std::string_view::npos; at = text.find(kEmptyString, at + 1)) {
     const size_t begin = text.rfind('\n', at) + 1, end = text.find('\n', at);  // npos + 1 is 0
-    if (may_be_value_of(field, text.substr(begin, at - begin)) && is_empty_in(text.substr(begin, end - begin), field))
-      return true;
+    const bool may_be = may_be_value_of(field, text.substr(begin, at - begin));
+    if (may_be && document_in(text.substr(begin, end - begin), field) == "") return true;
   }
   return false;
 }
 
-void for_each_part(const MappedFile& file, const std::string& field, const VisitPart& visit) {
-  for_each_stretch(file, [&](const Stretch& stretch) { for_each_part(file, stretch, field, visit); });
+void for_each_part(const MappedFile& file, const std::string& field, const Cutter& cutter, const VisitPart& visit) {
+  for_each_stretch(file, cutter, [&](const Stretch& stretch) { for_each_part(file, stretch, field, cutter, visit); });
+}
+
+bool was_cut_elsewhere(const MappedFile& file, const std::string& field, const IsBorder& is_border) {
+  if (!has_lines(file.path())) return document_was_cut_elsewhere(file.text(), is_border);
+  for (std::string_view rest = file.text(); rest.size() > kPartBytes;) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    if (line.size() <= kPartBytes) continue;
+    const auto document = document_in(line, field);
+    if (document && document_was_cut_elsewhere(*document, is_border)) return true;
+  }
+  return false;
 }
 
 }  // namespace trainyard::data

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -10,13 +11,25 @@
 
 namespace trainyard::data {
 
-/// Text is handed on in parts of at most this size, so that any file takes bounded memory. A part ends where a
-/// line or a word of letters does: Tokenizer::encode_after() then gives the ids of the whole. What has no such place,
-/// as a text without a space, is cut between two characters.
-inline constexpr size_t kPartBytes = size_t{1} << 20;
+/// Whether a document may be cut at `at`, where one of its characters begins, as Tokenizer::is_border() says.
+using IsBorder = std::function<bool(std::string_view document, size_t at)>;
 
-/// Length of the part at the front of `text`.
-size_t part_length(std::string_view text, size_t limit = kPartBytes);
+/// Where documents may be cut, and whose rules say so: what messages call that ("the tokenizer models/llama3").
+struct Cutter {
+  IsBorder is_border;
+  std::string name;
+};
+
+/// Text is handed on in parts, so that any file takes bounded memory: of a first size, of which a document has a border in
+/// most texts, else as long as it takes up to the next, at most the second size.
+struct PartSizes {
+  size_t usual = size_t{1} << 20, largest = size_t{64} << 20;
+};
+inline constexpr size_t kPartBytes = PartSizes{}.usual;
+
+/// Length of the part of `document` that begins at `begin`; none where there is no border within the largest size.
+std::optional<size_t> part_length(std::string_view document, size_t begin, const IsBorder& is_border,
+                                  const PartSizes& sizes = {});
 
 /// A part of a document. The views are as long as the visit.
 struct TextPart {
@@ -33,17 +46,24 @@ struct Stretch {
   size_t first_line = 1;  ///< of a .jsonl file
 };
 
-/// Hands on the stretches of a file, in order.
-void for_each_stretch(const MappedFile& file, const std::function<void(const Stretch& stretch)>& visit);
+/// Hands on the stretches of a file, in order. Throws InputError, naming file and line and the cutter, for a document that
+/// cannot be cut.
+void for_each_stretch(const MappedFile& file, const Cutter& cutter,
+                      const std::function<void(const Stretch& stretch)>& visit);
 
 /// Hands the documents of a stretch to `visit`, part by part: a .txt file is one document, unless it is empty, a .jsonl
-/// file has one a line, in the string member `field`, which may be empty; empty lines are passed over. Threads may read stretches of one file at once.
-/// Throws InputError: no UTF-8 (file and byte offset), a line that is no JSON object or lacks the field (file and
-/// line).
-void for_each_part(const MappedFile& file, const Stretch& stretch, const std::string& field, const VisitPart& visit);
+/// file has one a line, in the string member `field`, which may be empty; empty lines are passed over. Threads
+/// may read stretches of one file at once. Throws InputError: no UTF-8 (file and byte offset), a line that is no JSON
+/// object or lacks the field, or a document that cannot be cut (file and line, and the cutter).
+void for_each_part(const MappedFile& file, const Stretch& stretch, const std::string& field, const Cutter& cutter,
+                   const VisitPart& visit);
 
 /// It visits the documents of all stretches.
-void for_each_part(const MappedFile& file, const std::string& field, const VisitPart& visit);
+void for_each_part(const MappedFile& file, const std::string& field, const Cutter& cutter, const VisitPart& visit);
+
+/// Whether former versions cut a document of the file at another place than a border: it then had other ids than the
+/// whole. They cut at ends of words of ASCII's letters and of lines, and between any two characters where they saw none.
+bool was_cut_elsewhere(const MappedFile& file, const std::string& field, const IsBorder& is_border);
 
 /// Whether a line of the file has an empty `field`: one document without a token of its own.
 bool has_empty_document(const MappedFile& file, const std::string& field);

@@ -24,7 +24,8 @@ constexpr std::array kOldRules{
         "as it had names"},
     OldRules{3,
              "took added tokens for text, read some split patterns of tokenizer.json otherwise, put a space before the "
-             "text and not before its pieces, and did not read eos_token beside a SentencePiece model"}};
+             "text and not before its pieces, did not read eos_token beside a SentencePiece model, and cut long documents "
+             "inside words"}};
 
 /// What of `member`, a fingerprint, may differ though the files are the same.
 std::string changed_rules(const json& state, const std::string& member) {

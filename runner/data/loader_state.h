@@ -10,8 +10,8 @@ namespace trainyard::data {
 
 /// By which rules a corpus becomes ids. A state says by which its data was read, and those of before 2 did not. 2 reads
 /// linked folders, endings in any case and each file once, and ends empty documents; 3 finds added tokens in text, reads
-/// the split patterns of a tokenizer.json as Oniguruma does, puts spaces before pieces as transformers does, and takes a
-/// SentencePiece folder's eos_token from its configuration.
+/// the split patterns of a tokenizer.json as Oniguruma does, puts spaces before pieces as transformers does, takes a
+/// SentencePiece folder's eos_token from its configuration, and cuts long documents at borders alone.
 inline constexpr int kReadingRules = 3;
 
 /// Throws InputError, naming the first that differs, where `state` does not have every member of `ours` with the same

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tokenizer/utf8.h"
+
 namespace trainyard::tokenizer {
 namespace {
 
@@ -47,15 +49,24 @@ Added AddedTokens::found_in(std::string_view text) const {
 }
 
 bool AddedTokens::is_safe_cut(std::string_view text, size_t cut) const {
+  if (is_idle()) return true;
   if (!raw_.is_safe_cut(text, cut)) return false;
   if (normalized_.is_idle()) return true;
   if (forms_.empty()) return normalized_.is_safe_cut(text, cut);
   const size_t room = normalized_.longest() * 4 + kRoomForForms;
   const size_t begin = character_border(text, cut - std::min(cut, room)),
                end = character_border(text, std::min(text.size(), cut + room));
+  const std::string_view near = text.substr(begin, end - begin);
+  // What stands between tokens of the text as it is has a normal form of its own.
+  if (find_invalid_utf8(near) || raw_.is_in(near)) return false;
   const std::string before = normalize(text.substr(begin, cut - begin), forms_),
                     behind = normalize(text.substr(cut, end - cut), forms_);
   return normalized_.is_safe_cut(before + behind, before.size());
+}
+
+bool AddedTokens::are_clear_of_border(std::string_view text, size_t at) const {
+  const size_t other_side = text[at] == ' ' ? at + 1 : at - 1;  // of the one character of white space
+  return is_safe_cut(text, at) && is_safe_cut(text, other_side);
 }
 
 }  // namespace trainyard::tokenizer

@@ -34,8 +34,13 @@ class AddedTokens {
 
   /// Whether the parts of `text` before and behind `cut`, which lies between two characters, have the tokens, one after
   /// another, that the whole has, and none touches the cut. Where tokens are looked for in normalised text,
-  /// normalisation must not reach over the cut.
+  /// normalisation must not reach over the cut; near a token of the text as it is, or what is not well-formed, no cut is
+  /// safe then.
   [[nodiscard]] bool is_safe_cut(std::string_view text, size_t cut) const;
+
+  /// Whether they leave a border between words or lines (is_between_words_or_lines()) as it is: neither its white space
+  /// nor the characters beside that are of a token, whatever its flags.
+  [[nodiscard]] bool are_clear_of_border(std::string_view text, size_t at) const;
 
  private:
   TokenFinder raw_, normalized_;

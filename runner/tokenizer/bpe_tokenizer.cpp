@@ -10,6 +10,13 @@
 #include "tokenizer/word_cache.h"
 
 namespace trainyard::tokenizer {
+namespace {
+
+bool is_by_compatibility(Normalization form) {
+  return form == Normalization::Nfkc || form == Normalization::Nfkd;
+}
+
+}  // namespace
 
 struct BpeTokenizer::Workspace {
   Splitter::Scratch splitter;
@@ -65,6 +72,13 @@ void BpeTokenizer::encode_stretch(std::string_view text, Place place, Workspace&
                                   std::vector<int32_t>& ids) const {
   parts_.splitter.split(text, place, workspace.splitter,
                         [&](std::string_view piece) { encode_piece(piece, workspace, ids); });
+}
+
+/// No normal form puts what is behind a space or a line feed together with that, nor a space with what is before it. One
+/// by compatibility may make a character begin with a space.
+bool BpeTokenizer::is_border(std::string_view document, size_t at) const {
+  const bool stays_word = is_ascii(document[at]) || std::ranges::none_of(parts_.normalization, is_by_compatibility);
+  return stays_word && parts_.splitter.is_border(document, at) && added_.are_clear_of_border(document, at);
 }
 
 void BpeTokenizer::encode_piece(std::string_view piece, Workspace& workspace, std::vector<int32_t>& ids) const {

@@ -36,6 +36,7 @@ class BpeTokenizer : public Tokenizer {
   [[nodiscard]] std::vector<int32_t> encode_after(std::string_view before, std::string_view text) const override;
   [[nodiscard]] Added sought() const override { return added_.sought(); }
   [[nodiscard]] Added found_in(std::string_view text) const override { return added_.found_in(text); }
+  [[nodiscard]] bool is_border(std::string_view document, size_t at) const override;
   [[nodiscard]] std::string decode(std::span<const int32_t> ids) const override;
   [[nodiscard]] int64_t vocab_size() const override { return vocab_size_; }
   [[nodiscard]] std::optional<int32_t> eos_id() const override { return eos_; }

@@ -28,6 +28,10 @@ class ByteTokenizer : public Tokenizer {
   [[nodiscard]] Added sought() const override { return added_.sought(); }
   [[nodiscard]] Added found_in(std::string_view text) const override { return added_.found_in(text); }
 
+  [[nodiscard]] bool is_border(std::string_view document, size_t at) const override {
+    return added_.is_safe_cut(document, at);
+  }
+
   [[nodiscard]] std::string decode(std::span<const int32_t> ids) const override {
     std::string text;
     for (size_t at = 0; at < ids.size(); ++at) {

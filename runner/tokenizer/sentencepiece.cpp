@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "tokenizer/added_tokens.h"
+#include "tokenizer/borders.h"
 #include "tokenizer/fingerprint.h"
 #include "tokenizer/readers.h"
 #include "tokenizer/sentencepiece_model.h"
@@ -36,6 +37,11 @@ size_t end_of_word(std::string_view text, size_t begin) {
   return text.size();
 }
 
+/// Whether a word ends at `at`, in whatever stands around.
+bool ends_word(std::string_view text, size_t at) {
+  return is_between_words_or_lines(text, at) && !text.substr(0, at).ends_with(kPieceSpace);
+}
+
 /// Normalises a text and divides it.
 class OwnUnigram {
  public:
@@ -44,6 +50,10 @@ class OwnUnigram {
   [[nodiscard]] std::vector<int32_t> encode_after(std::string_view before, std::string_view text) const {
     const Workspaces<Unigram::Scratch>::Loan loan(*scratches_);
     return unigram_.encode(normalizer_.normalize(text, before), *loan);
+  }
+
+  [[nodiscard]] bool is_border(std::string_view document, size_t at) const {
+    return unigram_.divides_words() && normalizer_.is_border(document, at);
   }
 
  private:
@@ -107,6 +117,11 @@ class SentencePieceTokenizer : public Tokenizer {
   }
   [[nodiscard]] Added sought() const override { return added_.sought(); }
   [[nodiscard]] Added found_in(std::string_view text) const override { return added_.found_in(text); }
+
+  [[nodiscard]] bool is_border(std::string_view document, size_t at) const override {
+    const bool is_between = unigram_ ? unigram_->is_border(document, at) : by_words_ && ends_word(document, at);
+    return is_between && added_.are_clear_of_border(document, at);
+  }
 
   [[nodiscard]] std::string decode(std::span<const int32_t> ids) const override {
     bool has_added = false;

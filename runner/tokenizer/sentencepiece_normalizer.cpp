@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "tokenizer/borders.h"
 #include "tokenizer/utf8.h"
 
 namespace trainyard::tokenizer {
 namespace {
 
 constexpr int kAscii = 128;
+constexpr size_t kLongestKey = 256;  ///< of a map that parse_sentencepiece() has looked through
 
 }  // namespace
 
@@ -22,6 +24,7 @@ SentencePieceNormalizer::SentencePieceNormalizer(const SentencePieceModel& model
     if (piece.type == SentencePieceModel::PieceType::UserDefined && !piece.text.empty())
       user_defined_.emplace_back(piece.text);
   std::ranges::sort(user_defined_, std::ranges::greater(), &std::string::size);
+  longest_step_ = std::max(kLongestKey, user_defined_.empty() ? 0 : user_defined_[0].size());
   for (const std::string& each : user_defined_) begins_user_defined_[static_cast<unsigned char>(each[0])] = true;
   for (int byte = 1; byte < kAscii; ++byte) {
     const std::string one(1, static_cast<char>(byte));
@@ -64,6 +67,25 @@ bool SentencePieceNormalizer::ends_with_space(std::string_view before) const {
   size_t begin = before.size() - 1;
   while (begin > 0 && (static_cast<unsigned char>(before[begin]) & 0xC0) == 0x80) --begin;
   return step_at_front(before.substr(begin)).text.ends_with(' ');
+}
+
+/// Whether no step goes on over `at`, and those that end there leave something that ends with no space.
+bool SentencePieceNormalizer::ends_with_word(std::string_view text, size_t at) const {
+  for (size_t begin = at; begin > 0 && at - begin < longest_step_;) {
+    --begin;
+    if ((static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) continue;
+    const Step step = step_at_front(text.substr(begin, 2 * longest_step_));
+    if (step.length > at - begin) return false;
+    if (step.length == at - begin && (step.text.empty() || step.text.ends_with(' '))) return false;
+  }
+  return true;
+}
+
+bool SentencePieceNormalizer::is_border(std::string_view text, size_t at) const {
+  if (!escapes_ || adds_suffix_) return false;
+  if (is_between_words(text, at)) return ends_with_word(text, at);
+  return removes_spaces_ && begins_line(text, at) && ends_with_word(text, at - 1) &&
+         step_at_front(text.substr(at - 1, longest_step_)).length == 1 && ends_with_space(text.substr(0, at));
 }
 
 std::string SentencePieceNormalizer::normalize(std::string_view text, std::string_view before) const {

@@ -21,6 +21,9 @@ class SentencePieceNormalizer {
   /// parts, one after another, are that of the whole, but for spaces at the end of the whole.
   [[nodiscard]] std::string normalize(std::string_view text, std::string_view before) const;
 
+  /// Whether `text` may be cut at `at`: both parts leave what the whole does, and the second then begins with U+2581.
+  [[nodiscard]] bool is_border(std::string_view text, size_t at) const;
+
  private:
   struct Step {
     std::string_view text;
@@ -29,12 +32,14 @@ class SentencePieceNormalizer {
   [[nodiscard]] Step step_at_front(std::string_view text) const;
   [[nodiscard]] size_t user_defined_at_front(std::string_view text) const;
   [[nodiscard]] bool ends_with_space(std::string_view before) const;
+  [[nodiscard]] bool ends_with_word(std::string_view text, size_t at) const;
   void append(std::string_view text, std::string& out) const;
   [[nodiscard]] std::string_view space() const { return escapes_ ? kPieceSpace : std::string_view(" "); }
 
   std::string map_;  ///< what charsmap_ refers to
   Charsmap charsmap_;
   std::vector<std::string> user_defined_;  ///< taken as they are, the longest first
+  size_t longest_step_;                    ///< no step takes more bytes
   std::array<bool, 256> stays_{};          ///< the byte is a character that stays as it is where ASCII follows
   std::array<bool, 256> begins_user_defined_{};
   bool adds_prefix_, adds_suffix_, removes_spaces_, escapes_;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <stdexcept>
 
@@ -19,6 +20,24 @@ std::unique_ptr<Pattern> pattern_of(const SplitRule& rule, std::string_view wher
   }
 }
 
+/// Of a published pattern no match goes on from another character to a space, none but of white space alone looks at what
+/// is behind it, and each space begins one. A line feed alone, between other characters, ends one, too.
+bool ends_at_words(const SplitRule& rule) {
+  const bool is_published = rule.pattern == kGpt2Pattern || rule.pattern == kLlama3Pattern || rule.pattern == kQwen2Pattern;
+  return is_published && rule.syntax != PatternSyntax::Literal && rule.behavior == SplitBehavior::Isolated;
+}
+
+/// Whether the matches have no white space in them and depend on nothing around them, so that the rule before or behind
+/// this one decides about the ends of words.
+bool leaves_spaces(const SplitRule& rule) {
+  const bool is_digits = rule.pattern == R"(\p{N})" || rule.pattern == R"(\p{N}+)" || rule.pattern == R"(\p{N}{1,3})";
+  const bool is_text = rule.syntax == PatternSyntax::Literal && !rule.pattern.empty() &&
+                       rule.pattern.find_first_of(" \t\n\v\f\r") == std::string::npos;
+  const bool stands_alone = rule.behavior == SplitBehavior::Isolated ||
+                            (rule.behavior == SplitBehavior::Removed && !rule.inverted);
+  return stands_alone && (is_text || (is_digits && rule.syntax != PatternSyntax::Literal));
+}
+
 }  // namespace
 
 bool runs_in_oniguruma(const SplitRule& rule) {
@@ -31,6 +50,11 @@ bool runs_in_oniguruma(const SplitRule& rule) {
       return !is_read_alike(rule.pattern);
   }
   throw std::invalid_argument("split pattern: unknown syntax");
+}
+
+bool are_cut_at_words(const std::vector<SplitRule>& rules) {
+  return std::ranges::any_of(rules, ends_at_words) &&
+         std::ranges::all_of(rules, [](const SplitRule& rule) { return ends_at_words(rule) || leaves_spaces(rule); });
 }
 
 class Splitter::Step {

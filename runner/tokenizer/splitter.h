@@ -25,6 +25,10 @@ struct SplitRule {
 /// Whether Oniguruma runs the rule's pattern: what is in its syntax and PCRE2 reads otherwise, and a text without length.
 bool runs_in_oniguruma(const SplitRule& rule);
 
+/// Whether `rules`, one after another, prove for any text that its pieces are those of its two parts wherever it is cut
+/// between words or lines (is_between_words_or_lines()).
+bool are_cut_at_words(const std::vector<SplitRule>& rules);
+
 /// Cuts text into the pieces that BPE then encodes on their own. Immutable; a thread needs a Scratch of its own.
 class Splitter {
  public:

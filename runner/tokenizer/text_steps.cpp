@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "tokenizer/borders.h"
+
 namespace trainyard::tokenizer {
 namespace {
 
@@ -9,8 +11,7 @@ bool has_space_before_pieces(const TextSteps& steps) {
   return steps.add_prefix_space && !steps.before.empty();
 }
 
-std::vector<SplitRule> last_rules(const TextSteps& steps) {
-  if (has_space_before_pieces(steps)) return steps.rules;
+std::vector<SplitRule> all_rules(const TextSteps& steps) {
   std::vector<SplitRule> all = steps.before;
   all.insert(all.end(), steps.rules.begin(), steps.rules.end());
   return all;
@@ -19,7 +20,9 @@ std::vector<SplitRule> last_rules(const TextSteps& steps) {
 }  // namespace
 
 PieceSplitter::PieceSplitter(const TextSteps& steps, std::string_view where)
-    : splitter_(last_rules(steps), where), add_prefix_space_(steps.add_prefix_space) {
+    : splitter_(has_space_before_pieces(steps) ? steps.rules : all_rules(steps), where),
+      add_prefix_space_(steps.add_prefix_space),
+      has_borders_(are_cut_at_words(all_rules(steps))) {
   if (has_space_before_pieces(steps)) before_.emplace(steps.before, where);
 }
 
@@ -29,6 +32,11 @@ void PieceSplitter::split(std::string_view text, Place place, Splitter::Scratch&
     return before_->split(text, scratch, [&](std::string_view piece) { split_with_space(piece, scratch, sink); });
   if (add_prefix_space_ && place == Place::Begins) return split_with_space(text, scratch, sink);
   splitter_.split(text, scratch, sink);
+}
+
+/// What an earlier step leaves gets a space wherever it begins with none, so a second part must begin with its own.
+bool PieceSplitter::is_border(std::string_view text, size_t at) const {
+  return has_borders_ && (before_ ? is_between_words(text, at) : is_between_words_or_lines(text, at));
 }
 
 void PieceSplitter::split_with_space(std::string_view text, Splitter::Scratch& scratch,

@@ -30,12 +30,16 @@ class PieceSplitter {
   /// Hands the pieces of `text` to `sink` in order. Throws as Splitter::split() does.
   void split(std::string_view text, Place place, Splitter::Scratch& scratch, const Splitter::Sink& sink) const;
 
+  /// Whether the steps prove that the pieces of `text` are those of its two parts, the second of which goes on, where it
+  /// is cut at `at`.
+  [[nodiscard]] bool is_border(std::string_view text, size_t at) const;
+
  private:
   void split_with_space(std::string_view text, Splitter::Scratch& scratch, const Splitter::Sink& sink) const;
 
   std::optional<Splitter> before_;  ///< cuts what each gets a space; none: all rules are in splitter_
   Splitter splitter_;
-  bool add_prefix_space_;
+  bool add_prefix_space_, has_borders_;
 };
 
 }  // namespace trainyard::tokenizer

@@ -77,8 +77,8 @@ void TokenFinder::split(std::string_view text, const Visit& visit) const {
 
 bool TokenFinder::is_safe_cut(std::string_view text, size_t cut) const {
   if (is_idle() || cut == 0 || cut >= text.size()) return true;
-  const bool is_in_space = white_space_at_back(text.substr(0, cut)) > 0 && white_space_at_front(text.substr(cut)) > 0;
-  if (has_strips_ && is_in_space) return false;
+  if (has_strips_ && white_space_at_back(text.substr(0, cut)) > 0 && white_space_at_front(text.substr(cut)) > 0)
+    return false;
   for (size_t at = cut - std::min(cut, longest_); at <= cut; ++at) {
     const Sought* const sought = longest_at_front(text.substr(at));
     if (sought && at + sought->length >= cut) return false;

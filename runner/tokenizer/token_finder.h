@@ -45,6 +45,9 @@ class TokenFinder {
   /// whole.
   [[nodiscard]] bool is_safe_cut(std::string_view text, size_t cut) const;
 
+  /// Whether `text` has one of them, be it one that does not count.
+  [[nodiscard]] bool is_in(std::string_view text) const { return next(text, 0).has_value(); }
+
   /// Bytes of the longest that is looked for.
   [[nodiscard]] size_t longest() const { return longest_; }
 

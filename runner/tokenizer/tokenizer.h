@@ -31,14 +31,18 @@ class Tokenizer {
   /// Throws InputError, naming the offset of the first wrong byte, where `text` is no UTF-8.
   [[nodiscard]] std::vector<int32_t> encode(std::string_view text) const { return encode_after("", text); }
 
-  /// The ids that `text`, which follows on `before` in its document, has there. Where the two meet at the end of a line
-  /// or of a word (data::part_length) the ids of the parts, one after another, are those of the whole, but that
-  /// SentencePiece's unigram sums up its probabilities anew in each. Of `before` only the end counts; "": the beginning.
+  /// The ids that `text`, which follows on `before` in its document, has there. Where the two meet at a border, the ids
+  /// of the parts, one after another, are those of the whole, but that SentencePiece's unigram sums up its probabilities
+  /// anew in each. Of `before` only the end counts; "": the beginning.
   [[nodiscard]] virtual std::vector<int32_t> encode_after(std::string_view before, std::string_view text) const = 0;
 
   /// The most that encode() finds of added tokens in any text, and what it finds in this one.
   [[nodiscard]] virtual Added sought() const = 0;
   [[nodiscard]] virtual Added found_in(std::string_view text) const = 0;
+
+  /// Whether the rules of this tokenizer, added tokens among them, prove that the ids of `document` are those of its two
+  /// parts where it is cut at `at`, between two characters. Only what is near is looked at, and may be no UTF-8.
+  [[nodiscard]] virtual bool is_border(std::string_view document, size_t at) const = 0;
 
   /// The text of `ids`, special tokens printed as they are written. A byte-level kind gives the very bytes, so ids cut
   /// out of a longer sequence may begin or end inside a character.

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "tokenizer/borders.h"
 #include "tokenizer/splitter.h"
 
 namespace trainyard::tokenizer {
@@ -29,6 +30,9 @@ class BpeTrainer {
 
   /// Counts the words of `text`. Throws InputError where it is no UTF-8; `where` is what the message calls it.
   void add(std::string_view text, std::string_view where);
+
+  /// Whether the words of `text` are those of its two parts where it is cut at `at`.
+  [[nodiscard]] static bool is_border(std::string_view text, size_t at) { return is_between_words_or_lines(text, at); }
 
   /// Throws InputError where vocab_size is below kSmallestVocab or above kMaxVocab.
   [[nodiscard]] TrainedBpe train(int64_t vocab_size) const;

@@ -69,7 +69,10 @@ Unigram::Unigram(const SentencePieceModel& model)
       unknown_score_(0),
       largest_(0),
       unknown_id_(model.unknown_id),
-      by_words_(std::ranges::all_of(model.pieces, stays_in_word)) {
+      by_words_(std::ranges::all_of(model.pieces, stays_in_word)),
+      divides_words_(by_words_ && std::ranges::any_of(model.pieces, [](const auto& piece) {
+                       return piece.text == kPieceSpace && piece.type == SentencePieceModel::PieceType::Normal;
+                     })) {
   float lowest = std::numeric_limits<float>::max();
   for (const auto& piece : model.pieces) {
     scores_.push_back({piece.score, piece.type == PieceType::UserDefined, piece.type == PieceType::Unused});

@@ -34,6 +34,9 @@ class Unigram {
 
   explicit Unigram(const SentencePieceModel& model);
 
+  /// Whether each word, with the U+2581 it begins with, is divided by itself.
+  [[nodiscard]] bool divides_words() const { return divides_words_; }
+
   /// Ids of `normalized`, UTF-8 as the model's normaliser leaves it; neighbouring unknown characters are one id, unless
   /// the model spells them in bytes.
   [[nodiscard]] std::vector<int32_t> encode(std::string_view normalized, Scratch& scratch) const;
@@ -81,7 +84,7 @@ class Unigram {
   float highest_, unknown_score_;
   float largest_;  ///< of all scores, without their signs
   int32_t unknown_id_;
-  bool by_words_;
+  bool by_words_, divides_words_;
 };
 
 }  // namespace trainyard::tokenizer

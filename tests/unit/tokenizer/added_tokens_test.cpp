@@ -67,7 +67,7 @@ TEST_CASE("added tokens: a cut that is called safe changes no token, and places 
       ++safe;
     }
   }
-  CHECK(safe > 40);
+  CHECK(safe > (forms.empty() ? 40 : 25));  // with normal forms no place near a token of the text as it is
   CHECK_FALSE(tokens.is_safe_cut("in New York, a", 6));
   CHECK_FALSE(tokens.is_safe_cut("in <s>  a", 7));
   CHECK_FALSE(tokens.is_safe_cut("a cat", 2));

@@ -99,7 +99,7 @@ TEST_CASE("normalizer: leaves of a text what SentencePiece's own does, of a whol
     const std::string text = random_text(random), more = random_text(random);
     CAPTURE(text);
     CHECK(normalizer.normalize(text, "") == by_library(library, text));
-    for (const std::string space : {"\n", " "}) {  // where part_length() cuts
+    for (const std::string space : {"\n", " "}) {  // the borders
       const bool is_line = space == "\n";
       const std::string before = text + "x" + (is_line ? space : ""), after = (is_line ? "" : space) + "y" + more;
       const std::string parts = normalizer.normalize(before, "") + normalizer.normalize(after, before);
