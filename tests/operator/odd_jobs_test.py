@@ -95,6 +95,30 @@ NO_PODS = [
 ]
 
 
+SPEC = f"{WORKER}.template.spec"
+# Fields that are left empty: the API server drops them, or says that they are required.
+EMPTY = ["status", "metadata.labels", "metadata.annotations", "metadata.creationTimestamp", "metadata.finalizers",
+         "spec.elasticPolicy", "spec.runPolicy", "spec.nprocPerNode", "spec.pytorchReplicaSpecs.Master",
+         f"{WORKER}.replicas", f"{WORKER}.restartPolicy", f"{WORKER}.template.metadata",
+         *(f"{SPEC}.{field}" for field in ("nodeSelector", "tolerations", "affinity", "volumes", "initContainers",
+                                           "imagePullSecrets", "securityContext", "serviceAccountName", "hostNetwork",
+                                           "schedulerName", "priorityClassName", "terminationGracePeriodSeconds")),
+         *(f"{CONTAINER}.{field}" for field in ("args", "command", "env", "envFrom", "ports", "resources",
+                                                "volumeMounts", "workingDir", "imagePullPolicy", "securityContext")),
+         "spec", "spec.pytorchReplicaSpecs", WORKER, f"{WORKER}.template", SPEC, f"{SPEC}.containers",
+         f"{CONTAINER}.name", f"{CONTAINER}.image"]
+# (path, value) of what the API server takes, or not, before it looks at the schema
+ODD = [(f"{WORKER}.template.metadata", {"creationTimestamp": None}), ("metadata.labels", {"a": None}),
+       ("status", {"conditions": None, "replicaStatuses": None}), ("status", {"condtions": []}),
+       ("status", {"startTime": 5}), ("metadata.lables", {}), ("metadata.name", 5), ("metadata.generateName", 5),
+       ("metadata.finalizers", [None]), (f"{CONTAINER}.args", [None]), (f"{CONTAINER}.args", [""]),
+       (f"{CONTAINER}.comand", None), (f"{CONTAINER}.ports", [{"containerPort": 80.0, "protocol": None}]),
+       (f"{CONTAINER}.ports", [{"containerPort": None}]), (f"{CONTAINER}.env", [{"name": "A", "value": None}]),
+       (f"{CONTAINER}.env", [None]), (f"{CONTAINER}.resources", {"limits": {"cpu": None}}),
+       ("spec.runPolicy", {"suspend": None, "backoffLimit": 3.0}), ("spec.runPolicy", {"backoffLimit": 0.5}),
+       (f"{SPEC}.nodeSelector", {"a": None})]
+
+
 def changed(path, value):
     job = pytorch_job("job", "team")
     *parents, last = path.split(".")
@@ -122,9 +146,10 @@ class OddJobs(unittest.TestCase):
         self.operator.must_be_running()
 
     @classmethod
-    def answer_to(cls, job):
+    def answer_to(cls, job, **query):
         try:
-            cls.admin.request("POST", f"/apis/{API}/namespaces/team/pytorchjobs", job, query={"dryRun": "All"})
+            cls.admin.request("POST", f"/apis/{API}/namespaces/team/pytorchjobs", job,
+                              query={"dryRun": "All", **query})
             return ""
         except ApiError as error:
             return str(error)
@@ -146,6 +171,29 @@ class OddJobs(unittest.TestCase):
                                        capture_output=True)
                 self.assertEqual(ended.returncode, 2, ended.stdout)
                 self.assertIn(offline, ended.stderr.decode())
+
+    def test_what_the_api_server_does_before_it_validates_is_done_offline(self):
+        """kubectl asks the server to refuse unknown fields, too."""
+        for path, value in [*((path, None) for path in EMPTY), *ODD]:
+            with self.subTest(path=path, value=value):
+                job = changed(path, value)
+                online = self.answer_to(job, fieldValidation="Strict")
+                ended = subprocess.run([sys.argv[1], "validate", "-f", "-"], input=json.dumps(job).encode(), timeout=60,
+                                       capture_output=True)
+                self.assertEqual(ended.returncode, 2 if online else 0, online + ended.stderr.decode())
+
+    def test_a_generated_name_is_as_the_api_servers(self):
+        job = changed("metadata", {"generateName": "tune-", "namespace": "team"})
+        created = self.admin.create(job)
+        names = [created["metadata"]["name"]]
+        rendered = subprocess.run([sys.argv[1], "render", "-o", "json", "-f", "-"], input=json.dumps(job).encode(),
+                                  timeout=60, capture_output=True, check=True)
+        names += {each["metadata"]["labels"]["training.kubeflow.org/job-name"]
+                  for each in json.loads(rendered.stdout)["items"] if each["kind"] == "Pod"}
+        self.assertEqual(len(names), 2)
+        for name in names:
+            self.assertRegex(name, "^tune-[bcdfghjklmnpqrstvwxz2456789]{5}$")
+        self.admin.delete(API, "PyTorchJob", names[0], "team")
 
     def test_what_no_pod_can_have_is_said_of_the_job_in_the_servers_own_words(self):
         for spec, said in NO_PODS:
