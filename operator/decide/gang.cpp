@@ -62,7 +62,7 @@ TimePoint bound_since(const api::Pod& pod) {
 const api::ContainerStatus* ended_container(const api::Pod& pod) {
   const api::ContainerStatus* bad = nullptr;
   for (const api::ContainerStatus& one : pod.containers) {
-    if (one.state != api::ContainerState::Terminated) continue;
+    if (one.state != api::ContainerState::Terminated || one.is_restartable) continue;
     if (one.name == api::kContainerName && !one.is_init) return &one;
     if (!bad && one.exit_code.value_or(0) != 0) bad = &one;
   }

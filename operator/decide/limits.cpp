@@ -10,13 +10,15 @@
 namespace trainyard::decide {
 namespace {
 
-/// Restarts of containers in place, by the kubelet, in pods that run: the reference's count.
+/// Restarts of containers in place, by the kubelet, in pods that run: the reference's count, but for sidecars, which are
+/// restarted whatever they end with.
 int restarts_in_place(const Draft& draft) {
   int sum = 0;
   for (const Replica& replica : draft.gang.replicas) {
     if (!replica.pod || !is_running(*replica.pod)) continue;
     if (replica.spec->restart_policy != "OnFailure" && replica.spec->restart_policy != "Always") continue;
-    for (const api::ContainerStatus& one : replica.pod->containers) sum += one.restarts;
+    for (const api::ContainerStatus& one : replica.pod->containers)
+      if (!one.is_restartable) sum += one.restarts;
   }
   return sum;
 }

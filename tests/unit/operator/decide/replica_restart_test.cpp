@@ -58,6 +58,14 @@ TEST_CASE("replica scope: failures spend backoffLimit, and so do restarts by the
     world.settle();
     CHECK(world.has("Failed"));
   }
+  SECTION("a restartable init container never") {
+    World world = running_replicas("OnFailure", {{"runPolicy", {{"backoffLimit", 0}}}});
+    api::ContainerStatus proxy{.name = "proxy", .is_init = true, .state = api::ContainerState::Running, .restarts = 9};
+    proxy.is_restartable = true;
+    world.pods.at("job-worker-0").containers.insert(world.pods.at("job-worker-0").containers.begin(), proxy);
+    world.settle();
+    CHECK_FALSE(world.has("Failed"));
+  }
   SECTION("containers restarted in place, added up") {
     World world = running_replicas("OnFailure", {{"runPolicy", {{"backoffLimit", 3}}}});
     world.pods.at("job-worker-0").containers.front().restarts = 2;
