@@ -39,6 +39,8 @@ void Container::start(TimePoint now) {
   std::ofstream(settings_.termination_file).flush();  // it is written only where it is there
   last_line_.clear();
   try {
+    make_sub_paths(settings_.mounts);
+    settings_.program.root = plan_root(settings_.mounts);
     Started started = local::start(settings_.program);
     pid_ = started.pid;
     output_ = std::move(started.output);

@@ -11,6 +11,7 @@
 #include "common/unique_fd.h"
 #include "local/console.h"
 #include "local/process.h"
+#include "local/volumes.h"
 
 namespace trainyard::local {
 
@@ -21,7 +22,8 @@ struct ContainerSettings {
   bool is_init = false;
   bool says_last_line = false;  ///< terminationMessagePolicy FallbackToLogsOnError
   size_t colour = 0;
-  Program program;
+  Program program;            ///< but its root, which is made as it starts
+  std::vector<Mount> mounts;  ///< of that root
   std::filesystem::path log;               ///< its lines without prefix; the run's before lies beside it as .previous
   std::string mark;                        ///< in the environment of all that it starts
   std::filesystem::path termination_file;  ///< where it says why it ends

@@ -93,10 +93,7 @@ class Planner {
   fs::path host_;
 };
 
-}  // namespace
-
-std::vector<RootStep> plan_root(const std::vector<Mount>& mounts, const fs::path& host) {
-  if (mounts.empty()) return {};
+Place tree_of(const std::vector<Mount>& mounts, const fs::path& host) {
   Place root;
   for (const Mount& mount : mounts) {
     const fs::path at = fs::path(mount.at).lexically_normal().relative_path();
@@ -107,8 +104,19 @@ std::vector<RootStep> plan_root(const std::vector<Mount>& mounts, const fs::path
     if (place->mount) throw Refusal(fmt::format("two volumes are mounted at {}", mount.at));
     place->mount = &mount;
   }
+  return root;
+}
+
+}  // namespace
+
+void check_places(const std::vector<Mount>& mounts, const fs::path& host) {
+  static_cast<void>(tree_of(mounts, host));
+}
+
+std::vector<RootStep> plan_root(const std::vector<Mount>& mounts, const fs::path& host) {
+  if (mounts.empty()) return {};
   Planner planner(host);
-  planner.fill("", root);
+  planner.fill("", tree_of(mounts, host));
   return std::move(planner.steps);
 }
 

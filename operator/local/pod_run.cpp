@@ -42,7 +42,8 @@ void PodRun::add(const Json& container, bool is_init, const PodContext& context,
   settings.program.command = command_of(container, own, context);
   settings.program.environment = environment_with(variables);
   settings.program.folder = text_at(container, "/workingDir", fs::current_path().string());
-  settings.program.root = plan_root(volumes_.mounts_of(container, own));
+  settings.mounts = volumes_.mounts_of(container, own);
+  check_places(settings.mounts);
   settings.program.staging = fs::absolute(place.run_folder / "root");
   containers_.emplace_back(std::move(settings), place.console);
 }

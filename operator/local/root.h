@@ -28,6 +28,9 @@ struct RootStep {
 [[nodiscard]] std::vector<RootStep> plan_root(const std::vector<Mount>& mounts,
                                               const std::filesystem::path& host = "/");
 
+/// What of that is known before anything is there. Throws Refusal where two volumes are mounted at one place.
+void check_places(const std::vector<Mount>& mounts, const std::filesystem::path& host = "/");
+
 /// A child calls it between fork and exec of a process with one thread. `staging`: an empty folder, of which nothing
 /// stays. Throws Refusal, saying what the kernel does not allow and what would.
 void enter_root(const std::vector<RootStep>& steps, const std::string& staging);

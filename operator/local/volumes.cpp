@@ -94,7 +94,6 @@ fs::path Volumes::source_of(const Json& mount, const Volume& volume, const Varia
   if (!fs::exists(source) && volume.read_only)
     throw Refusal(
         fmt::format("pod {}: volume '{}' has no '{}' (subPath)", pod_, text_at(mount, "/name"), below.string()));
-  if (!fs::exists(source)) fs::create_directories(source);
   return source;
 }
 
@@ -111,12 +110,21 @@ std::vector<Mount> Volumes::mounts_of(const Json& container, const Variables& va
     if (!at.starts_with('/') || at == "/")
       throw Refusal(fmt::format("pod {}: mountPath '{}' must be an absolute path below '/'", pod_, at));
     const Volume& volume = found->second;
-    const Mount made{at, source_of(mount, volume, variables), volume.read_only || mount.value("readOnly", false)};
+    Mount made{at, source_of(mount, volume, variables), volume.read_only || mount.value("readOnly", false)};
+    made.is_sub_path = !volume.read_only && made.source != volume.path;
     const bool is_there = (volume.is_memory && fs::path(at).lexically_normal() == "/dev/shm") ||
                           (!made.read_only && made.source.lexically_normal() == fs::path(at).lexically_normal());
     if (!is_there) mounts.push_back(made);
   }
   return mounts;
+}
+
+void make_sub_paths(const std::vector<Mount>& mounts) {
+  for (const Mount& mount : mounts) {
+    std::error_code error;
+    if (mount.is_sub_path && !fs::exists(mount.source, error)) fs::create_directories(mount.source, error);
+    if (error) throw Refusal(fmt::format("its subPath {} cannot be made: {}", mount.source.string(), error.message()));
+  }
 }
 
 }  // namespace trainyard::local

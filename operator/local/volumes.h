@@ -14,6 +14,7 @@ struct Mount {
   std::string at;                ///< absolute
   std::filesystem::path source;  ///< on this machine; a file or a folder
   bool read_only = false;
+  bool is_sub_path = false;  ///< in a volume that may be written to: where it is not there, it becomes a folder
 
   friend bool operator==(const Mount&, const Mount&) = default;
 };
@@ -32,7 +33,7 @@ class Volumes {
   /// What is the pod's own lies below it.
   [[nodiscard]] const std::filesystem::path& folder() const { return own_.front(); }
   /// The mounts that a container asks for, those left out that are there anyway: a folder at its own path, and memory
-  /// at /dev/shm. `variables`: for subPathExpr.
+  /// at /dev/shm. `variables`: for subPathExpr. Nothing is made for them yet: make_sub_paths().
   [[nodiscard]] std::vector<Mount> mounts_of(const Json& container, const Variables& variables) const;
 
  private:
@@ -49,5 +50,9 @@ class Volumes {
   std::map<std::string, Volume> volumes_;
   std::vector<std::filesystem::path> own_;  ///< removed with this
 };
+
+/// Makes the sub-paths that are not there, as a container starts: an init container may have written them as files.
+/// Throws Refusal where one cannot be made.
+void make_sub_paths(const std::vector<Mount>& mounts);
 
 }  // namespace trainyard::local

@@ -63,3 +63,22 @@ TEST_CASE("run: volumes take no root", "[local]") {
   CHECK(ended.code == 0);
   CHECK(has(ended.out, "j-worker-0 | from the secret\n"));
 }
+
+TEST_CASE("run: what an init container writes is mounted by its subPath as it is", "[local]") {
+  const LocalRun local;
+  ScriptJob job{.worker = "cat /etc/app/conf.ini /etc/app/kept"};
+  job.pod =
+      "volumes: [{name: w, emptyDir: {}}, {name: p, persistentVolumeClaim: {claimName: data}}], initContainers: [{name: "
+      "fetch, image: none, command: [bash, -c, 'echo lr=1 >/w/conf.ini; echo claim >/p/kept'], volumeMounts: [{name: w, "
+      "mountPath: /w}, {name: p, mountPath: /p}]}], ";
+  job.container =
+      "volumeMounts: [{name: w, mountPath: /etc/app/conf.ini, subPath: conf.ini}, {name: p, mountPath: /etc/app/kept, "
+      "subPath: kept}], ";
+  const Ended ended = local.run(job.yaml());
+  CAPTURE(ended.all());
+  if (has(ended.err, "cannot be mounted")) return skip("this kernel lets nobody mount");
+  CHECK(ended.code == 0);
+  CHECK(has(ended.out, "j-worker-0 | lr=1\n"));
+  CHECK(has(ended.out, "j-worker-0 | claim\n"));
+  CHECK(fs::is_regular_file(local.folder() / "volumes/data/kept"));
+}

@@ -78,10 +78,26 @@ TEST_CASE("volumes: an emptyDir goes with the pod, a claim stays", "[volumes]") 
   }])json");
     REQUIRE(mounts.size() == 2);
     CHECK(mounts[1].source == fixture.folder.path() / "volumes/data/rank-3");
+    CHECK_FALSE(fs::exists(mounts[1].source));
+    make_sub_paths(mounts);
     std::ofstream(mounts[1].source / "x") << "kept";
   }
   CHECK(text_of(fixture.folder.path() / "volumes/data/rank-3/x") == "kept");
   CHECK_FALSE(fs::exists(fixture.folder.path() / "pods/j-master-0"));
+}
+
+TEST_CASE("volumes: a sub-path that is there when its container starts stays what it is", "[volumes]") {
+  const VolumesCase fixture(R"json([{"name": "e", "emptyDir": {}}])json");
+  const Volumes volumes(fixture.context(), fixture.folder.path());
+  const auto mounts = fixture.mounts(volumes, R"json([{"name": "e", "mountPath": "/a", "subPath": "file"},
+    {"name": "e", "mountPath": "/b", "subPath": "deep/folder"}, {"name": "e", "mountPath": "/c"}])json");
+  std::ofstream(mounts[0].source) << "written before";
+  make_sub_paths(mounts);
+  CHECK(text_of(mounts[0].source) == "written before");
+  CHECK(fs::is_directory(mounts[1].source));
+  const auto below_a_file =
+      fixture.mounts(volumes, R"json([{"name": "e", "mountPath": "/a", "subPath": "file/x"}])json");
+  CHECK_THROWS_WITH(make_sub_paths(below_a_file), Catch::Contains("file/x cannot be made: "));
 }
 
 TEST_CASE("volumes: what is in its place already needs no mount", "[volumes]") {
