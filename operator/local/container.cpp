@@ -54,6 +54,9 @@ void Container::start(TimePoint now) {
             .restarts = restarts};
   started_ = now;
   restart_at_.reset();
+  is_asked_to_end_ = false;
+  if (settings_.probe) settings_.probe->begin(now);
+  has_started_ = has_started_ || !settings_.probe;
 }
 
 void Container::rotate_log() const {
@@ -63,6 +66,8 @@ void Container::rotate_log() const {
 
 void Container::end(int status) {
   read_output();
+  if (settings_.probe) settings_.probe->stop();
+  kill_at_.reset();
   if (!signal(0)) close_output();  // what it left behind may still have something to say while it is being stopped
   const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   state_.state = api::ContainerState::Terminated;
@@ -107,6 +112,54 @@ void Container::print(std::string_view line) {
     console_.warning(fmt::format("{}: {}", settings_.log.string(), state_.message));
   }
   console_.line(settings_.label, settings_.colour, line);
+}
+
+void Container::on_time(TimePoint now) {
+  if (!is_running()) return;
+  if (kill_at_ && *kill_at_ <= now) {
+    signal(SIGKILL);
+    kill_at_.reset();
+  }
+  if (!settings_.probe || is_asked_to_end_) return;
+  settings_.probe->on_time(settings_.program, now);
+  if (!settings_.probe->has_failed()) return;
+  console_.warning(fmt::format("{}: its startupProbe has failed; it is stopped and started again", settings_.label));
+  ask_to_end();
+  kill_at_ = now + settings_.grace;
+}
+
+bool Container::on_probe_end(pid_t pid, int status) {
+  if (!settings_.probe || !settings_.probe->on_end(pid, status)) return false;
+  has_started_ = has_started_ || settings_.probe->has_succeeded();
+  return true;
+}
+
+void Container::ask_to_end() {
+  if (is_asked_to_end_) return;
+  is_asked_to_end_ = true;
+  signal(SIGTERM);
+}
+
+bool Container::lets_go_on() const {
+  return is_sidecar() ? has_started_ : has_ended() && !has_failed();
+}
+
+std::string Container::doing(TimePoint now) const {
+  if (restart_at_)
+    return fmt::format("it has ended and is started again in {} s",
+                       std::chrono::ceil<std::chrono::seconds>(*restart_at_ - now).count());
+  if (is_asked_to_end_) return "it has had SIGTERM and has not ended yet";
+  return is_sidecar() ? "its startupProbe has not succeeded yet" : "it has not ended yet";
+}
+
+std::optional<TimePoint> Container::next_time() const {
+  std::optional<TimePoint> next = restart_at_;
+  const auto take = [&next](const std::optional<TimePoint>& at) {
+    if (at && (!next || *at < *next)) next = at;
+  };
+  if (is_running()) take(kill_at_);
+  if (is_running() && settings_.probe && !is_asked_to_end_) take(settings_.probe->next_time());
+  return next;
 }
 
 bool Container::signal(int number) const {

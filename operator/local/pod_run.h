@@ -23,7 +23,9 @@ struct PodPlace {
 };
 
 /// A pod as a kubelet runs it: init containers one after another, then the containers together; restarts in place as
-/// its restartPolicy says; SIGTERM, the grace time and SIGKILL when it is deleted. Its containers are processes.
+/// its restartPolicy says; SIGTERM, the grace time and SIGKILL when it is deleted. An init container of restartPolicy
+/// Always, a sidecar, lives beside the others and is asked to end once they have, the last one first. Its containers are
+/// processes.
 /// One thread, which also waits for the processes and tells of their ends.
 class PodRun {
  public:
@@ -34,6 +36,8 @@ class PodRun {
   /// The container whose process this is; null where it is none of this pod's.
   [[nodiscard]] Container* container_of(pid_t pid);
   void on_end(Container& container, int status, TimePoint now);
+  /// False where the process that has ended is none of its containers' startupProbes'.
+  bool on_probe_end(pid_t pid, int status, TimePoint now);
   /// Restarts and kills that are due.
   void on_time(TimePoint now);
   void remove(std::chrono::seconds grace, TimePoint now);
@@ -50,7 +54,11 @@ class PodRun {
  private:
   void add(const Json& container, bool is_init, const PodContext& context, const PodPlace& place);
   void go_on(TimePoint now);
+  const Container* start_what_may(TimePoint now);
+  const Container* stop_sidecars(TimePoint now);
+  void tell_of(const Container* awaited, TimePoint now);
   void update();
+  [[nodiscard]] bool is_over() const;
   [[nodiscard]] std::string phase() const;
   [[nodiscard]] bool may_restart(const Container& container) const;
 
@@ -59,6 +67,10 @@ class PodRun {
   Volumes volumes_;
   std::list<Container> containers_;  ///< init containers first
   std::optional<TimePoint> kill_at_;
+  Console& console_;
+  const Container* awaited_ = nullptr;
+  TimePoint awaited_since_;
+  bool is_told_ = false;
 };
 
 /// The command that a container stands for here. Throws Refusal where only its image would know.

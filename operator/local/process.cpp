@@ -67,13 +67,18 @@ std::string read_all(int fd) {
   return text;
 }
 
+pid_t forked() {
+  const pid_t pid = ::fork();
+  if (pid < 0) throw Refusal("no further process can be started: " + reason());
+  return pid;
+}
+
 }  // namespace
 
 Started start(const Program& program) {
   auto [reading, writing] = make_pipe();
   auto [problem, report] = make_pipe();
-  const pid_t parent = ::getpid(), pid = ::fork();
-  if (pid < 0) throw Refusal("no further process can be started: " + reason());
+  const pid_t parent = ::getpid(), pid = forked();
   if (pid == 0) {
     try {
       become(program, parent, writing.get());
@@ -92,6 +97,19 @@ Started start(const Program& program) {
   }
   ::fcntl(reading.get(), F_SETFL, O_NONBLOCK);
   return {pid, std::move(reading)};
+}
+
+pid_t start(const std::function<bool()>& question) {
+  const pid_t parent = ::getpid(), pid = forked();
+  if (pid == 0) {
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(128 + SIGKILL);
+    reset_signals();
+    ::_exit(question() ? 0 : 1);
+  }
+  ::setpgid(pid, pid);  // whoever comes first
+  return pid;
 }
 
 }  // namespace trainyard::local

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,5 +28,8 @@ struct Started {
 /// Starts it in a process group of its own, with an empty stdin; the kernel kills it when this process dies.
 /// Throws Refusal, without the process, where its root, folder or program is not to be had.
 [[nodiscard]] Started start(const Program& program);
+/// Answers a question in a process of its own, which ends with 0 where the answer is yes. Its id, which is also its
+/// process group. The question must take no lock that another thread of this process may hold.
+[[nodiscard]] pid_t start(const std::function<bool()>& question);
 
 }  // namespace trainyard::local

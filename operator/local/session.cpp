@@ -116,7 +116,10 @@ void Session::reap() {
     if (owner && !owner->pod.seen().deleted) owner->container.signal(SIGKILL);
     int status = 0;
     ::waitpid(info.si_pid, &status, 0);
-    if (owner) owner->job.on_end(owner->pod, owner->container, status, clock_now());
+    if (owner)
+      owner->job.on_end(owner->pod, owner->container, status, clock_now());
+    else
+      on_probe_end(info.si_pid, status);
   }
   end_strays();
 }
@@ -128,6 +131,12 @@ std::optional<Session::Owner> Session::owner_of(pid_t pid) {
   return std::nullopt;
 }
 
+void Session::on_probe_end(pid_t pid, int status) {
+  for (JobRun& job : jobs_)
+    for (auto& [name, pod] : job.pods())
+      if (pod.on_probe_end(pid, status, clock_now())) return;
+}
+
 void Session::end_strays() const {
   std::set<std::string> living;
   std::set<pid_t> own;
@@ -135,6 +144,7 @@ void Session::end_strays() const {
     for (auto& [name, pod] : job.pods())
       for (const Container& container : pod.containers()) {
         if (container.is_running()) own.insert(container.pid());
+        if (container.probe_pid() > 0) own.insert(container.probe_pid());
         if (container.is_running() || (pod.seen().deleted && pod.is_alive())) living.insert(container.mark());
       }
   for (const pid_t pid : children_of_this_process())

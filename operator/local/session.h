@@ -38,6 +38,7 @@ class Session {
   void reap();
   void end_strays() const;
   [[nodiscard]] std::optional<Owner> owner_of(pid_t pid);
+  void on_probe_end(pid_t pid, int status);
   [[nodiscard]] bool are_all_done() const;
 
   std::list<JobRun>& jobs_;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <fstream>
 
 #include "local_job.h"
 
@@ -177,6 +178,82 @@ TEST_CASE("run: init containers come first, one after another", "[local]") {
   CHECK(a < b);
   CHECK(b < c);
   CHECK(c != std::string::npos);
+}
+
+TEST_CASE("run: sidecars live beside the others and are asked to end once these have, the last one first", "[local]") {
+  const LocalRun local;
+  const std::string order = (local.base() / "order").string();
+  const auto sidecar = [&](const std::string& name) {
+    return fmt::format(
+        "{{name: {0}, image: none, restartPolicy: Always, command: [bash, -c, 'trap \"echo {0} >>{1}; exit 9\" TERM; "
+        "touch {1}.{0}; while :; do sleep 0.05; done']}}",
+        name, order);
+  };
+  ScriptJob job{.worker = fmt::format("until [ -e {0}.a -a -e {0}.b ]; do sleep 0.05; done; echo main >>{0}", order)};
+  job.restart_policy = "Never";
+  job.pod = fmt::format("initContainers: [{}, {}], ", sidecar("a"), sidecar("b"));
+  const Ended ended = local.run(job.yaml());
+  CAPTURE(ended.all());
+  CHECK(ended.code == 0);
+  CHECK(text_of_file(order) == "main\nb\na\n");
+  CHECK_FALSE(has(ended.err, "ended with exit code"));
+}
+
+TEST_CASE("run: a sidecar that ends is started again, and spends no budget", "[local]") {
+  const auto scope = GENERATE("gang", "replica");
+  const LocalRun local;
+  const std::string flag = (local.base() / "flag").string();
+  ScriptJob job{.worker = fmt::format("until [ -e {}.again ]; do sleep 0.05; done", flag),
+                .run_policy = "{backoffLimit: 0}"};
+  job.pod = fmt::format(
+      "initContainers: [{{name: a, image: none, restartPolicy: Always, command: [bash, -c, '[ -e {0} ] || {{ touch {0}; "
+      "exit 4; }}; touch {0}.again; exec sleep 300']}}], ",
+      flag);
+  const Ended ended = local.run(job.yaml(), {"--restart-scope", scope});
+  CAPTURE(scope, ended.all());
+  CHECK(ended.code == 0);
+  CHECK(has(ended.err, "j-worker-0/a has ended; as a sidecar it is started again"));
+}
+
+TEST_CASE("run: what comes after a sidecar waits for its startupProbe", "[local]") {
+  const LocalRun local;
+  const std::string flag = (local.base() / "flag").string();
+  ScriptJob job{.worker = fmt::format("[ -e {} ] && echo after", flag)};
+  job.pod = fmt::format(
+      "initContainers: [{{name: a, image: none, restartPolicy: Always, command: [bash, -c, 'sleep 0.3; touch {0}; exec "
+      "sleep 300'], startupProbe: {{periodSeconds: 1, failureThreshold: 100, exec: {{command: [test, -e, {0}]}}}}}}], ",
+      flag);
+  const Ended ended = local.run(job.yaml());
+  CAPTURE(ended.all());
+  CHECK(ended.code == 0);
+  CHECK(has(ended.out, "j-worker-0 | after\n"));
+}
+
+TEST_CASE("run: a sidecar whose startupProbe fails is stopped and started again", "[local]") {
+  const LocalRun local;
+  const std::string flag = (local.base() / "flag").string();
+  ScriptJob job{};
+  job.pod = fmt::format(
+      "initContainers: [{{name: a, image: none, restartPolicy: Always, command: [bash, -c, 'if [ -e {0} ]; then touch "
+      "{0}.again; fi; touch {0}; exec sleep 300'], startupProbe: {{initialDelaySeconds: 1, periodSeconds: 1, "
+      "failureThreshold: 2, exec: {{command: [test, -e, {0}.again]}}}}}}], ",
+      flag);
+  const Ended ended = local.run(job.yaml());
+  CAPTURE(ended.all());
+  CHECK(ended.code == 0);
+  CHECK(has(ended.err, "j-worker-0/a: its startupProbe has failed; it is stopped and started again"));
+}
+
+TEST_CASE("run: a pod that waits long for a container says so", "[local]") {
+  const LocalRun local;
+  const std::string flag = (local.base() / "flag").string();
+  ScriptJob job{};
+  job.pod = fmt::format(
+      "initContainers: [{{name: a, image: none, command: [bash, -c, 'until [ -e {} ]; do sleep 0.05; done']}}], ", flag);
+  Process process(local.command(job.yaml()));
+  CHECK(process.says("pod j-worker-0 waits for container a: it has not ended yet"));
+  std::ofstream(flag).flush();
+  CHECK(process.wait().code == 0);
 }
 
 TEST_CASE("run: two jobs of one input run at the same time, and the first that fails gives the exit code", "[local]") {
