@@ -39,7 +39,13 @@ struct Words<BackwardPrefetch> {
 };
 template <>
 struct Words<Decay> {
-  static std::vector<Choice> list() { return {{"cosine", {}}, {"linear", {}}, {"sqrt", {}}, {"constant", {}}}; }
+  static std::vector<Choice> list() {
+    return {{"cosine", {}}, {"linear", {}}, {"sqrt", {}}, {"constant", {}}, {"clamped_cosine", {}}, {"clamped_linear", {}}};
+  }
+};
+template <>
+struct Words<DecayedParameters> {
+  static std::vector<Choice> list() { return {{"matrices", {}}, {"all", {}}}; }
 };
 template <>
 struct Words<SpecialTokens> {

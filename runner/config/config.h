@@ -15,7 +15,8 @@ enum class Wrap { TransformerBased, SizeBased, None };
 enum class ContextMethod { Ring, AllGather, Ulysses };
 enum class ContextBalance { HeadTail, None };
 enum class BackwardPrefetch { Pre, Post, None };
-enum class Decay { Cosine, Linear, Sqrt, Constant };
+enum class Decay { Cosine, Linear, Sqrt, Constant, ClampedCosine, ClampedLinear };
+enum class DecayedParameters { Matrices, All };
 enum class StateDict { Sharded, Full };
 enum class FinalStateDict { Same, Sharded, Full };
 enum class SpecialTokens { Text, Parse };
@@ -102,7 +103,8 @@ struct Optimizer {
   double min_lr_ratio = 0.1;
   std::vector<double> betas{0.9, 0.95};
   double eps = 1e-8;
-  double weight_decay = 0.1;  ///< on parameters of two or more dimensions
+  double weight_decay = 0.1;
+  DecayedParameters decayed_parameters = DecayedParameters::Matrices;
   StatePrecision state_dtype = StatePrecision::Float32;
 };
 

@@ -132,6 +132,7 @@ constexpr const char *kPath = "data.path", *kPairs = "data.source_field", *kHeld
 constexpr const char *kGiven = "that is given", *kEmpty = "left empty", *kTrue = "true";
 constexpr const char* kAnyHeldOut = "(or tokens, images or split) that is given";
 constexpr const char *kDocuments = "a corpus of documents", *kPasses = "a corpus (or images)";
+constexpr const char* kDecaying = "other than constant";
 constexpr const char* kFloat16 = "fp16 (or another type of a group that is)";
 constexpr const char* kSharded = "all but no_shard, with a shard that is not 1 (or a context of 2 or more)";
 constexpr const char* kFetched =
@@ -186,8 +187,10 @@ constexpr Detail kDetails[] = {
     {"training.loss_scale_growth_interval", "parallel.param_dtype", kFloat16, uses_float16},
     {"optimizer.warmup_from_zero", "optimizer.warmup_steps", "1 or more",
      [](const Config& config) { return config.optimizer.warmup_steps > 0; }},
-    {"optimizer.min_lr_ratio", "optimizer.decay", "cosine, linear or sqrt", decays},
-    {"optimizer.stable_steps", "optimizer.decay", "cosine, linear or sqrt", decays},
+    {"optimizer.min_lr_ratio", "optimizer.decay", kDecaying, decays},
+    {"optimizer.stable_steps", "optimizer.decay", kDecaying, decays},
+    {"optimizer.decayed_parameters", "optimizer.weight_decay", "above 0",
+     [](const Config& config) { return config.optimizer.weight_decay > 0; }},
     {"parallel.context_method", "parallel.context", "2 or more", splits_rows},
     {"parallel.context_balance", "parallel.context", "2 or more", splits_rows},
     {"parallel.sequence_parallel", "parallel.tensor", "2 or more", splits_layers},

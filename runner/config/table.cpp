@@ -161,14 +161,19 @@ void add_optimizer(std::vector<Key>& table) {
       "Step n of the warm-up, counted from 1, has (n - 1) / warmup_steps of the peak, as in transformers. false: it has "
       "n / warmup_steps, so the last has the peak.");
   key("stable_steps", &Optimizer::stable_steps, between(0, kMany), "Steps at the peak between warm-up and decay.");
-  key("decay", &Optimizer::decay, kAny, "Shape of the learning rate from the peak to min_lr_ratio at the last step.");
+  key("decay", &Optimizer::decay, kAny, "Shape of the learning rate from the peak to min_lr_ratio at the last step. clamped_cosine and clamped_linear are "
+      "those of Megatron's AnnealingLR: the way down to 0 takes as long as all the steps, and nothing is below "
+      "min_lr_ratio.");
   key("min_lr_ratio", &Optimizer::min_lr_ratio, between(0, 1),
       "Learning rate at the last step, as a fraction of the peak.");
   key("betas", &Optimizer::betas, {.min = 0, .max = 1, .below_max = true, .entries = 2},
       "Decay rates of AdamW's two moments.");
   key("eps", &Optimizer::eps, above(0), "Added to the root of the second moment.");
   key("weight_decay", &Optimizer::weight_decay, at_least(0),
-      "Decoupled weight decay, on parameters of two or more dimensions.");
+      "Decoupled weight decay of decayed_parameters.");
+  key("decayed_parameters", &Optimizer::decayed_parameters, kAny,
+      "What weight_decay acts on: matrices, which are the parameters of two or more dimensions; or all, norms and biases "
+      "too, as with AdamW(model.parameters()) of PyTorch.");
   key("state_dtype", &Optimizer::state_dtype, kAny,
       "Type of AdamW's two moments. In bf16, half the memory, they are rounded stochastically.");
 }

@@ -89,6 +89,7 @@ struct Variant {
                                           ///< gives none of the others' does
   std::span<const Default> defaults;      ///< they go before those of the rows
   std::string_view meaning = "what is left out is as there";  ///< what a run says of it
+  std::span<const Word> brings{};         ///< settings of ours that no key of theirs asks for: key and value
   bool is_for_flags = false;                                  ///< its defaults do not hold beside a file of settings
 };
 

@@ -51,7 +51,9 @@ some for certain values alone.
   `--learning_rate`, where no file of settings stands beside them. `--print-config` says whose defaults hold. All that is said
   anywhere goes before them. Of the Trainer's, seeds and what is logged stay as here: its random numbers are others.
 - `--lr_scheduler_type` gives the Trainer's rates, the first and the last included: its warm-up begins at 0, `linear` and
-  `cosine` end at 0, and `constant` does not warm up.
+  `cosine` end at 0, and `constant` does not warm up. HyperPod's `--lr_decay_style` gives the rates of its AnnealingLR.
+- Weight decay is for norms too in torchtitan and in HyperPod's example, and so it is for their files and flags. Of the Trainer's
+  flags and of our own keys it is for matrices alone: `optimizer.decayed_parameters`.
 - torchtitan's keys of 2024 to 0.2.2 are read, each in the sense it had. A key that one release alone had decides the release, else it
   is the newest that has a TOML; a run says which. Releases differ in what they delete (checkpoints beyond ten, the optimizer in the
   last one): where no key decides, nothing is deleted.

@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "dialects/amounts.h"
 #include "dialects/tables.h"
@@ -24,6 +25,16 @@ std::string warmup_steps(const Entry& entry, const Document&, const config::Load
 
 std::string min_lr_ratio(const Entry& entry, const Document&, const config::Loaded& run) {
   return part_of_peak(entry, run);
+}
+
+std::string with_warmup(const Entry&, const Document&, const config::Loaded& run) {
+  return run.config.optimizer.warmup_steps > 0 ? "true" : "";
+}
+
+std::string decay_iters(const Entry& entry, const Document&, const config::Loaded& run) {
+  if (number_of(entry) == static_cast<double>(run.config.training.steps)) return "";
+  throw InputError(fmt::format("{} is {}, but the schedule ends with the last step, which is {}; leave it out",
+                               entry.origin, config::shown(entry.value), run.config.training.steps));
 }
 
 std::string betas_of_flags(const Entry&, const Document& document) {
@@ -98,6 +109,9 @@ constexpr std::array kHyperpodDefaults = std::to_array<Default>({{"train_batch_s
                                                                  {"warmup", "0.0032"},
                                                                  {"checkpoint_freq", "50"}});
 
+/// Its optimizer is AdamW(model.parameters()).
+constexpr std::array kHyperpodBrings = std::to_array<Word>({{"optimizer.decayed_parameters", "all"}});
+
 /// awsome-distributed-training's FSDP example, by which HyperPod's guides train; the defaults are the guide's.
 std::vector<Row> hyperpod() {
   return {
@@ -140,8 +154,10 @@ std::vector<Row> hyperpod() {
       alone(takes("limit_all_gathers", "parallel.limit_all_gathers"), "true"),
       takes("freeze", "training.freeze"),
       takes("lr", "optimizer.lr"),
-      maps("lr_decay_style", "optimizer.decay", {{"cosine", "cosine"}, {"linear", "linear"}, {"constant", "constant"}}),
-      no_op("lr_decay_iters", "the schedule ends with the last step"),
+      maps("lr_decay_style", "optimizer.decay",
+           {{"cosine", "clamped_cosine"}, {"linear", "clamped_linear"}, {"constant", "constant"}}),
+      derives("lr_decay_style", "optimizer.warmup_from_zero", with_warmup, "true, where there is a warm-up"),
+      derives("lr_decay_iters", "", decay_iters, "only the number of steps"),
       derives("min_lr", "optimizer.min_lr_ratio", min_lr_ratio, "divided by `lr`"),
       derives("warmup", "optimizer.warmup_steps", warmup_steps, "a fraction of `max_steps`, rounded up"),
       only("plateau", {"0", "0.0"}, "write --optimizer.stable_steps N"),
@@ -236,7 +252,7 @@ std::vector<Row> script_rows() {
 const Dialect& scripts() {
   static const std::vector<Row> rows = script_rows();
   static const std::array variants{
-      Variant{.name = "the HyperPod example", .own = kHyperpodFlags, .defaults = kHyperpodDefaults},
+      Variant{.name = "the HyperPod example", .own = kHyperpodFlags, .defaults = kHyperpodDefaults, .brings = kHyperpodBrings},
       trainer_variant(),
   };
   static const Dialect dialect{

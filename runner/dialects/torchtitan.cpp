@@ -72,6 +72,8 @@ std::vector<Row> about_the_run() {
 }
 
 std::vector<Row> about_the_model() {
+  Row optimizer = maps("optimizer.name", "optimizer.decayed_parameters", {{"AdamW", "all"}}, "AdamW");
+  optimizer.why = "AdamW is what is offered";
   return {
       only("model.name", {"llama2", "llama3", "llama3.1", "llama3.2", "llama3_2", "qwen3"},
            "the families here are llama3 and qwen3 (and llama2, llama3.2, which torchtitan lacks)"),
@@ -80,7 +82,7 @@ std::vector<Row> about_the_model() {
       takes("model.hf_assets_path", "data.tokenizer", "./tests/assets/tokenizer"),
       takes("model.tokenizer_path", "data.tokenizer"),
       only("model.print_after_conversion", {"false", "true"}, ""),
-      only("optimizer.name", {"AdamW"}, "AdamW is what is offered"),
+      optimizer,
       takes("optimizer.lr", "optimizer.lr", "8e-4"),
       follows("optimizer.beta1", "optimizer.betas", betas, "with `optimizer.beta2`"),
       follows("optimizer.beta2", "optimizer.betas", betas, "with `optimizer.beta1`"),

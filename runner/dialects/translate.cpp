@@ -109,6 +109,10 @@ class Translator {
       std::erase_if(document_, [&](const Entry& entry) { return entry.key == each.theirs; });
       document_.push_back(default_entry(each, variant->name));
     }
+    for (const Word& each : variant->brings) {
+      const Entry entry = default_entry({each.theirs, each.ours}, variant->name);
+      translation_.defaults.push_back(setting_of(*config::find_key(each.theirs), entry, entry.value));
+    }
   }
 
   /// By whose defaults what the document leaves out is taken. One without keys of its own is meant where no other is.

@@ -20,6 +20,10 @@ AdamW::AdamW(const shard::Engine& engine, const config::Optimizer& settings) : s
   }
 }
 
+bool AdamW::is_decayed(const Shape& shape) const {
+  return settings_.decayed_parameters == config::DecayedParameters::All || shape.size() >= 2;
+}
+
 void AdamW::step(double lr, const Tensor& gradient_scale) {
   ++steps_done_;
   std::vector<ops::AdamWTensor> tensors;
@@ -31,7 +35,7 @@ void AdamW::step(double lr, const Tensor& gradient_scale) {
                        .grad = moments.shard->gradient,
                        .m = moments.first,
                        .v = moments.second,
-                       .weight_decay = shape.size() >= 2 ? settings_.weight_decay : 0,
+                       .weight_decay = is_decayed(shape) ? settings_.weight_decay : 0,
                        .step = steps_done_ - moments.started,
                        .seed = moments.number,
                        .first_element = first_row * (count_of(shape) / std::max<int64_t>(shape[0], 1))});

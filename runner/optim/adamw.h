@@ -7,8 +7,8 @@
 
 namespace trainyard::optim {
 
-/// AdamW (Loshchilov & Hutter 2019) on this rank's shards, its moments sharded alike. Weight decay is for parameters of
-/// two or more dimensions. Keeps a reference to the engine's shards.
+/// AdamW (Loshchilov & Hutter 2019) on this rank's shards, its moments sharded alike. Weight decay is for
+/// config::Optimizer::decayed_parameters. Keeps a reference to the engine's shards.
 class AdamW {
  public:
   AdamW(const shard::Engine& engine, const config::Optimizer& settings);
@@ -30,6 +30,8 @@ class AdamW {
   void set_steps_done(int64_t steps) { steps_done_ = steps; }
 
  private:
+  [[nodiscard]] bool is_decayed(const Shape& shape) const;
+
   config::Optimizer settings_;
   std::vector<Moments> moments_;
   int64_t steps_done_ = 0;

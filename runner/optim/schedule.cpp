@@ -7,12 +7,18 @@
 namespace trainyard::optim {
 namespace {
 
-/// What is left of the way from peak to floor at progress p.
+bool is_clamped(config::Decay decay) {
+  return decay == config::Decay::ClampedCosine || decay == config::Decay::ClampedLinear;
+}
+
+/// What is left of the way down at progress p.
 double remaining(config::Decay decay, double p) {
   switch (decay) {
     case config::Decay::Cosine:
+    case config::Decay::ClampedCosine:
       return 0.5 * (1 + std::cos(std::numbers::pi * p));
     case config::Decay::Linear:
+    case config::Decay::ClampedLinear:
       return 1 - p;
     case config::Decay::Sqrt:
       return 1 - std::sqrt(p);
@@ -28,6 +34,11 @@ double Schedule::at(int64_t step) const {
   if (step < warmup_steps)
     return peak * static_cast<double>(warmup_from_zero ? step : step + 1) / static_cast<double>(warmup_steps);
   const int64_t into_decay = step - warmup_steps - stable_steps;
+  if (is_clamped(decay)) {
+    const int64_t last = std::max(total_steps - 2 * warmup_steps - stable_steps, int64_t{0});
+    const double q = static_cast<double>(std::min(into_decay, last)) / static_cast<double>(std::max(total_steps, int64_t{1}));
+    return peak * std::max(min_ratio, remaining(decay, q));
+  }
   const int64_t length = total_steps - warmup_steps - stable_steps;
   if (into_decay < 0 || decay == config::Decay::Constant) return peak;
   const double p = length <= 0 ? 1 : std::min(1.0, static_cast<double>(into_decay) / static_cast<double>(length));

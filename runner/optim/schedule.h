@@ -19,6 +19,8 @@ struct Schedule {
   /// f = min_ratio, peak times
   ///   cosine: f + (1 − f) · ½(1 + cos πp)    linear: f + (1 − f) · (1 − p)    sqrt: f + (1 − f) · (1 − √p)
   ///   constant: 1.
+  /// The clamped ones go down as Megatron-LM's AnnealingLR, with q = (min(step, total − warmup) − warmup − stable) / total:
+  ///   clamped_cosine: max(f, ½(1 + cos πq))    clamped_linear: max(f, 1 − q).
   /// Steps past the total stay at the value p = 1.
   [[nodiscard]] double at(int64_t step) const;
 };

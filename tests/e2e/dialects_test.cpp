@@ -132,6 +132,8 @@ TEST_CASE("dialects: a TOML of torchtitan trains on two ranks, and flags by its 
                  "linear",
                  "--optimizer.min_lr_ratio",
                  "0",
+                 "--optimizer.decayed_parameters",
+                 "all",
                  "--checkpoint.no_enabled",
                  "--metrics.dir",
                  ours.folder().string()} +

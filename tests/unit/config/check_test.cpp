@@ -129,7 +129,7 @@ TEST_CASE("values that contradict each other are refused with both places", "[co
       {{"--model.init_from=a", "--model.preset=", "--model.seed=3"},
        "--model.seed is 3, which is for model.init_from left empty, but that is a (flag); leave one out"},
       {{"--optimizer.decay=constant", "--optimizer.min_lr_ratio=0.5"},
-       "--optimizer.min_lr_ratio is 0.5, which is for optimizer.decay cosine, linear or sqrt, but that is constant "
+       "--optimizer.min_lr_ratio is 0.5, which is for optimizer.decay other than constant, but that is constant "
        "(flag); leave one out"},
       {{"--sample.count=5"},
        "--sample.count is 5, which is for sample.path that is given, but that is not given; leave one out"},

@@ -83,6 +83,7 @@ const std::vector<Tried>& trials() {
       {"optimizer.warmup_from_zero", "optimizer.warmup_steps", "true", {}, {"--optimizer.warmup_steps=3"}},
       {"optimizer.min_lr_ratio", "optimizer.decay", "0.5", {"--optimizer.decay=constant"}, {}},
       {"optimizer.stable_steps", "optimizer.decay", "3", {"--optimizer.decay=constant"}, {}},
+      {"optimizer.decayed_parameters", "optimizer.weight_decay", "all", {"--optimizer.weight_decay=0"}, {}},
       {"parallel.context_method", "parallel.context", "ulysses", {}, {"--parallel.context=2"}},
       {"parallel.context_balance", "parallel.context", "none", {}, {"--parallel.context=2"}},
       {"parallel.sequence_parallel", "parallel.tensor", "false", {}, {"--parallel.tensor=2"}},

@@ -137,7 +137,8 @@ TEST_CASE("a bad file is refused in one line with its place and what would be ri
        "train.yaml:2: model.preset has no value; leave the line out for the default, or write \"\""},
       {"training:\n  steps: [1, 2]\n", "train.yaml:2: training.steps is a list; it must be a whole number"},
       {"optimizer:\n  decay: {a: b}\n",
-       "train.yaml:2: optimizer.decay is a mapping; it must be one of cosine, linear, sqrt or constant"},
+       "train.yaml:2: optimizer.decay is a mapping; it must be one of cosine, linear, sqrt, constant, clamped_cosine or "
+       "clamped_linear"},
       {"optimizer:\n  betas: [[1], 2]\n",
        "train.yaml:2: optimizer.betas is '[?, 2]'; it must be a list of 2 numbers, such as [0.9, 0.95], each at least "
        "0 and below 1"},

@@ -142,6 +142,16 @@ TEST_CASE("load: what the flags of the HyperPod example leave out is as its guid
   CHECK(loaded.config.checkpoint.interval == 50);
   CHECK(loaded.config.metrics.interval == 10);
   CHECK(loaded.config.parallel.param_dtype == Precision::BFloat16);
+  CHECK(loaded.config.optimizer.decay == config::Decay::ClampedCosine);
+  CHECK(loaded.config.optimizer.warmup_from_zero);
+  CHECK(loaded.config.optimizer.decayed_parameters == config::DecayedParameters::All);
+  CHECK(load({"--logging_freq=5", "--optimizer.decayed_parameters=matrices"}).config.optimizer.decayed_parameters ==
+        config::DecayedParameters::Matrices);
+  CHECK(load({"--lr_decay_style=linear", "--warmup=0"}).config.optimizer.decay == config::Decay::ClampedLinear);
+  CHECK_FALSE(load({"--lr_decay_style=linear", "--warmup=0"}).config.optimizer.warmup_from_zero);
+  CHECK(load({"--lr_decay_style=constant", "--lr_decay_iters=100"}).config.optimizer.decay == config::Decay::Constant);
+  CHECK(config::error_of([] { load({"--model_type=mistral", "--max_steps=50", "--lr_decay_iters=80"}); }) ==
+        "--lr_decay_iters is 80, but the schedule ends with the last step, which is 50; leave it out");
   CHECK(load({"--logging_freq=5"}).config.training.steps == 100);
   CHECK(load({"--max_steps", "7"}).config.optimizer.lr == Config{}.optimizer.lr);  // the Trainer has that flag too
 }
@@ -281,11 +291,11 @@ TEST_CASE("load: what another program's file says beside what it is for is taken
                             "--val_batch_size: validation.batch_size is 4 changes nothing: it is for validation.path "
                             "(or images or split) that is given, but that is not given",
                             "--min_lr: optimizer.min_lr_ratio is 0.25 changes nothing: it is for optimizer.decay "
-                            "cosine, linear or sqrt, but that is constant (--lr_decay_style)"});
+                            "other than constant, but that is constant (--lr_decay_style)"});
   const config::Loaded ours = load({"--optimizer.decay", "constant", "--optimizer.min_lr_ratio", "0.5",
                                     "--model.preset", "tutorial", "--data.path", "a.txt", "--data.tokenizer", "bytes"});
   CHECK_THAT(config::error_of([&] { config::check(ours); }),
-             Catch::StartsWith("--optimizer.min_lr_ratio is 0.5, which is for optimizer.decay cosine, linear or sqrt"));
+             Catch::StartsWith("--optimizer.min_lr_ratio is 0.5, which is for optimizer.decay other than constant"));
 }
 
 }  // namespace

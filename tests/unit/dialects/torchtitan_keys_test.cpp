@@ -39,6 +39,7 @@ TEST_CASE("torchtitan: each key of its files becomes ours", "[dialects]") {
   CHECK(config.optimizer.warmup_steps == 4);
   CHECK(config.optimizer.stable_steps == 6);  // 20 steps, of which the last 10 decay
   CHECK(config.optimizer.decay == config::Decay::Sqrt);
+  CHECK(config.optimizer.decayed_parameters == config::DecayedParameters::All);
   CHECK(config.optimizer.min_lr_ratio == 0.1);
   CHECK(config.parallel.strategy == Strategy::ShardGradOp);
   CHECK(config.checkpoint.enabled);

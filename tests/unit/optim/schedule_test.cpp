@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include <cmath>
+#include <vector>
 
 namespace trainyard::optim {
 
@@ -42,6 +43,39 @@ TEST_CASE("Schedule: a warm-up from zero has the peak after its last step, and d
   settings.warmup_steps = 4;
   settings.warmup_from_zero = true;
   CHECK(schedule_of(settings, 12).at(0) == 0);
+}
+
+TEST_CASE("Schedule: clamped decay has the rates of Megatron's AnnealingLR", "[optim]") {
+  struct Row {
+    config::Decay decay;
+    int64_t warmup_steps;
+    double min_ratio;
+    std::vector<double> rates;  ///< of get_lr() in awsome-distributed-training's train_utils.py, start_lr 1 and 10 steps
+  };
+  const std::vector<Row> rows{
+      {config::Decay::ClampedCosine, 2, 0.1,
+       {0, 0.5, 1, 0.97552825814757682, 0.90450849718747373, 0.79389262614623657, 0.65450849718747373, 0.5,
+        0.34549150281252633, 0.34549150281252633}},
+      {config::Decay::ClampedLinear, 2, 0.65, {0, 0.5, 1, 0.9, 0.8, 0.7, 0.65, 0.65, 0.65, 0.65}},
+      {config::Decay::ClampedCosine, 0, 0.1,
+       {1, 0.97552825814757682, 0.90450849718747373, 0.79389262614623657, 0.65450849718747373, 0.5, 0.34549150281252633,
+        0.20610737385376349, 0.1, 0.1}},
+      // Beyond half of the steps get_lr() stops rising early and then goes above start_lr. Here it ends at the peak.
+      {config::Decay::ClampedLinear, 6, 0, {0, 1. / 6, 2. / 6, 3. / 6, 4. / 6, 5. / 6, 1, 1, 1, 1}},
+  };
+  for (const Row& row : rows) {
+    const Schedule schedule{.peak = 1,
+                            .warmup_steps = row.warmup_steps,
+                            .total_steps = 10,
+                            .decay = row.decay,
+                            .min_ratio = row.min_ratio,
+                            .warmup_from_zero = true};
+    for (size_t step = 0; step < row.rates.size(); ++step) {
+      CAPTURE(static_cast<int>(row.decay), row.warmup_steps, step);
+      CHECK(schedule.at(static_cast<int64_t>(step)) == Approx(row.rates[step]));
+    }
+    CHECK(schedule.at(1000) == schedule.at(9));
+  }
 }
 
 TEST_CASE("Schedule: without warm-up or room for decay", "[optim]") {
