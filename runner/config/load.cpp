@@ -60,7 +60,7 @@ class ArgumentReader {
             fmt::format("--{} takes no value; use --{}={}", shown(flag.name), key->full_name(), shown(*flag.value)));
       return set(*key, "--" + flag.name, "false");
     }
-    refuse_unknown(flag.name);
+    throw InputError(unknown_flag(flag.name));
   }
 
   /// "data.no_append_eos" → data.append_eos.
@@ -69,17 +69,6 @@ class ArgumentReader {
     if (name.compare(dot + 1, 3, "no_") != 0) return nullptr;
     const Key* const key = find_key(name.substr(0, dot + 1) + name.substr(dot + 4));
     return key && std::holds_alternative<bool>(key->rule.type) ? key : nullptr;
-  }
-
-  [[noreturn]] static void refuse_unknown(const std::string& name) {
-    const size_t dot = name.find('.');
-    const std::string section = name.substr(0, dot);
-    std::string hint = suggest_key(section, name.substr(dot + 1), "--");
-    if (hint.empty()) {
-      const std::string section_hint = suggest_section(section);
-      hint = section_hint.empty() ? "trainyard train --help lists all" : section_hint;
-    }
-    throw InputError(fmt::format("unknown flag --{}; {}", shown(name), hint));
   }
 
   [[nodiscard]] bool next_is_truth() const {
@@ -122,6 +111,17 @@ std::string Loaded::subject(const std::string& key) const {
 
 std::string Loaded::statement(const std::string& key) const {
   return fmt::format("{} is {}", subject(key), shown(format_value(find_key(key)->get(config))));
+}
+
+std::string unknown_flag(const std::string& name) {
+  const size_t dot = name.find('.');
+  const std::string section = name.substr(0, dot);
+  std::string hint = suggest_key(section, name.substr(dot + 1), "--");
+  if (hint.empty()) {
+    const std::string section_hint = suggest_section(section);
+    hint = section_hint.empty() ? "trainyard train --help lists all" : section_hint;
+  }
+  return fmt::format("unknown flag --{}; {}", shown(name), hint);
 }
 
 Arguments read_arguments(const std::vector<std::string>& arguments) {

@@ -4,10 +4,12 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "config/problem.h"
 #include "config/yaml_document.h"
 
 namespace trainyard::config {
@@ -30,34 +32,48 @@ class Reader {
     if (root.IsNull()) return {};
     if (!root.IsMap()) fail(root, "a configuration is a mapping of sections, such as training:");
     for (const auto& [section, body] : entries_of(source_, root)) read_section(section, body);
+    refuse(problems_);
     return std::move(settings_);
   }
 
  private:
+  /// Does `read`; what is wrong with it is kept, as what comes after it may be wrong too.
+  void keep_problem(const std::string& name, bool is_unknown, const std::function<void()>& read) {
+    try {
+      read();
+    } catch (const InputError& error) {
+      problems_.push_back({error.what(), name, is_unknown});
+    }
+  }
+
   void read_section(const YAML::Node& name_node, const YAML::Node& body) {
     const std::string section = name(name_node);
     if (section.starts_with(kAside)) return;
-    const auto known = std::ranges::find(sections(), section, &SectionHelp::name);
-    if (known == sections().end()) fail_unknown_section(name_node, section);
-    note(name_node, section);
-    if (body.IsNull()) return;  // all its keys are commented out
-    if (!body.IsMap()) fail(name_node, fmt::format("section {} holds no keys; write them indented below it", section));
-    for (const auto& [key, value] : entries_of(source_, body)) read_key(section, key, value);
+    const bool is_known = std::ranges::find(sections(), section, &SectionHelp::name) != sections().end();
+    keep_problem(section, !is_known, [&] {
+      if (!is_known) fail_unknown_section(name_node, section);
+      note(name_node, section);
+      if (body.IsNull()) return;  // all its keys are commented out
+      if (!body.IsMap()) fail(name_node, fmt::format("section {} holds no keys; write them indented below it", section));
+      for (const auto& [key, value] : entries_of(source_, body)) read_key(section, key, value);
+    });
   }
 
   void read_key(const std::string& section, const YAML::Node& name_node, const YAML::Node& body) {
     const std::string key_name = name(name_node);
     const std::string full_name = section + "." + key_name;
     const Key* const key = find_key(full_name);
-    if (!key) {
-      const std::string hint = suggest_key(section, key_name, "");
-      fail(name_node, fmt::format("unknown key {}; {}", shown(full_name),
-                                  hint.empty() ? "trainyard train --help lists all" : hint));
-    }
+    keep_problem(full_name, !key, [&] {
+      if (!key) fail_unknown_key(name_node, section, key_name);
+      read_value(*key, full_name, name_node, body);
+    });
+  }
+
+  void read_value(const Key& key, const std::string& full_name, const YAML::Node& name_node, const YAML::Node& body) {
     note(name_node, full_name);
     const std::string origin = where(name_node);
     settings_.push_back(
-        {key, parse_value(key->rule, text(*key, name_node, body), fmt::format("{}: {}", origin, full_name)), origin});
+        {&key, parse_value(key.rule, text(key, name_node, body), fmt::format("{}: {}", origin, full_name)), origin});
   }
 
   std::string name(const YAML::Node& node) const {
@@ -90,6 +106,12 @@ class Reader {
     if (!added) fail(node, fmt::format("{} was already given at line {}; keep one", full_name, before->second));
   }
 
+  [[noreturn]] void fail_unknown_key(const YAML::Node& node, const std::string& section, const std::string& name) const {
+    const std::string hint = suggest_key(section, name, "");
+    fail(node, fmt::format("unknown key {}; {}", shown(section + "." + name),
+                           hint.empty() ? "trainyard train --help lists all" : hint));
+  }
+
   [[noreturn]] void fail_unknown_section(const YAML::Node& node, const std::string& section) const {
     if (find_key(section)) {
       const size_t dot = section.find('.');
@@ -119,6 +141,7 @@ class Reader {
   const YamlText& source_;
   std::vector<Setting> settings_;
   std::map<std::string, int> seen_;
+  std::vector<Problem> problems_;
 };
 
 }  // namespace

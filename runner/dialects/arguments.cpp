@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "config/load.h"
+#include "config/problem.h"
 #include "config/schema.h"
 #include "dialects/tables.h"
 
@@ -204,13 +206,16 @@ Sorted sort(const std::vector<std::string>& arguments) {
 }
 
 void refuse_misspelt(const Sorted& sorted) {
+  std::vector<config::Problem> problems;
   for (const std::string& argument : sorted.ours) {
     const auto flag = as_flag(argument);
     if (!flag || !is_sectioned(flag->name) || is_ours(flag->name)) continue;
     const std::string hint = sorted.has_toml() ? hint_beside_toml(flag->name) : hint_without_toml(flag->name);
-    if (!hint.empty())
-      throw InputError(fmt::format("unknown flag --{}; did you mean {}?", config::shown(flag->name), hint));
+    problems.push_back({hint.empty() ? config::unknown_flag(flag->name)
+                                     : fmt::format("unknown flag --{}; did you mean {}?", config::shown(flag->name), hint),
+                        "--" + flag->name, true});
   }
+  config::refuse(problems);
 }
 
 }  // namespace trainyard::dialects

@@ -28,7 +28,7 @@ struct Sorted {
 /// Throws InputError for a flag without its value, and for a file of --fsdp_config that cannot be read.
 Sorted sort(const std::vector<std::string>& arguments);
 
-/// Throws InputError for the first of `sorted.ours` that is near a name of torchtitan's, and near none of ours.
+/// Throws InputError, as config::refuse() does, for flags --section.key of `sorted.ours` that do not exist.
 void refuse_misspelt(const Sorted& sorted);
 
 }  // namespace trainyard::dialects

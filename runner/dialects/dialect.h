@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "config/load.h"
+#include "config/problem.h"
 #include "dialects/document.h"
 
 // What another program calls an option, and what it is here: one table a program, a row a key.
@@ -107,19 +108,8 @@ struct LauncherInput {
   Entry entry;  ///< what it came from
 };
 
-/// A key that is not taken, and why.
-struct Problem {
-  std::string message;  ///< with file and line
-  std::string key;
-  bool is_unknown = false;
-};
-
-/// Throws InputError where there are any: one line with the message of the first unknown one, else of the first, and
-/// the keys of all others, as who mends a file wants to know them at once.
-void refuse(const std::vector<Problem>& problems);
-
 struct Translation {
-  std::vector<Problem> problems;  ///< of keys that are unknown or refused, or contradict others of their layer
+  std::vector<config::Problem> problems;  ///< of keys that are unknown or refused, or contradict others of their layer
   std::vector<config::Setting> settings;
   std::vector<config::Setting> defaults;  ///< what everything that is given anywhere goes before
   std::vector<LauncherInput> launcher;

@@ -119,12 +119,12 @@ bool has_settings_file(const Sources& sources) {
 std::vector<Translation> translations_of(const Sources& sources, const config::Loaded* run) {
   const Beside beside{.run = run, .has_settings_file = has_settings_file(sources)};
   std::vector<Translation> translations;
-  std::vector<Problem> problems;
+  std::vector<config::Problem> problems;
   for (const auto& [dialect, document] : sources.theirs) {
     const Translation& one = translations.emplace_back(translate(*dialect, document, beside));
     problems.insert(problems.end(), one.problems.begin(), one.problems.end());
   }
-  refuse(problems);
+  config::refuse(problems);
   return translations;
 }
 

@@ -144,6 +144,9 @@ TEST_CASE("a bad file is refused in one line with its place and what would be ri
        "0 and below 1"},
       {"training:\n  steps: 5\n  steps: 6\n", "train.yaml:3: training.steps was already given at line 2; keep one"},
       {"training: {steps: 5}\ntraining: {epochs: 6}\n", "train.yaml:2: training was already given at line 1; keep one"},
+      {"training:\n  steps: ten\n  step: 5\ntrainig:\n  a: 1\noptimizer:\n  lr: 0\n  learn: 1\n",
+       "train.yaml:3: unknown key training.step; did you mean training.steps?; unknown besides: trainig, "
+       "optimizer.learn; refused besides: training.steps, optimizer.lr"},
       {"training: 5\n", "train.yaml:1: section training holds no keys; write them indented below it"},
       {"training:\n  steps: \x04\n", "train.yaml:2: byte 0x04 is no UTF-8 text"},
       {"model:\n  preset: \xC3(\n", "train.yaml:2: byte 0xc3 is no UTF-8 text"},

@@ -154,6 +154,11 @@ TEST_CASE("layers: names that are known in any section are guessed, as keys and 
         "a.toml:2: unknown key checkpoint.checkpoint_dirr of torchtitan; did you mean checkpoint.checkpoint_dir?");
   CHECK(error_of_file("a.toml", "", {"--training.max_stepz", "3"}) ==
         "unknown flag --training.max_stepz; did you mean --training.max_steps?");
+  CHECK(error_of_file("a.toml", "", {"--training.max_stepz", "3", "--zzz.zzz=1", "--data.pathh", "x"}) ==
+        "unknown flag --training.max_stepz; did you mean --training.max_steps?; unknown besides: --zzz.zzz, "
+        "--data.pathh");
+  CHECK(config::error_of([] { load({"--training.step=3", "--zzz.zzz=1"}); }) ==
+        "unknown flag --training.step; did you mean --training.steps?; unknown besides: --zzz.zzz");
   CHECK(error_of_file("a.toml", "", {"--checkpoint.epoch_intervall=3"}) ==
         "unknown flag --checkpoint.epoch_intervall; did you mean --checkpoint.epoch_interval?");
   CHECK(error_of_file("a.toml", "", {"--optimizer.epochs=3"}) ==
