@@ -309,9 +309,9 @@ def why_not_here():
 
 def find_programs():
     """{name: path} of all that the machines run; builds or downloads into the cache what is not there yet."""
-    kubernetes, coredns, runtime = map(Path, _output_of(HERE / "programs").splitlines())
-    parts = ("kubelet", "kube-proxy", "kube-scheduler", "device-plugin", "kubectl")
-    return {**{name: str(kubernetes / name) for name in parts}, "coredns": str(coredns),
+    control, nodes, coredns, runtime = map(Path, _output_of(HERE / "programs").splitlines())
+    parts = ("kubelet", "kube-proxy", "kube-scheduler", "device-plugin")
+    return {**{name: str(nodes / name) for name in parts}, "kubectl": str(control / "kubectl"), "coredns": str(coredns),
             "containerd": str(runtime / "usr/bin/containerd"), "runc": str(runtime / "usr/sbin/runc"),
             "cni": str(runtime / "usr/lib/cni")}
 

@@ -49,7 +49,7 @@ class ControlPlane:
         self._identities = 0
 
     def __enter__(self):
-        self._programs = Path(subprocess.run([BUILD], check=True, stdout=subprocess.PIPE, text=True).stdout.strip())
+        self._programs = Path(subprocess.run([BUILD, "control"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip())
         if self._own_folder:
             self.folder, self._remover = Path(self._own_folder), None
             self.folder.mkdir()
