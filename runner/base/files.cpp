@@ -54,6 +54,8 @@ UniqueFd open_to_read(const fs::path& path) {
   // Without O_NONBLOCK the opening of a pipe waits for who writes into it.
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat info {};
+  if (!fd.valid() && (errno == EACCES || errno == EPERM))
+    throw DeniedError(fmt::format("{}: {}", path.string(), std::strerror(errno)));
   if (!fd.valid() || ::fstat(fd.get(), &info) != 0) throw_input(path, errno);
   if (!S_ISREG(info.st_mode))
     throw InputError(fmt::format("{}: not a regular file but {}", path.string(), kind_of(info.st_mode)));

@@ -2,12 +2,18 @@
 
 #include <filesystem>
 
+#include "base/error.h"
 #include "common/unique_fd.h"
 
 // Files that a user names. A pipe or a socket is refused: opening it would wait for another process.
 namespace trainyard {
 
-/// Opens a regular file to read it. Throws InputError, naming the path and the system's reason, where it cannot be
+/// A file that this process may not read. Nothing says that it is damaged.
+class DeniedError : public InputError {
+  using InputError::InputError;
+};
+
+/// Opens a regular file to read it. Throws DeniedError where that is not permitted, and otherwise InputError, naming the path and the system's reason, where it cannot be
 /// opened or is none.
 UniqueFd open_to_read(const std::filesystem::path& path);
 

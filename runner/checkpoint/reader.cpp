@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/error.h"
+#include "base/open_file.h"
 #include "base/text.h"
 #include "checkpoint/checksum.h"
 #include "checkpoint/rank_files.h"
@@ -159,6 +159,8 @@ std::optional<std::string> find_damage(const Checkpoint& checkpoint, int part, i
       if (const std::string checksum = checksum_of_file(path); checksum != files[index].checksum)
         return fmt::format("{}: its content has changed: checksum {}, {} was written", path.string(), checksum,
                            files[index].checksum);
+    } catch (const DeniedError&) {
+      throw;
     } catch (const InputError& error) {
       return error.what();
     }

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "base/error.h"
+#include "base/open_file.h"
 #include "checkpoint/reader.h"
 
 namespace trainyard::checkpoint {
@@ -29,7 +29,7 @@ struct Tried {
 };
 
 /// Collective. Every rank opens `folder` and verifies its share; all get it, or none. Throws InputError for one that is
-/// too new: going on from an older one would leave what it holds behind.
+/// too new or may not be read: going on from an older one would leave what it holds behind.
 Tried try_to_open(const fs::path& folder, Agreement& ranks) {
   Tried tried;
   json say = json::object();
@@ -37,25 +37,32 @@ Tried try_to_open(const fs::path& folder, Agreement& ranks) {
     tried.checkpoint.emplace(folder);
     if (const auto damage = find_damage_in_share(*tried.checkpoint, ranks)) say["error"] = *damage;
   } catch (const NewerVersionError& error) {
-    say = {{"newer", error.what()}};
+    say = {{"refused", error.what()}};
+  } catch (const DeniedError& error) {
+    say = {{"refused", fmt::format("{}; let the user that trains read it: it may be whole, and no checkpoint before it "
+                                   "stands in for it",
+                                   error.what())}};
   } catch (const std::exception& error) {
     say["error"] = error.what();
   }
   const json verdict = ranks.round_of_all("verifying " + folder.string(), say, [](const Agreement::Said& said) -> json {
     for (const auto& each : said)
-      if (each->contains("newer")) return *each;
+      if (each->contains("refused")) return *each;
     if (const auto error = Agreement::first_error(said)) return {{"error", *error}};
     return json::object();
   });
-  if (verdict.contains("newer")) throw VerdictError(verdict.at("newer"), ranks.rank() == 0);
+  if (verdict.contains("refused")) throw VerdictError(verdict.at("refused"), ranks.rank() == 0);
   if (!verdict.contains("error")) return tried;
   return {std::nullopt, verdict.at("error").get<std::string>()};
 }
 
-/// A manifest that cannot be read says nothing of whose it is: what `job` saved before it is then used.
+/// A manifest that is damaged says nothing of whose it is: what `job` saved before it is then used. One that may not be
+/// read may be the job's.
 bool is_of(const std::string& job, const fs::path& folder) {
   try {
     return read_manifest(folder).job == job;
+  } catch (const DeniedError&) {
+    return true;
   } catch (const InputError&) {
     return false;
   }

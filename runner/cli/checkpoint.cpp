@@ -7,8 +7,8 @@
 #include <map>
 
 #include "assemble/stored_weights.h"
-#include "base/error.h"
 #include "base/files.h"
+#include "base/open_file.h"
 #include "base/text.h"
 #include "checkpoint/convert.h"
 #include "checkpoint/files_beside.h"
@@ -79,6 +79,8 @@ bool is_intact(const fs::path& folder) try {
     fmt::print("{}: intact, step {}, {} files, {}\n", folder.string(), checkpoint.step(), files,
                human_bytes(checkpoint.manifest().bytes()));
   return is_intact;
+} catch (const DeniedError&) {
+  throw;
 } catch (const InputError& error) {
   fmt::print("damaged: {}\n", error.what());
   return false;

@@ -1,5 +1,8 @@
+#include <linux/capability.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <csignal>
@@ -38,6 +41,24 @@ void flip_byte(const fs::path& path, int64_t from_end) {
   file.seekp(-from_end, std::ios::end);
   file.put(static_cast<char>(old ^ 1));
 }
+
+/// Takes from the calling thread what lets root read every file.
+class AsAnybody {
+ public:
+  AsAnybody() {
+    ::syscall(SYS_capget, &header_, before_);
+    __user_cap_data_struct now[2] = {before_[0], before_[1]};
+    now[0].effective &= ~(1U << CAP_DAC_OVERRIDE | 1U << CAP_DAC_READ_SEARCH);
+    ::syscall(SYS_capset, &header_, now);
+  }
+  ~AsAnybody() { ::syscall(SYS_capset, &header_, before_); }
+  AsAnybody(const AsAnybody&) = delete;
+  AsAnybody& operator=(const AsAnybody&) = delete;
+
+ private:
+  __user_cap_header_struct header_{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct before_[2]{};
+};
 
 }  // namespace
 
@@ -187,6 +208,31 @@ TEST_CASE("checkpoint: one of a newer version is refused as such, and none befor
   for (const std::string& error : errors)
     CHECK_THAT(error,
                Contains("step-50/checkpoint.json: version 3 of the format, and this program reads versions up to 2"));
+}
+
+TEST_CASE("checkpoint: a file that may not be read is not damaged, and nothing before it stands in for it",
+          "[checkpoint]") {
+  const std::string file = GENERATE("shard-00002-optim-00001-of-00001.safetensors", "checkpoint.json");
+  const TemporaryFolder folder;
+  save_steps(folder.path(), 2, {40, 50});
+  const fs::path path = folder.path() / "step-50" / file;
+  fs::permissions(path, fs::perms::none);
+  rendezvous::MemoryStore store;
+  const auto errors = run_ranks(2, [&](int rank) -> std::string {
+    const AsAnybody this_thread;
+    Agreement ranks(store, "resume", rank, 2, milliseconds(20000));
+    std::string said;
+    try {
+      // whose a manifest is cannot be told then
+      const bool is_manifest = file == "checkpoint.json";
+      static_cast<void>(is_manifest ? find_latest_of("a-job", folder.path(), ranks) : find_latest(folder.path(), ranks));
+    } catch (const InputError& error) {
+      said = error.what();
+    }
+    return said;
+  });
+  for (const std::string& error : errors)
+    CHECK_THAT(error, Catch::StartsWith(path.string() + ": Permission denied; let the user that trains read it"));
 }
 
 TEST_CASE("checkpoint: shards that were swapped between ranks are told as damage", "[checkpoint]") {
