@@ -253,7 +253,7 @@ constexpr Detail kDetails[] = {
      [](const Config& config) { return reads_checkpoints(config) || !config.model.init_from.empty(); }},
     {"checkpoint.final_state_dict", "checkpoint.enabled", kTrue, saves},
     {"checkpoint.final_model_only", "checkpoint.enabled", kTrue, saves},
-    {"checkpoint.exclude", "checkpoint.resume", "auto or a checkpoint",
+    {"checkpoint.exclude", "checkpoint.resume", "auto, extend or a checkpoint",
      [](const Config& config) { return config.checkpoint.resume != "never" || loads_all(config); }},
     {"checkpoint.exclude", "checkpoint.enabled", kReads,
      [](const Config& config) { return saves(config) || names_a_checkpoint(config) || loads_all(config); }},

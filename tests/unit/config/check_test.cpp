@@ -134,7 +134,7 @@ TEST_CASE("values that contradict each other are refused with both places", "[co
       {{"--sample.count=5"},
        "--sample.count is 5, which is for sample.path that is given, but that is not given; leave one out"},
       {{"--checkpoint.exclude=data", "--checkpoint.resume=never"},
-       "--checkpoint.exclude is data, which is for checkpoint.resume auto or a checkpoint, but that is never (flag); "
+       "--checkpoint.exclude is data, which is for checkpoint.resume auto, extend or a checkpoint, but that is never (flag); "
        "leave one out"},
       {{"--checkpoint.create_seed_checkpoint", "--checkpoint.no_enabled"},
        "--checkpoint.create_seed_checkpoint is true, but checkpoint.enabled is false (flag); set it to true"},
