@@ -183,12 +183,16 @@ class SentencePieceTokenizer : public Tokenizer {
 
   [[nodiscard]] std::vector<int32_t> encode_behind_token(std::string_view text) const {
     if (unigram_) return encode_text("", text);
+    if (text == " ") return space();
     if (begins_behind_token_) return encode_text("", text.starts_with(' ') ? text.substr(1) : text);
     if (by_words_) return encode_words("\n", text);
     std::vector<int> ids;
     require_ok(inner_->Encode({text.data(), text.size()}, &ids), "encode");
     return ids;
   }
+
+  /// The ids of a space alone. Of the empty text that is left where its own is taken for the library's, that makes none.
+  [[nodiscard]] std::vector<int32_t> space() const { return {model_.PieceToId(std::string(kPieceSpace))}; }
 
   [[nodiscard]] std::vector<int32_t> encode_whole(std::string_view text) const {
     std::vector<int> ids;
@@ -218,6 +222,7 @@ class SentencePieceTokenizer : public Tokenizer {
   /// The ids of a word within a text. The library puts a space before whatever it is given: that is the word's own, or
   /// a token by itself, as nothing joins with the line feed that comes next.
   [[nodiscard]] std::vector<int32_t> encode_inner(std::string_view word) const {
+    if (word == " ") return space();
     if (word.front() == ' ') return encode_whole(word.substr(1));
     const bool has_line_feed = word.front() == '\n';
     std::vector<int32_t> ids = encode_whole(has_line_feed ? std::string(word) : fmt::format("\n{}", word));

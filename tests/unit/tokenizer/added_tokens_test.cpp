@@ -92,6 +92,19 @@ TEST_CASE("added tokens: the bytes have their end of text, which is text unless 
   CHECK(load_tokenizer("bytes", SpecialTokensAre::Parsed)->encode("a<|endoftext|>") == Ids{97, 256});
 }
 
+TEST_CASE("added tokens: SentencePiece keeps a space alone behind one", "[tokenizer]") {
+  if (test::test_data().empty()) return test::skip("no reference data");
+  const std::string content = read_file(test::test_data() / "llama2_tokenizer/tokenizer.model");
+  SpecialTokens special{.legacy = GENERATE(false, true)};
+  special.added = {{32000, AddedToken{.content = "<x>"}}, {32001, AddedToken{.content = "<y>"}}};
+  const auto tokenizer = read_sentencepiece(content, "tokenizer.model", special);
+  // The ids of transformers 5.17.
+  CHECK(tokenizer->encode("<x> <x>") == Ids{32000, 29871, 32000});
+  CHECK(tokenizer->encode("<x>  <x>") == Ids{32000, 259, 32000});
+  CHECK(tokenizer->encode("a<x> ") == Ids{263, 32000, 29871});
+  CHECK(tokenizer->encode("a <x> <y> b") == Ids{263, 29871, 32000, 29871, 32001, 289});
+}
+
 TEST_CASE("special tokens: an eos_token that is in no vocabulary is an error", "[tokenizer]") {
   const test::TemporaryFolder folder;
   const std::string level = R"({"type": "ByteLevel", "add_prefix_space": false})";
