@@ -48,8 +48,8 @@ void reset_signals() {
   if (::getppid() != parent) ::_exit(128 + SIGKILL);
   if (!program.folder.empty() && ::chdir(program.folder.c_str()) != 0)
     throw Refusal(fmt::format("workingDir {}: {}", program.folder, reason()));
-  const int null = ::open("/dev/null", O_RDONLY);
-  if (null < 0 || ::dup2(null, 0) < 0 || ::dup2(output, 1) < 0 || ::dup2(output, 2) < 0)
+  const int null = ::open("/dev/null", O_RDWR), heard = program.is_silent ? null : output;
+  if (null < 0 || ::dup2(null, 0) < 0 || ::dup2(heard, 1) < 0 || ::dup2(heard, 2) < 0)
     throw Refusal("its standard streams: " + reason());
   const std::vector<char*> command = pointers_to(program.command), environment = pointers_to(program.environment);
   ::environ = const_cast<char**>(environment.data());  // whose PATH is searched

@@ -18,11 +18,12 @@ struct Program {
   std::string folder;                    ///< "": where this program was started
   std::vector<RootStep> root;            ///< empty: the machine's own
   std::string staging;                   ///< an empty folder, for a root
+  bool is_silent = false;                ///< nobody reads what it writes
 };
 
 struct Started {
   pid_t pid = 0;    ///< also its process group
-  UniqueFd output;  ///< stdout and stderr in the order they were written; does not block
+  UniqueFd output;  ///< stdout and stderr in the order they were written; does not block; of a silent one nothing
 };
 
 /// Starts it in a process group of its own, with an empty stdin; the kernel kills it when this process dies.

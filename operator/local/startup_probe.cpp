@@ -14,6 +14,7 @@
 
 #include "api/field.h"
 #include "base/text.h"
+#include "common/unique_fd.h"
 #include "local/refusal.h"
 
 namespace trainyard::local {
@@ -107,7 +108,6 @@ void StartupProbe::stop() {
 void StartupProbe::end_try() {
   if (pid_ > 0) ::kill(-pid_, SIGKILL);
   pid_ = 0;
-  output_.reset();
 }
 
 void StartupProbe::on_time(const Program& program, TimePoint now) {
@@ -132,15 +132,13 @@ void StartupProbe::ask(const Program& program) {
   }
   Program asking = program;
   asking.command = command_;
-  Started started = start(asking);
-  pid_ = started.pid;
-  output_ = std::move(started.output);
+  asking.is_silent = true;  // a pipe that nobody empties would stop it
+  pid_ = start(asking).pid;
 }
 
 bool StartupProbe::on_end(pid_t pid, int status) {
   if (pid != pid_) return false;
   pid_ = 0;
-  output_.reset();
   has_succeeded_ = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   if (has_succeeded_)
     next_try_.reset();

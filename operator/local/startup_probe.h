@@ -9,7 +9,6 @@
 
 #include "base/json.h"
 #include "base/time.h"
-#include "common/unique_fd.h"
 #include "local/process.h"
 
 namespace trainyard::local {
@@ -50,7 +49,6 @@ class StartupProbe {
   std::optional<TimePoint> next_try_;
   TimePoint give_up_at_;
   pid_t pid_ = 0;
-  UniqueFd output_;  ///< of the try; nobody reads it
 };
 
 }  // namespace trainyard::local
