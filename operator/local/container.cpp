@@ -64,7 +64,7 @@ void Container::rotate_log() const {
   std::filesystem::rename(settings_.log, settings_.log.string() + ".previous", ignored);
 }
 
-void Container::end(int status) {
+void Container::end(int status, TimePoint now) {
   read_output();
   if (settings_.probe) settings_.probe->stop();
   kill_at_.reset();
@@ -74,6 +74,7 @@ void Container::end(int status) {
   state_.exit_code = code;
   state_.reason = code == 0 ? "Completed" : "Error";
   state_.message = termination_message();
+  state_.ended = now;
 }
 
 std::string Container::termination_message() const {

@@ -44,7 +44,7 @@ class Container {
   /// Throws Refusal, naming it, where it cannot be started.
   void start(TimePoint now);
   /// Its process has ended, `status` as waitpid() gives it.
-  void end(int status);
+  void end(int status, TimePoint now);
   /// Its startupProbe asks, and ends it where it has failed too often.
   void on_time(TimePoint now);
   /// False where the process that has ended is no try of its startupProbe.

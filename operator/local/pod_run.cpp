@@ -69,7 +69,7 @@ Container* PodRun::container_of(pid_t pid) {
 }
 
 void PodRun::on_end(Container& container, int status, TimePoint now) {
-  container.end(status);
+  container.end(status, now);
   if (may_restart(container)) container.plan_restart(now);
   go_on(now);
 }

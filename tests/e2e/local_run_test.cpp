@@ -244,6 +244,25 @@ TEST_CASE("run: a sidecar whose startupProbe fails is stopped and started again"
   CHECK(has(ended.err, "j-worker-0/a: its startupProbe has failed; it is stopped and started again"));
 }
 
+TEST_CASE("run: of several containers that fail beside pytorch the first is the cause", "[local]") {
+  const LocalRun local;
+  const std::string pid = (local.base() / "pid").string();  // of `second` in the list, which ends first
+  const std::string others = fmt::format(
+      "{{name: first, image: none, command: [bash, -c, 'until [ -s {0} ]; do sleep 0.05; done; while kill -0 $(<{0}); "
+      "do sleep 0.05; done; exit 4']}}, {{name: second, image: none, command: [bash, -c, 'echo $BASHPID >{0}; "
+      "exit 5']}}, ",
+      pid);
+  ScriptJob job{.master = "exec sleep 300"};
+  job.restart_policy = "Never";
+  std::string yaml = job.yaml();
+  const std::string list = "containers: [";
+  yaml.insert(yaml.rfind(list) + list.size(), others);
+  const Ended ended = local.run(yaml);
+  CAPTURE(ended.all());
+  CHECK(ended.code == 5);
+  CHECK(has(text_of_file(local.folder() / "status.yaml"), "container: second\n      exitCode: 5\n"));
+}
+
 TEST_CASE("run: a pod that waits long for a container says so", "[local]") {
   const LocalRun local;
   const std::string flag = (local.base() / "flag").string();
