@@ -41,6 +41,7 @@ class PodRules {
     for (size_t i = 0; i < containers.size(); ++i) {
       check_container(containers[i], at("containers", i), names);
       check_ports(ports_of(containers[i]), at("containers", i) + ".ports", host_ports);
+      if (has_host_network_) check_host_network(ports_of(containers[i]), at("containers", i) + ".ports");
     }
     const Json& inits = list_or_empty(template_, "/spec/initContainers");
     for (size_t i = 0; i < inits.size(); ++i) {
@@ -131,18 +132,26 @@ class PodRules {
   }
 
   void check_host_port(const Json& port, const std::string& path, std::set<std::string>& taken) {
-    const int64_t given = number_at(port, "/hostPort"), own = number_at(port, "/containerPort");
-    const int64_t number = given == 0 && has_host_network_ ? own : given;
+    const int64_t given = number_at(port, "/hostPort");
+    const int64_t number = given == 0 && has_host_network_ ? number_at(port, "/containerPort") : given;
     if (number == 0) return;
     if (given != 0) check_number(given, path);
-    if (has_host_network_ && number != own)
-      refuse(path, fmt::format("Invalid value: {}: must match `containerPort` when `hostNetwork` is true", number));
     const std::string whole = fmt::format("{}/{}/{}", protocol_of(port), text_at(port, "/hostIP"), number);
     if (taken.insert(whole).second) return;
     const char* const hint = number != kDefaultPort ? ""
                                                     : "; the ranks meet at 23456 where container pytorch has no port "
                                                       "called pytorchjob-port: give it one with another number";
     refuse(path, fmt::format("Duplicate value: {}{}", shown(whole), hint));
+  }
+
+  /// This is no rule for init containers.
+  void check_host_network(const Json& ports, const std::string& path) {
+    for (size_t i = 0; i < ports.size(); ++i) {
+      const int64_t given = number_at(ports[i], "/hostPort");
+      if (given != 0 && given != number_at(ports[i], "/containerPort"))
+        refuse(fmt::format("{}[{}].hostPort", path, i),
+               fmt::format("Invalid value: {}: must match `containerPort` when `hostNetwork` is true", given));
+    }
   }
 
   /// The service has the ports of container pytorch, each number with each protocol once.

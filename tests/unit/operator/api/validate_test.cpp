@@ -101,6 +101,8 @@ TEST_CASE("validate: ports that no pod or service can have are refused in the jo
       {"one host port in two init containers, which run one after the other", R"({"initContainers": [
         {"name": "a", "image": "i", "ports": [{"containerPort": 1, "hostPort": 80}]},
         {"name": "b", "image": "i", "ports": [{"containerPort": 1, "hostPort": 80}]}]})", ""},
+      {"another host port of an init container on the host's network", R"({"hostNetwork": true, "initContainers": [
+        {"name": "a", "image": "i", "ports": [{"containerPort": 80, "hostPort": 81}]}]})", ""},
       {"one number twice", R"({"containers": [{"name": "pytorch", "image": "i",
         "ports": [{"containerPort": 80}, {"containerPort": 80, "name": "web"}]}]})",
        R"(containers[0].ports[1]: Duplicate value: {"containerPort":80,"protocol":"TCP"})"},
