@@ -144,7 +144,8 @@ class Reader {
 
 void add_items(Document&& document, std::vector<Document>& all) {
   const Json* const items = find(document.content, "/items");
-  if (text_at(document.content, "/kind") != "List" || !items || !items->is_array()) {
+  // A client for Python writes PyTorchJobList, kubectl List.
+  if (!text_at(document.content, "/kind").ends_with("List") || !items || !items->is_array()) {
     all.push_back(std::move(document));
     return;
   }

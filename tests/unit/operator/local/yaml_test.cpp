@@ -84,7 +84,8 @@ TEST_CASE("yaml: anchors and merge keys, and what stands in the object itself wi
 }
 
 TEST_CASE("yaml: a List's items are documents of their own, each with its lines", "[yaml]") {
-  const auto documents = read_yaml("kind: List\nitems:\n- kind: A\n  x: 1\n- kind: B\n", "x.yaml");
+  const std::string kind = GENERATE("List", "PyTorchJobList");
+  const auto documents = read_yaml("kind: " + kind + "\nitems:\n- kind: A\n  x: 1\n- kind: B\n", "x.yaml");
   REQUIRE(documents.size() == 2);
   CHECK(documents[0].place_of("x") == "x.yaml:4");
   CHECK(documents[1].content == Json{{"kind", "B"}});
