@@ -85,7 +85,7 @@ Volumes::Volume Volumes::make_empty(const Json& source, const fs::path& own) {
 
 fs::path Volumes::source_of(const Json& mount, const Volume& volume, const Variables& variables) const {
   const std::string written = text_at(mount, "/subPathExpr");
-  const fs::path below = written.empty() ? fs::path(text_at(mount, "/subPath")) : fs::path(expand(written, variables));
+  const fs::path below = written.empty() ? text_at(mount, "/subPath") : expand_all(written, variables);
   if (below.empty()) return volume.path;
   for (const fs::path& part : below)
     if (part == ".." || below.is_absolute())
