@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 
 #include "local/refusal.h"
@@ -69,9 +70,14 @@ class Planner {
   /// A mount below another one: its mount point is made in that volume, as container runtimes do.
   void put_inside(const std::string& path, const std::string& name, const Place& place, const Mount& outer) {
     const fs::path point = outer.source / name;
-    if (!fs::exists(point) && (outer.read_only || (place.mount && !fs::is_directory(place.mount->source))))
-      throw Refusal(fmt::format("{}/{} cannot be mounted: {} lies in a volume without it", path, name, path));
-    fs::create_directories(point);
+    if (!fs::exists(point)) {
+      if (outer.read_only)
+        throw Refusal(fmt::format("{}/{} cannot be mounted: {} lies in a volume without it", path, name, path));
+      if (place.mount && !fs::is_directory(place.mount->source))
+        std::ofstream(point).flush();
+      else
+        fs::create_directories(point);
+    }
     if (place.mount) {
       put(path + "/" + name, place);
       return;

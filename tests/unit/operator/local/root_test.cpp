@@ -85,6 +85,10 @@ TEST_CASE("plan_root: mounts inside mounts come after them, their points made in
 
 TEST_CASE("plan_root: a file is mounted as one", "[root]") {
   const Host host;
+  const auto inside =
+      host.plan({{"/v", host.volume}, {"/v/file", host.root / "etc/hosts"}, {"/v/new", host.volume / "file"}});
+  CHECK(Texts(inside.end() - 3, inside.end()) == Texts{"bind /v volume", "bind /v/file", "bind /v/new volume"});
+  CHECK(fs::is_regular_file(host.volume / "new"));
   CHECK(host.plan({{"/etc/hosts", host.volume / "file"}}).back() == "bind /etc/hosts volume");
   CHECK(host.plan({{"/etc/other", host.volume / "file"}}).back() == "bind /etc/other volume");
 }
