@@ -27,7 +27,7 @@ struct ContainerSettings {
   Program program;            ///< but its root, which is made as it starts
   std::vector<Mount> mounts;  ///< of that root
   std::unique_ptr<StartupProbe> probe;  ///< of a sidecar; null: none
-  std::chrono::seconds grace{30};
+  std::chrono::seconds grace{30};  ///< when the probe has failed
   std::filesystem::path log;               ///< its lines without prefix; the run's before lies beside it as .previous
   std::string mark;                        ///< in the environment of all that it starts
   std::filesystem::path termination_file;  ///< where it says why it ends

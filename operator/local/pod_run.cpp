@@ -41,7 +41,8 @@ void PodRun::add(const Json& container, bool is_init, const PodContext& context,
   ContainerSettings settings{.name = name, .label = is_only ? pod_.name : fmt::format("{}/{}", pod_.name, name)};
   settings.is_init = is_init;
   settings.is_sidecar = is_init && text_at(container, "/restartPolicy") == "Always";
-  settings.grace = grace();
+  const auto probes_grace = int_at(container, "/startupProbe/terminationGracePeriodSeconds");
+  settings.grace = std::chrono::seconds(probes_grace.value_or(pod_.grace_seconds));
   settings.says_last_line = text_at(container, "/terminationMessagePolicy") == "FallbackToLogsOnError";
   settings.colour = place.colour;
   settings.log = place.run_folder / "logs" / (file + ".log");

@@ -229,14 +229,15 @@ TEST_CASE("run: what comes after a sidecar waits for its startupProbe", "[local]
   CHECK(has(ended.out, "j-worker-0 | after\n"));
 }
 
-TEST_CASE("run: a sidecar whose startupProbe fails is stopped and started again", "[local]") {
+TEST_CASE("run: a sidecar whose startupProbe fails is stopped, in the probe's time, and started again", "[local]") {
   const LocalRun local;
   const std::string flag = (local.base() / "flag").string();
-  ScriptJob job{};
+  ScriptJob job{.run_policy = "{activeDeadlineSeconds: 20}"};  // less than until a SIGKILL after the pod's 20 s of grace
   job.pod = fmt::format(
       "initContainers: [{{name: a, image: none, restartPolicy: Always, command: [bash, -c, 'if [ -e {0} ]; then touch "
-      "{0}.again; fi; touch {0}; exec sleep 300'], startupProbe: {{initialDelaySeconds: 1, periodSeconds: 1, "
-      "failureThreshold: 2, exec: {{command: [test, -e, {0}.again]}}}}}}], ",
+      "{0}.again; exec sleep 300; fi; touch {0}; trap \"\" TERM; exec sleep 300'], startupProbe: {{initialDelaySeconds: "
+      "1, periodSeconds: 1, failureThreshold: 2, terminationGracePeriodSeconds: 1, exec: {{command: [test, -e, "
+      "{0}.again]}}}}}}], ",
       flag);
   const Ended ended = local.run(job.yaml());
   CAPTURE(ended.all());
