@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "api/annotations.h"
 #include "base/text.h"
 #include "decide/names.h"
@@ -33,21 +35,12 @@ Json security_context(const Json& pod_template) {
   return context;
 }
 
-}  // namespace
-
-bool wants_init_container(const api::Job& job, const Replica& replica, const Settings& settings) {
-  if (replica.type == api::ReplicaType::Master || !has_master(job)) return false;
-  const std::string given = annotation_of(job, api::kInitContainerAnnotation);
-  return given.empty() ? settings.init_container : given != "false";
+bool has_init_container(const Json& pod_template, const std::string& name) {
+  const Json* const own = list_at(pod_template, "/spec/initContainers");
+  return own && std::ranges::any_of(*own, [&](const Json& one) { return text_at(one, "/name") == name; });
 }
 
-Json init_containers(const api::Job& job, const Json& pod_template, const Settings& settings) {
-  const std::string master = replica_name(job, api::ReplicaType::Master, 0);
-  if (settings.init_template) {
-    Json containers = *settings.init_template;
-    replace_in(containers, master);
-    return containers;
-  }
+Json usual_init_containers(const Json& pod_template, const std::string& master, const Settings& settings) {
   const std::string wait = fmt::format(
       "err=1;for i in $(seq {}); do if nslookup {}; then err=0 && break; fi;echo waiting for master; sleep 2; done; "
       "exit $err",
@@ -59,6 +52,25 @@ Json init_containers(const api::Job& job, const Json& pod_template, const Settin
            {"resources",
             {{"limits", {{"cpu", "100m"}, {"memory", "20Mi"}}}, {"requests", {{"cpu", "50m"}, {"memory", "10Mi"}}}}},
            {"securityContext", security_context(pod_template)}}};
+}
+
+}  // namespace
+
+bool wants_init_container(const api::Job& job, const Replica& replica, const Settings& settings) {
+  if (replica.type == api::ReplicaType::Master || !has_master(job)) return false;
+  const std::string given = annotation_of(job, api::kInitContainerAnnotation);
+  return given.empty() ? settings.init_container : given != "false";
+}
+
+Json init_containers(const api::Job& job, const Json& pod_template, const Settings& settings) {
+  const std::string master = replica_name(job, api::ReplicaType::Master, 0);
+  Json containers =
+      settings.init_template ? *settings.init_template : usual_init_containers(pod_template, master, settings);
+  replace_in(containers, master);
+  Json wanted = Json::array();
+  for (Json& container : containers)
+    if (!has_init_container(pod_template, text_at(container, "/name"))) wanted.push_back(std::move(container));
+  return wanted;
 }
 
 }  // namespace trainyard::decide

@@ -12,8 +12,9 @@ inline constexpr const char* kMasterPlaceholder = "trainyard-master-addr";
 /// themselves.
 [[nodiscard]] bool wants_init_container(const api::Job& job, const Replica& replica, const Settings& settings);
 
-/// What waits, in a pod of this template. It asks for no more rights than the job's own container, and for no
-/// capability, so that a namespace which takes the one (Pod Security "restricted") takes the other.
+/// What waits, in a pod of this template; an init container of the template with the same name takes its place. It asks
+/// for no more rights than the job's own container, and for no capability, so that a namespace which takes the one (Pod
+/// Security "restricted") takes the other.
 [[nodiscard]] Json init_containers(const api::Job& job, const Json& pod_template, const Settings& settings);
 
 }  // namespace trainyard::decide

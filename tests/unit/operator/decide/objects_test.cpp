@@ -106,6 +106,11 @@ TEST_CASE("workers wait for the master in an init container, unless the job or t
   world.settings.init_container = false;
   CHECK_FALSE(has_it(world, "job-worker-0"));
   CHECK_FALSE(has_it(World(spec_of(1), {{"trainyard.dev/init-container", "false"}}), "job-worker-0"));
+  Json spec = spec_of(1);
+  const Json own = {{"name", "init-pytorch"}, {"image", "ours"}};
+  spec["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["initContainers"] = Json::array({own});
+  const Json inits = created(World(spec).look(), Kind::Pod, "job-worker-0").at("spec").at("initContainers");
+  CHECK((inits.size() == 1 && inits[0].at("image") == "ours"));  // two of one name are refused
   world = World(spec_of(1));
   world.settings.init_template = Json{{{"name", "wait"}, {"args", {"for", "trainyard-master-addr:1"}}}};
   CHECK(created(world.look(), Kind::Pod, "job-worker-0").at("/spec/initContainers/0/args/1"_json_pointer) ==
