@@ -219,12 +219,12 @@ void JobRun::prepare_token(const decide::Create& wanted) {
 }
 
 void JobRun::on_end(PodRun& pod, Container& container, int status, TimePoint now) {
-  pod.on_end(container, status, now);
+  const int code = pod.on_end(container, status, now);
   if (container.is_sidecar() && (container.is_running() || container.restart_at()))
     place_.console.warning(fmt::format("{} has ended; as a sidecar it is started again", container.label()));
-  if (container.is_sidecar() || !container.has_failed() || pod.seen().deleted) return;
-  if (!failure_ || failure_->label == container.label()) failure_ = {container.label(), *container.status().exit_code};
-  place_.console.warning(fmt::format("{} ended with exit code {}", container.label(), *container.status().exit_code));
+  if (container.is_sidecar() || code == 0 || pod.seen().deleted) return;
+  if (!failure_ || failure_->label == container.label()) failure_ = {container.label(), code};
+  place_.console.warning(fmt::format("{} ended with exit code {}", container.label(), code));
 }
 
 void JobRun::forget_gone_pods() {

@@ -69,10 +69,12 @@ Container* PodRun::container_of(pid_t pid) {
   return found == containers_.end() ? nullptr : &*found;
 }
 
-void PodRun::on_end(Container& container, int status, TimePoint now) {
+int PodRun::on_end(Container& container, int status, TimePoint now) {
   container.end(status, now);
+  const int code = container.status().exit_code.value_or(0);
   if (may_restart(container)) container.plan_restart(now);
   go_on(now);
+  return code;
 }
 
 bool PodRun::on_probe_end(pid_t pid, int status, TimePoint now) {

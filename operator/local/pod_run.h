@@ -35,7 +35,8 @@ class PodRun {
   void start(TimePoint now) { go_on(now); }
   /// The container whose process this is; null where it is none of this pod's.
   [[nodiscard]] Container* container_of(pid_t pid);
-  void on_end(Container& container, int status, TimePoint now);
+  /// The code that its container has ended with, which may run again already.
+  int on_end(Container& container, int status, TimePoint now);
   /// False where the process that has ended is none of its containers' startupProbes'.
   bool on_probe_end(pid_t pid, int status, TimePoint now);
   /// Restarts and kills that are due.

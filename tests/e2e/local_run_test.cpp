@@ -94,6 +94,7 @@ TEST_CASE("run: in replica scope a container is restarted in place, and the othe
       {"--restart-scope", "replica"});
   CAPTURE(ended.all());
   CHECK(ended.code == 0);
+  CHECK(has(ended.err, "j-worker-0 ended with exit code 1"));
   CHECK(local.log("j-master-0") == "master\n");
   CHECK(text_of_file(local.folder() / "logs/j-worker-0.log.previous") == "try\n");
 }
