@@ -10,8 +10,8 @@
 namespace trainyard::decide {
 namespace {
 
-/// Restarts of containers in place, by the kubelet, in pods that run: the reference's count, but for sidecars, which are
-/// restarted whatever they end with.
+/// Restarts of containers in place, by the kubelet, in pods that run: the reference's count, but for sidecars, which
+/// are restarted whatever they end with.
 int restarts_in_place(const Draft& draft) {
   int sum = 0;
   for (const Replica& replica : draft.gang.replicas) {

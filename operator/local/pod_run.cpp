@@ -22,7 +22,10 @@ bool has_ended_for_good(const Container& container) {
 }  // namespace
 
 PodRun::PodRun(Json object, const PodContext& context, const PodPlace& place, TimePoint now)
-    : object_(std::move(object)), pod_(api::parse_pod(object_)), volumes_(context, place.run_folder), console_(place.console) {
+    : object_(std::move(object)),
+      pod_(api::parse_pod(object_)),
+      volumes_(context, place.run_folder),
+      console_(place.console) {
   pod_.created = now;
   pod_.node = context.node;
   pod_.phase = "Pending";

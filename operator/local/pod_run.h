@@ -24,8 +24,8 @@ struct PodPlace {
 
 /// A pod as a kubelet runs it: init containers one after another, then the containers together; restarts in place as
 /// its restartPolicy says; SIGTERM, the grace time and SIGKILL when it is deleted. An init container of restartPolicy
-/// Always, a sidecar, lives beside the others and is asked to end once they have, the last one first. Its containers are
-/// processes.
+/// Always, a sidecar, lives beside the others and is asked to end once they have, the last one first. Its containers
+/// are processes.
 /// One thread, which also waits for the processes and tells of their ends.
 class PodRun {
  public:

@@ -44,7 +44,8 @@ UniqueFd connected(const sockaddr_in& address) {
 
 std::string request_of(const Json& action) {
   const std::string path = text_at(action, "/path", "/");
-  std::string request = fmt::format("GET {}{} HTTP/1.1\r\nConnection: close\r\n", path.starts_with('/') ? "" : "/", path);
+  std::string request =
+      fmt::format("GET {}{} HTTP/1.1\r\nConnection: close\r\n", path.starts_with('/') ? "" : "/", path);
   bool names_host = false;
   for (const Json& header : action.value("httpHeaders", Json::array())) {
     request += fmt::format("{}: {}\r\n", text_at(header, "/name"), text_at(header, "/value"));
@@ -84,7 +85,8 @@ StartupProbe::StartupProbe(const Json& probe, const Json& container)
     command_ = exec->value("command", std::vector<std::string>());
   } else if (const Json* const tcp = object_at(probe, "/tcpSocket")) {
     question_ = [address = address_of(*tcp, container)] { return connected(address).valid(); };
-  } else if (const Json* const http = object_at(probe, "/httpGet"); http && text_at(*http, "/scheme", "HTTP") == "HTTP") {
+  } else if (const Json* const http = object_at(probe, "/httpGet");
+             http && text_at(*http, "/scheme", "HTTP") == "HTTP") {
     question_ = [address = address_of(*http, container), request = request_of(*http)] {
       return answers_well(address, request);
     };

@@ -28,7 +28,8 @@ fs::path claim_folder(const std::string& name, const PodContext& context, const 
   const auto claim = context.input.claims.find(context.job.ns + "/" + name);
   const std::string wanted = claim == context.input.claims.end() ? "" : text_at(claim->second, "/spec/volumeName");
   if (const auto volume = context.input.volumes.find(wanted); volume != context.input.volumes.end())
-    if (const Json* const source = object_at(volume->second, "/spec/hostPath")) return host_path(*source, context.name());
+    if (const Json* const source = object_at(volume->second, "/spec/hostPath"))
+      return host_path(*source, context.name());
   const fs::path folder = run_folder / "volumes" / name;
   fs::create_directories(folder);
   return folder;

@@ -207,8 +207,8 @@ TEST_CASE("run: a sidecar that ends is started again, and spends no budget", "[l
   ScriptJob job{.worker = fmt::format("until [ -e {}.again ]; do sleep 0.05; done", flag),
                 .run_policy = "{backoffLimit: 0}"};
   job.pod = fmt::format(
-      "initContainers: [{{name: a, image: none, restartPolicy: Always, command: [bash, -c, '[ -e {0} ] || {{ touch {0}; "
-      "exit 4; }}; touch {0}.again; exec sleep 300']}}], ",
+      "initContainers: [{{name: a, image: none, restartPolicy: Always, command: [bash, -c, '[ -e {0} ] || {{ touch "
+      "{0}; exit 4; }}; touch {0}.again; exec sleep 300']}}], ",
       flag);
   const Ended ended = local.run(job.yaml(), {"--restart-scope", scope});
   CAPTURE(scope, ended.all());
@@ -233,12 +233,12 @@ TEST_CASE("run: what comes after a sidecar waits for its startupProbe", "[local]
 TEST_CASE("run: a sidecar whose startupProbe fails is stopped, in the probe's time, and started again", "[local]") {
   const LocalRun local;
   const std::string flag = (local.base() / "flag").string();
-  ScriptJob job{.run_policy = "{activeDeadlineSeconds: 20}"};  // less than until a SIGKILL after the pod's 20 s of grace
+  ScriptJob job{.run_policy = "{activeDeadlineSeconds: 20}"};  // ends before the pod's 20 s of grace do
   job.pod = fmt::format(
       "initContainers: [{{name: a, image: none, restartPolicy: Always, command: [bash, -c, 'if [ -e {0} ]; then touch "
-      "{0}.again; exec sleep 300; fi; touch {0}; trap \"\" TERM; exec sleep 300'], startupProbe: {{initialDelaySeconds: "
-      "1, periodSeconds: 1, failureThreshold: 2, terminationGracePeriodSeconds: 1, exec: {{command: [test, -e, "
-      "{0}.again]}}}}}}], ",
+      "{0}.again; exec sleep 300; fi; touch {0}; trap \"\" TERM; exec sleep 300'], startupProbe: {{"
+      "initialDelaySeconds: 1, periodSeconds: 1, failureThreshold: 2, terminationGracePeriodSeconds: 1, exec: {{"
+      "command: [test, -e, {0}.again]}}}}}}], ",
       flag);
   const Ended ended = local.run(job.yaml());
   CAPTURE(ended.all());
@@ -270,7 +270,8 @@ TEST_CASE("run: a pod that waits long for a container says so", "[local]") {
   const std::string flag = (local.base() / "flag").string();
   ScriptJob job{};
   job.pod = fmt::format(
-      "initContainers: [{{name: a, image: none, command: [bash, -c, 'until [ -e {} ]; do sleep 0.05; done']}}], ", flag);
+      "initContainers: [{{name: a, image: none, command: [bash, -c, 'until [ -e {} ]; do sleep 0.05; done']}}], ",
+      flag);
   Process process(local.command(job.yaml()));
   CHECK(process.says("pod j-worker-0 waits for container a: it has not ended yet"));
   std::ofstream(flag).flush();

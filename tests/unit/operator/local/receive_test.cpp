@@ -28,7 +28,8 @@ struct OddJob {
 
   [[nodiscard]] std::string yaml() const {
     return "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {" + metadata + "}\n" + rest + "spec: {" + spec +
-           "pytorchReplicaSpecs: {Master: {replicas: 1, template: {" + pod + "spec: {containers: [{name: pytorch, image: x" +
+           "pytorchReplicaSpecs: {Master: {replicas: 1, template: {" + pod +
+           "spec: {containers: [{name: pytorch, image: x" +
            container + "}]}}}}}\n";
   }
 };
@@ -78,7 +79,8 @@ TEST_CASE("receive: what the API server refuses stays a problem, by its place", 
       {{.container = ", comand: null"}, "containers[0].comand: is no field of this resource; did you mean command?"},
       {{.container = ", env: [{name: null}]"}, "env[0].name: is missing, but required"},
       {{.spec = "runPolicy: {backoffLimit: 1.5}, "}, "spec.runPolicy.backoffLimit: must be a whole number, but is 1.5"},
-      {{.rest = "status: {condtions: []}\n"}, "x.yaml:4: status.condtions: is no field of this resource; did you mean "},
+      {{.rest = "status: {condtions: []}\n"},
+       "x.yaml:4: status.condtions: is no field of this resource; did you mean "},
   };
   for (const Row& row : rows) {
     CAPTURE(row.problem);

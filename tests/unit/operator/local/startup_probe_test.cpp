@@ -78,7 +78,7 @@ TEST_CASE("startupProbe: a command, a connection or an answer of HTTP decides", 
   CHECK(succeeds(Json::parse(R"({"exec": {"command": ["true"]}})")));
   CHECK_FALSE(succeeds(Json::parse(R"({"exec": {"command": ["false"]}})")));
   CHECK_FALSE(succeeds(Json::parse(R"({"exec": {"command": ["no-such-program"]}})")));
-  CHECK(succeeds(Json::parse(R"({"exec": {"command": ["timeout", "5", "seq", "100000"]}})")));  // much that nobody reads
+  CHECK(succeeds(Json::parse(R"({"exec": {"command": ["timeout", "5", "seq", "100000"]}})")));  // nobody reads it
   for (const auto& [answer, is_well] : {std::pair{"HTTP/1.1 204 No Content\r\n\r\n", true},
                                         {"HTTP/1.0 302 Found\r\n\r\n", true},
                                         {"HTTP/1.1 404 Not Found\r\n\r\n", false},

@@ -151,7 +151,8 @@ TEST_CASE("volumes: a mount that cannot be is refused", "[volumes]") {
       {R"json({"name": "e", "mountPath": "x"})json", "must be an absolute path"},
       {R"json({"name": "e", "mountPath": "/"})json", "must be an absolute path below '/'"},
       {R"json({"name": "e", "mountPath": "/x", "subPath": "../y"})json", "must stay inside its volume"},
-      {R"json({"name": "e", "mountPath": "/x", "subPathExpr": "a/$(NONE)"})json", "'a/$(NONE)' needs the variable NONE"},
+      {R"json({"name": "e", "mountPath": "/x", "subPathExpr": "a/$(NONE)"})json",
+       "'a/$(NONE)' needs the variable NONE"},
       {R"json({"name": "c", "mountPath": "/x", "subPath": "none"})json", "has no 'none'"},
   }));
   CHECK_THROWS_WITH(fixture.mounts(volumes, std::string("[") + row.mount + "]"), Catch::Contains(row.problem));
