@@ -92,6 +92,15 @@ NO_PODS = [
     (a_pod(others=[{"name": "b", "image": "i", "env": [{"name": "A", "value": "1", "valueFrom": FIELD}]}]),
      'containers[1].env[0].valueFrom: Invalid value: "": may not be specified when `value` is not empty'),
     (a_pod(initContainers=[{"name": "pytorch", "image": "i"}]), 'initContainers[0].name: Duplicate value: "pytorch"'),
+    (a_pod(others=[{"name": "Log_1", "image": "i"}]),
+     'containers[1].name: Invalid value: "Log_1": a lowercase RFC 1123 label must consist of lower case alphanumeric '),
+    *((a_pod(initContainers=[{"name": "a", "image": "i", field: {"exec": {"command": ["true"]}}}]),
+       f"initContainers[0].{field}: Forbidden: may not be set for init containers without restartPolicy=Always")
+      for field in ("livenessProbe", "readinessProbe", "startupProbe")),
+    (a_pod(others=[{"name": "b", "image": "i", "volumeMounts": [
+        {"name": "v", "mountPath": "/v", "subPath": "x", "subPathExpr": "y"}]}],
+           volumes=[{"name": "v", "emptyDir": {}}]),
+     'containers[1].volumeMounts[0].subPathExpr: Invalid value: "y": subPathExpr and subPath are mutually exclusive'),
 ]
 
 

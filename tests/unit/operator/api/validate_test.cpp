@@ -82,6 +82,24 @@ void check_pod_row(const PodRow& row) {
 
 }  // namespace
 
+TEST_CASE("validate: containers that no pod can have are refused in the job, in the API server's words", "[api]") {
+  check_pod_row(GENERATE(values<PodRow>({
+      {"a sidecar with a probe", R"({"initContainers": [{"name": "a", "image": "i", "restartPolicy": "Always",
+        "startupProbe": {"exec": {"command": ["true"]}}, "lifecycle": {}}]})", ""},
+      {"an init container with a probe", R"({"initContainers": [{"name": "a", "image": "i",
+        "startupProbe": {"exec": {"command": ["true"]}}}]})",
+       "initContainers[0].startupProbe: Forbidden: may not be set for init containers without restartPolicy=Always"},
+      {"a name that is no label", R"({"initContainers": [{"name": "Log_1", "image": "i"}]})",
+       "initContainers[0].name: Invalid value: \"Log_1\": a lowercase RFC 1123 label must consist of lower case "
+       "alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or "
+       "'123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"},
+      {"two sub-paths of one mount", R"({"volumes": [{"name": "v", "emptyDir": {}}], "initContainers": [{"name": "a",
+        "image": "i", "volumeMounts": [{"name": "v", "mountPath": "/v", "subPath": "x", "subPathExpr": "y"}]}]})",
+       R"(initContainers[0].volumeMounts[0].subPathExpr: Invalid value: "y": subPathExpr and subPath are mutually )"
+       "exclusive"},
+  })));
+}
+
 TEST_CASE("validate: ports that no pod or service can have are refused in the job, in the API server's words",
           "[api]") {
   check_pod_row(GENERATE(values<PodRow>({
