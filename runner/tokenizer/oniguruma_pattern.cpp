@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <oniguruma.h>
 
+#include <algorithm>
 #include <array>
 #include <mutex>
 #include <new>
@@ -45,12 +46,14 @@ void initialize_oniguruma() {
   });
 }
 
-OnigurumaCode compile_oniguruma(std::string_view pattern) {
+OnigurumaCode compile_oniguruma(const std::string& written) {
   initialize_oniguruma();
+  const std::string pattern = with_symbols_in_punct(written);
   OnigRegex code = nullptr;
   OnigErrorInfo info{};
-  const int error = onig_new(&code, bytes_of(pattern), bytes_of(pattern) + pattern.size(), ONIG_OPTION_NONE,
-                             ONIG_ENCODING_UTF8, ONIG_SYNTAX_DEFAULT, &info);
+  const OnigUChar* const begin = bytes_of(pattern);
+  const int error = onig_new(&code, begin, begin + pattern.size(), ONIG_OPTION_NONE, ONIG_ENCODING_UTF8,
+                             ONIG_SYNTAX_DEFAULT, &info);
   if (error != ONIG_NORMAL) throw std::invalid_argument(oniguruma_message(error, &info));
   return OnigurumaCode(code);
 }
@@ -72,7 +75,7 @@ namespace {
 
 class OnigurumaPattern : public Pattern {
  public:
-  explicit OnigurumaPattern(std::string_view pattern) : code_(compile_oniguruma(pattern)) {}
+  explicit OnigurumaPattern(const std::string& pattern) : code_(compile_oniguruma(pattern)) {}
 
   [[nodiscard]] std::optional<Match> find(std::string_view text, size_t from, SearchSpace& space) const override {
     if (!space.oniguruma) space.oniguruma = std::make_shared<OnigurumaSpace>();
@@ -92,6 +95,33 @@ class OnigurumaPattern : public Pattern {
 };
 
 }  // namespace
+
+std::string with_symbols_in_punct(std::string_view pattern) {
+  constexpr std::string_view kPunct = "[:punct:]", kNoPunct = "[:^punct:]";
+  std::string out;
+  int depth = 0;  // of classes in classes
+  const auto take = [&](size_t length) {
+    out += pattern.substr(0, length);
+    pattern.remove_prefix(std::min(length, pattern.size()));
+  };
+  while (!pattern.empty()) {
+    if (depth > 0 && pattern.starts_with(kPunct)) {
+      take(kPunct.size());
+      out += R"(\p{S})";
+    } else if (depth > 0 && pattern.starts_with(kNoPunct)) {
+      pattern.remove_prefix(kNoPunct.size());
+      out += R"([^[:punct:]\p{S}])";
+    } else if (pattern[0] == '[') {
+      ++depth;
+      take(pattern.starts_with("[^") ? 2 : 1);
+      if (pattern.starts_with(']')) take(1);  // at the front of a class it is one of its characters
+    } else {
+      if (pattern[0] == ']' && depth > 0) --depth;
+      take(pattern[0] == '\\' ? 2 : 1);
+    }
+  }
+  return out;
+}
 
 std::unique_ptr<Pattern> oniguruma_pattern(const std::string& pattern) {
   return std::make_unique<OnigurumaPattern>(pattern);

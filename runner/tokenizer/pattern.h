@@ -51,6 +51,10 @@ bool may_match_nothing(const std::string& pattern);
 /// Oniguruma's, with its own syntax and its own limit of retries, as Hugging Face `tokenizers` has it. Throws the same.
 std::unique_ptr<Pattern> oniguruma_pattern(const std::string& pattern);
 
+/// `pattern`, in Oniguruma's syntax, with the symbols ($ + < …) that [:punct:] has from Oniguruma 6.9.9 on: Hugging
+/// Face `tokenizers` has that version, Debian 12 an older one. oniguruma_pattern() does this.
+std::string with_symbols_in_punct(std::string_view pattern);
+
 /// Whether `pattern` is written in the part of both syntaxes that both engines read alike and run alike: literal text,
 /// general categories, white space and simple classes, groups that are not repeated, quantifiers, look-ahead; and has no
 /// match without length. It is then PCRE2's to run, which is several times faster.

@@ -78,6 +78,11 @@ TEST_CASE("Regex: a pattern is read as Oniguruma reads it", "[tokenizer]") {
       {R"((?:\p{L}|\u200d)+)", "1a\u200db2", {"1", "a\u200db", "2"}},
       {R"(\p{Punct}+)", "a!?b\u3002c", {"a", "!?", "b", "\u3002", "c"}},
       {R"([[:alpha:]]+)", "1ab2", {"1", "ab", "2"}},
+      {R"([[:punct:]]+)", "a$<!\u00a2b", {"a", "$<!\u00a2", "b"}},
+      {R"([^[:punct:]]+)", "a$<!\u00a2b", {"a", "$<!\u00a2", "b"}},
+      {R"([^\][:^punct:]]+)", "a$]!b", {"a", "$", "]", "!", "b"}},
+      {R"([]a[:punct:]]+)", "xa]~x", {"x", "a]~", "x"}},
+      {R"([:punct:]+)", "run$", {"r", "un", "$"}},
       {R"(\w+)", "a_b-c\u0301", {"a_b", "-", "c\u0301"}},
       {R"(\p{Han}+)", "a\u3001\u5b57b", {"a\u3001", "\u5b57", "b"}},
       {R"((?<n>a)\g<n>)", "aab", {"aa", "b"}},
@@ -202,6 +207,9 @@ TEST_CASE("Regex: the fingerprint stays where the ids stay, and is another where
   };
   CHECK(fingerprint(R"(\\p{L}+|\\s+)") == once(R"(\\p{L}+|\\s+)"));
   CHECK(fingerprint("[a&&b]") != once("[a&&b]"));
+  Fingerprint without_symbols;
+  without_symbols.add("hugging-face 1").add(with_pattern("[[:punct:]]")).add("").add("oniguruma");
+  CHECK(fingerprint("[[:punct:]]") != without_symbols.hex());
 }
 
 }  // namespace trainyard::tokenizer
