@@ -191,7 +191,7 @@ std::unique_ptr<Tokenizer> read_hugging_face(std::string_view content, const std
   std::map<int32_t, AddedToken> added;
   const Numbering numbering = read_added_tokens(root.at("added_tokens"), reader, added);
   special.added = joined(std::move(added), special.added, reader);
-  const auto of_class = steps_of_class(special);
+  const auto of_class = special.has_config ? steps_of_class(special) : std::nullopt;
   const TextSteps steps = of_class.value_or(of_file);
   Fingerprint fingerprint;
   fingerprint.add("hugging-face 1").add(content).add(special.content);

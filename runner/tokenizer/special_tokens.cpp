@@ -71,8 +71,8 @@ void read_added_tokens_decoder(const Field& decoder, SpecialTokens& special) {
 
 void read_config(const Field& config, SpecialTokens& special) {
   read_roles(config, special);
+  special.has_config = true;
   if (const Field name = config.at("tokenizer_class"); !name.is_null()) special.tokenizer_class = name.text();
-  if (special.tokenizer_class.ends_with("Fast")) special.tokenizer_class.resize(special.tokenizer_class.size() - 4);
   if (const Field space = config.at("add_prefix_space"); !space.is_null()) special.add_prefix_space = space.flag(false);
   special.legacy = config.at("legacy").flag(false);
   if (const Field extra = config.at("extra_ids"); !extra.is_null()) {
@@ -84,11 +84,15 @@ void read_config(const Field& config, SpecialTokens& special) {
 }
 
 /// What is not read as a model here is none of the tokenizer's business.
-std::string model_type_of(const fs::path& config) {
-  if (!fs::is_regular_file(config)) return "";
+void read_model_config(const fs::path& config, SpecialTokens& special) {
+  if (!fs::is_regular_file(config)) return;
   const json parsed = json::parse(read_file(config, kMaxFileBytes), nullptr, false);
-  const bool has_type = parsed.is_object() && parsed.contains("model_type") && parsed["model_type"].is_string();
-  return has_type ? parsed["model_type"].get<std::string>() : "";
+  const auto text_of = [&](const char* name) -> std::string {
+    const bool has_text = parsed.is_object() && parsed.contains(name) && parsed[name].is_string();
+    return has_text ? parsed[name].get<std::string>() : "";
+  };
+  special.model_type = text_of("model_type");
+  if (special.tokenizer_class.empty()) special.tokenizer_class = text_of("tokenizer_class");
 }
 
 /// Of a token of added_tokens.json its role says whether it is special; elsewhere its flags do.
@@ -126,7 +130,8 @@ SpecialTokens read_special_tokens(const fs::path& folder, SpecialTokensAre in_te
   read_if_there(folder / "special_tokens_map.json", special, read_roles);
   read_if_there(folder / "tokenizer_config.json", special, read_config);
   set_special_by_role(special);
-  special.model_type = model_type_of(folder / "config.json");
+  read_model_config(folder / "config.json", special);
+  if (special.tokenizer_class.ends_with("Fast")) special.tokenizer_class.resize(special.tokenizer_class.size() - 4);
   return special;
 }
 

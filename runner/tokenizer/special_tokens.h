@@ -20,7 +20,8 @@ struct SpecialTokens {
       named;                             ///< that have a role, as eos_token has; special, whatever else is said of them
   std::optional<std::string> eos, bos;   ///< as the configuration has them
   std::string eos_where;                 ///< what messages call eos: "tokenizer_config.json: eos_token"
-  std::string tokenizer_class;           ///< of tokenizer_config.json, "Fast" taken off; "" where it is not said
+  bool has_config = false;               ///< tokenizer_config.json is there
+  std::string tokenizer_class;           ///< of that, else of config.json, "Fast" taken off; "" where it is not said
   std::optional<bool> add_prefix_space;  ///< of tokenizer_config.json
   bool legacy = false;                   ///< of tokenizer_config.json: behind an added token a text begins anew
   std::string model_type;                ///< of config.json; "" where it is not said

@@ -8,8 +8,20 @@ namespace trainyard::tokenizer {
 namespace {
 
 // As of transformers 5.17.
-constexpr std::array<std::string_view, 5> kLikeGpt2{"GPT2Tokenizer", "RobertaTokenizer", "CodeGenTokenizer",
-                                                    "WhisperTokenizer", "DebertaTokenizer"};
+/// GPT-2's class and those with its steps; the last four are other names of RoBERTa's.
+constexpr auto kLikeGpt2 = std::to_array<std::string_view>({"GPT2Tokenizer", "RobertaTokenizer", "CodeGenTokenizer",
+                                                            "WhisperTokenizer", "DebertaTokenizer", "BartTokenizer",
+                                                            "LEDTokenizer", "LongformerTokenizer", "MvpTokenizer"});
+
+/// Families whose folders are of a class although they name none.
+constexpr auto kOfGpt2 = std::to_array<std::string_view>(
+    {"bart", "codegen", "dbrx", "deberta", "gpt2", "gpt_neo", "gptj", "jais2", "led", "longformer", "mvp", "opt", "phi",
+     "roberta", "roberta-prelayernorm", "starcoder2", "whisper"});
+constexpr auto kOfGptNeoX = std::to_array<std::string_view>(
+    {"falcon_mamba", "gpt_neox", "mamba", "mamba2", "mpt", "olmo", "olmoe", "rwkv", "xlstm"});
+constexpr auto kOfQwen2 = std::to_array<std::string_view>(
+    {"qwen2", "qwen2_5_omni", "qwen2_5_vl", "qwen2_audio", "qwen2_moe", "qwen2_vl", "qwen3", "qwen3_asr", "qwen3_moe",
+     "qwen3_next", "qwen3_omni_moe", "qwen3_vl", "qwen3_vl_moe"});
 
 /// Families that AutoTokenizer reads by tokenizer.json, whatever class their folders name.
 constexpr auto kByFile = std::to_array<std::string_view>({
@@ -100,13 +112,20 @@ bool has(const auto& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
+std::string_view class_of_family(std::string_view model_type) {
+  if (has(kOfGpt2, model_type)) return "GPT2Tokenizer";
+  if (has(kOfGptNeoX, model_type)) return "GPTNeoXTokenizer";
+  return has(kOfQwen2, model_type) ? "Qwen2Tokenizer" : "";
+}
+
 }  // namespace
 
 std::optional<TextSteps> steps_of_class(const SpecialTokens& special) {
-  const std::string& name = special.tokenizer_class;
+  const bool is_named = !special.tokenizer_class.empty();
+  const std::string_view name = is_named ? special.tokenizer_class : class_of_family(special.model_type);
   if (has(kByFile, special.model_type)) return std::nullopt;
   TextSteps steps{.add_prefix_space = special.add_prefix_space.value_or(false)};
-  if (name == "Qwen2Tokenizer" || (special.model_type == "qwen2" && !name.empty())) {
+  if (name == "Qwen2Tokenizer" || special.model_type == "qwen2") {
     steps.normalization = {Normalization::Nfc};
     steps.before = {{kQwen2Pattern}};
     return steps;

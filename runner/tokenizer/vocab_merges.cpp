@@ -45,7 +45,7 @@ void refuse_end_of_word(const Field& vocab) {
                       vocab.where(), written, kEndOfWord));
 }
 
-/// Without a class of its own a folder of these two files is GPT-2's; Qwen3's slow form is Qwen2's.
+/// Without a class and a family that has one a folder of these two files is GPT-2's; Qwen3's slow form is Qwen2's.
 TextSteps steps_of(SpecialTokens& special) {
   if (special.tokenizer_class == "Qwen3Tokenizer") special.tokenizer_class = "Qwen2Tokenizer";
   const auto of_class = steps_of_class(special);

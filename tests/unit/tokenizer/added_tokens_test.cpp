@@ -154,6 +154,7 @@ TEST_CASE("fingerprints: rules that do not act leave them as they were", "[token
   CHECK_FALSE(is_as_it_was(digits, "[]"));
   CHECK_FALSE(is_as_it_was(level, gap));
   SpecialTokens gpt2;
+  gpt2.has_config = true;
   gpt2.tokenizer_class = "GPT2Tokenizer";
   gpt2.add_prefix_space = true;
   CHECK(is_as_it_was(level, word, gpt2));

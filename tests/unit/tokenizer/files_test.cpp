@@ -109,6 +109,30 @@ TEST_CASE("tokenizer.json: what cannot be used is named by its field", "[tokeniz
   CHECK_THROWS_WITH(read_json(content), Catch::Contains(message));
 }
 
+// As transformers 5.17's AutoTokenizer has it, and without tokenizer_config.json tokenizers 0.23.
+TEST_CASE("tokenizer_config.json: the class is that of either configuration, else of the family", "[tokenizer]") {
+  const Ids of_file{2}, of_gpt2{3, 2}, of_qwen2{3, 0, 3, 1};
+  const char* const kSpace = R"({"add_prefix_space": true})";
+  const auto [tokenizer, model, expected] = GENERATE_COPY(table<std::string, std::string, Ids>({
+      {R"({"tokenizer_class": "BartTokenizerFast", "add_prefix_space": true})", "{}", of_gpt2},
+      {kSpace, R"({"model_type": "gpt2"})", of_gpt2},
+      {kSpace, R"({"model_type": "gpt_neox"})", of_gpt2},
+      {kSpace, R"({"model_type": "qwen3"})", of_qwen2},
+      {kSpace, R"({"model_type": "llama"})", of_file},
+      {kSpace, R"({"model_type": "llama", "tokenizer_class": "GPT2TokenizerFast"})", of_gpt2},
+      {kSpace, R"({"model_type": "qwen3", "tokenizer_class": "PreTrainedTokenizerFast"})", of_file},
+      {kSpace, R"({"model_type": "olmo2", "tokenizer_class": "GPT2Tokenizer"})", of_file},
+      {"", R"({"model_type": "qwen3"})", of_file},
+  }));
+  const test::TemporaryFolder folder;
+  write_file_atomically(folder / "tokenizer.json", tokenizer_json(
+      R"({"type": "BPE", "vocab": {"1": 0, "2": 1, "12": 2, "Ġ": 3}, "merges": ["1 2"]})"));
+  write_file_atomically(folder / "config.json", model);
+  if (!tokenizer.empty()) write_file_atomically(folder / "tokenizer_config.json", tokenizer);
+  INFO(tokenizer << model);
+  CHECK(load_tokenizer(folder.path())->encode("12") == expected);
+}
+
 TEST_CASE("vocab.json and merges.txt: the class decides the split pattern, else GPT-2's", "[tokenizer]") {
   const NamedContent vocab{R"({"1": 0, "2": 1, "12": 2, "<|endoftext|>": 3})", "vocab.json"},
       merges{"#version: 0.2\n1 2\r\n\n", "merges.txt"};
@@ -118,6 +142,11 @@ TEST_CASE("vocab.json and merges.txt: the class decides the split pattern, else 
   SpecialTokens qwen;
   qwen.tokenizer_class = "Qwen2Tokenizer";
   CHECK(read_vocab_and_merges(vocab, merges, qwen)->encode("12") == Ids{0, 1});
+  SpecialTokens of_family;
+  of_family.model_type = "qwen3";
+  const auto qwen3 = read_vocab_and_merges(vocab, merges, of_family);
+  CHECK(qwen3->encode("12") == Ids{0, 1});
+  CHECK(qwen3->fingerprint() != gpt2->fingerprint());
   CHECK_THROWS_WITH(read_vocab_and_merges(vocab, {"#version: 0.2\n1 2\n1 3\n", "merges.txt"}, {}),
                     Catch::Contains("merges.txt:3: '3' is not in the vocabulary"));
   CHECK_THROWS_WITH(read_vocab_and_merges(vocab, {"1 2 3\n", "merges.txt"}, {}),
