@@ -41,8 +41,13 @@ std::string betas_of_flags(const Entry&, const Document& document) {
   return fmt::format("[{}, {}]", number(document, "beta1", 0.9), number(document, "beta2", 0.95));
 }
 
-/// The folder that is written to is resumed from in any case.
+std::string steps(const Entry& entry, const Document&) {
+  return entry.value == "-1" ? "" : entry.value;
+}
+
+/// The folder that is written to is resumed from in any case. A truth value is the Trainer's.
 std::string resume(const Entry& entry, const Document&, const config::Loaded& run) {
+  if (const auto truth = truth_of(entry.value)) return *truth ? "auto" : "never";
   return entry.value == run.config.checkpoint.dir ? "auto" : entry.value;
 }
 
@@ -116,7 +121,7 @@ constexpr std::array kHyperpodBrings = std::to_array<Word>({{"optimizer.decayed_
 std::vector<Row> hyperpod() {
   return {
       takes("train_batch_size", "training.batch_size"),
-      takes("max_steps", "training.steps"),
+      follows("max_steps", "training.steps", steps, "-1: none, as in the Trainer"),
       takes("max_training_steps", "training.steps"),
       takes("epochs", "training.epochs"),
       takes("seed", "training.seed"),
@@ -172,7 +177,8 @@ std::vector<Row> hyperpod() {
       takes("validation_batches", "validation.steps"),
       takes("val_batch_size", "validation.batch_size"),
       takes("tokenizer", "data.tokenizer"),
-      derives("resume_from_checkpoint", "checkpoint.resume", resume, "`auto` for the folder that is written to"),
+      derives("resume_from_checkpoint", "checkpoint.resume", resume,
+              "`auto` for the folder that is written to and for `true`, `never` for `false`"),
       takes("checkpoint_dir", "checkpoint.dir"),
       takes("checkpoint_freq", "checkpoint.interval"),
   };

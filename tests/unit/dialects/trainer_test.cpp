@@ -14,6 +14,13 @@ config::Optimizer optimizer_of(std::vector<std::string> flags) {
   return load(flags).config.optimizer;
 }
 
+TEST_CASE("Trainer: values that stand for none, or for a place that it knows", "[dialects]") {
+  CHECK(load({"--learning_rate=1e-4", "--max_steps", "-1"}).config.training.steps == 0);
+  CHECK(load({"--learning_rate=1e-4", "--max_steps", "-1"}).config.training.epochs == 3);
+  CHECK(load({"--resume_from_checkpoint", "True"}).config.checkpoint.resume == "auto");
+  CHECK(load({"--resume_from_checkpoint=false"}).config.checkpoint.resume == "never");
+}
+
 TEST_CASE("Trainer: each lr_scheduler_type brings its shape, its floor and a warm-up from zero", "[dialects]") {
   struct Case {
     const char* word;
