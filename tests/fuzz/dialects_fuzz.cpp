@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   try {
     const std::string text(reinterpret_cast<const char*>(data + 1), size - 1);
-    dialects::refuse(translated(data[0], {"fuzz", text}).problems);
+    config::refuse(translated(data[0], {"fuzz", text}).problems);
   } catch (const InputError& error) {
     if (std::string_view(error.what()).find('\n') != std::string_view::npos) std::abort();
   }
