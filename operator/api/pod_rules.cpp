@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <set>
 
+#include "api/container_rules.h"
 #include "api/field.h"
 #include "api/job.h"
+#include "api/label_rules.h"
 #include "api/ports.h"
 
 // The rules and their wording are those of Kubernetes' pkg/apis/core/validation; what the schema of the job checks as
@@ -30,16 +32,6 @@ int64_t number_at(const Json& object, const char* pointer) {
   return found ? whole_number_of(*found).value_or(0) : 0;
 }
 
-constexpr const char* kLabelRule =
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
-    "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-
-bool is_label(const std::string& name) {
-  const auto is_known = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; };
-  return std::ranges::all_of(name, is_known) && name.front() != '-' && name.back() != '-';
-}
-
 class PodRules {
  public:
   PodRules(const Json& pod_template, std::string path)
@@ -61,6 +53,9 @@ class PodRules {
       check_ports(ports_of(inits[i]), at("initContainers", i) + ".ports", own_host_ports);
     }
     check_service(containers);
+    check_labels(template_.value("metadata", Json::object()), path_ + ".metadata", refuses());
+    check_volumes(template_.value("spec", Json::object()), path_ + ".spec", refuses());
+    check_pod_fields_alone(template_.value("spec", Json::object()), path_ + ".spec", refuses());
     return std::move(violations_);
   }
 
@@ -70,6 +65,9 @@ class PodRules {
   }
 
   void refuse(std::string path, std::string message) { violations_.push_back({std::move(path), std::move(message)}); }
+  [[nodiscard]] Refuse refuses() {
+    return [this](const std::string& path, const std::string& message) { refuse(path, message); };
+  }
 
   /// These are the ports of the container, with the one that the defaults append.
   static Json ports_of(const Json& container) {
@@ -81,15 +79,14 @@ class PodRules {
   /// All containers of a pod have different names; this includes its init containers.
   void check_container(const Json& container, const std::string& path, std::set<std::string>& names) {
     const std::string name = text_at(container, "/name");
-    if (!name.empty() && !is_label(name))
-      refuse(path + ".name", fmt::format("Invalid value: {}: {}", shown(name), kLabelRule));
+    if (const std::string defect = name.empty() ? "" : label_defect(name); !defect.empty())
+      refuse(path + ".name", fmt::format("Invalid value: {}: {}", shown(name), defect));
     else if (!name.empty() && !names.insert(name).second)
       refuse(path + ".name", fmt::format("Duplicate value: {}", shown(name)));
     const Json& variables = list_or_empty(container, "/env");
     for (size_t i = 0; i < variables.size(); ++i)
       check_source(variables[i], fmt::format("{}.env[{}].valueFrom", path, i));
-    const Json& mounts = list_or_empty(container, "/volumeMounts");
-    for (size_t i = 0; i < mounts.size(); ++i) check_mount(mounts[i], fmt::format("{}.volumeMounts[{}]", path, i));
+    check_container_fields(container, path, refuses());
   }
 
   /// An init container that ends has nobody who would ask it.
@@ -98,13 +95,6 @@ class PodRules {
       if (object_at(container, std::string("/") + field))
         refuse(fmt::format("{}.{}", path, field),
                "Forbidden: may not be set for init containers without restartPolicy=Always");
-  }
-
-  void check_mount(const Json& mount, const std::string& path) {
-    const std::string below = text_at(mount, "/subPath"), expression = text_at(mount, "/subPathExpr");
-    if (!below.empty() && !expression.empty())
-      refuse(path + ".subPathExpr",
-             fmt::format("Invalid value: {}: subPathExpr and subPath are mutually exclusive", shown(expression)));
   }
 
   /// Sources of a newer Kubernetes, which are not known here, count as well.

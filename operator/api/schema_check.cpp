@@ -9,6 +9,7 @@
 #include <regex>
 #include <set>
 
+#include "api/container_rules.h"
 #include "api/crd.h"
 #include "api/field.h"
 #include "api/job.h"
@@ -217,6 +218,10 @@ Verdict check_metadata(const Json& object) {
   Verdict verdict;
   if (const Json* const metadata = find(object, "/metadata"))
     Checker(verdict).check(*metadata, metadata_schema(), "metadata");
+  if (const Json* const metadata = object_at(object, "/metadata"); metadata && verdict.is_allowed())
+    check_labels(*metadata, "metadata", [&](const std::string& path, const std::string& message) {
+      verdict.violations.push_back({path, message});
+    });
   return verdict;
 }
 

@@ -61,6 +61,16 @@ def a_pod(ports=(), others=(), **fields):
     return {"containers": [{"name": "pytorch", "image": "i", "ports": list(ports)}, *others], **fields}
 
 
+def other(pod=None, **fields):
+    """A pod with a second container that has these fields."""
+    return a_pod(others=[{"name": "b", "image": "i", **fields}], **(pod or {}))
+
+
+def tolerating(**toleration):
+    return a_pod(tolerations=[toleration])
+
+
+VOLUME, MOUNT = {"volumes": [{"name": "v", "emptyDir": {}}]}, {"name": "v", "mountPath": "/v"}
 FIELD = {"fieldRef": {"fieldPath": "metadata.name"}}
 # (pod, what the API server says of it, and therefore webhook and validate say of a job that has it)
 NO_PODS = [
@@ -101,6 +111,65 @@ NO_PODS = [
         {"name": "v", "mountPath": "/v", "subPath": "x", "subPathExpr": "y"}]}],
            volumes=[{"name": "v", "emptyDir": {}}]),
      'containers[1].volumeMounts[0].subPathExpr: Invalid value: "y": subPathExpr and subPath are mutually exclusive'),
+    (other(imagePullPolicy="always"),
+     'containers[1].imagePullPolicy: Unsupported value: "always": supported values: "Always", "IfNotPresent", "Never"'),
+    (other(env=[{"name": "A=B", "value": "1"}]),
+     'containers[1].env[0].name: Invalid value: "A=B": a valid environment variable name must consist only of printable'),
+    (other(resources={"limits": {"gpu": 1}}),
+     'resources.limits[gpu]: Invalid value: "gpu": must be a standard resource for containers'),
+    (other(resources={"limits": {"nvidia.com/g pu": 1}}),
+     'resources.limits[nvidia.com/g pu]: Invalid value: "nvidia.com/g pu": name part must consist of alphanumeric'),
+    (other(resources={"limits": {"nvidia.com/gpu": "500m"}}),
+     'resources.limits[nvidia.com/gpu]: Invalid value: "500m": must be an integer'),
+    (other(resources={"limits": {"cpu": -1}}),
+     'resources.limits[cpu]: Invalid value: "-1": must be greater than or equal to 0'),
+    (other(resources={"limits": {"cpu": 1}, "requests": {"cpu": "2000m"}}),
+     'resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1'),
+    (other(resources={"requests": {"nvidia.com/gpu": 1}}),
+     "resources.limits: Required value: Limit must be set for non overcommitable resources"),
+    (other(resources={"limits": {"nvidia.com/gpu": 2}, "requests": {"nvidia.com/gpu": 1}}),
+     'resources.requests: Invalid value: "1": must be equal to nvidia.com/gpu limit of 2'),
+    (other(livenessProbe={"exec": {"command": ["a"]}, "tcpSocket": {"port": 1}}),
+     "livenessProbe.tcpSocket: Forbidden: may not specify more than 1 handler type"),
+    (other(readinessProbe={"periodSeconds": 1}), "readinessProbe: Required value: must specify a handler type"),
+    (other(readinessProbe={"exec": {"command": ["a"]}, "periodSeconds": -1}),
+     "readinessProbe.periodSeconds: Invalid value: -1: must be greater than or equal to 0"),
+    (other(lifecycle={"preStop": {}}), "lifecycle.preStop: Required value: must specify a handler type"),
+    (other(volumeMounts=[{**MOUNT, "subPath": "a/../b"}], pod=VOLUME),
+     """containers[1].volumeMounts.subPath: Invalid value: "a/../b": must not contain '..'"""),
+    (other(volumeMounts=[{**MOUNT, "subPathExpr": "/b"}], pod=VOLUME),
+     'containers[1].volumeMounts.subPathExpr: Invalid value: "/b": must be a relative path'),
+    (a_pod(volumes=[{"name": "V_1", "emptyDir": {}}]),
+     'volumes[0].name: Invalid value: "V_1": a lowercase RFC 1123 label must consist of lower case'),
+    (a_pod(volumes=[{"name": "a" * 64, "emptyDir": {}}]), "must be no more than 63 characters"),
+    (a_pod(volumes=[{"name": "v", "hostPath": {"path": "/a"}, "emptyDir": {}}]),
+     "volumes[0].hostPath: Forbidden: may not specify more than 1 volume type"),
+    (a_pod(volumes=[{"name": "v", "configMap": {}}]), "volumes[0].configMap.name: Required value"),
+    (a_pod(volumes=[{"name": "v", "secret": {}}]), "volumes[0].secret.secretName: Required value"),
+    (a_pod(hostname="A_b"), 'hostname: Invalid value: "A_b": a lowercase RFC 1123 label must consist'),
+    (a_pod(activeDeadlineSeconds=0),
+     "activeDeadlineSeconds: Invalid value: 0: must be between 1 and 2147483647, inclusive"),
+    (a_pod(dnsPolicy="first"), 'dnsPolicy: Unsupported value: "first": supported values: "ClusterFirst'),
+    (a_pod(dnsPolicy="None"), "dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None"),
+    (a_pod(dnsPolicy="None", dnsConfig={"searches": ["a"]}),
+     "dnsConfig.nameservers: Required value: must provide at least one DNS nameserver when `dnsPolicy` is None"),
+    (a_pod(nodeSelector={"a b": "c"}), 'nodeSelector: Invalid value: "a b": name part must consist of alphanumeric'),
+    (a_pod(nodeSelector={"a": "b c"}), 'nodeSelector: Invalid value: "b c": a valid label must be an empty string or'),
+    (a_pod(nodeSelector={"A.b/c": "d"}), 'nodeSelector: Invalid value: "A.b/c": prefix part a lowercase RFC 1123 sub'),
+    (a_pod(nodeSelector={"a/b/c": "d"}), 'nodeSelector: Invalid value: "a/b/c": a qualified name must consist of'),
+    (a_pod(nodeSelector={"a/": "d"}), 'nodeSelector: Invalid value: "a/": name part must be non-empty'),
+    (a_pod(nodeSelector={"/a": "d"}), 'nodeSelector: Invalid value: "/a": prefix part must be non-empty'),
+    (a_pod(nodeSelector={"a" * 64: "d"}), "name part must be no more than 63 characters"),
+    (a_pod(nodeSelector={"a": "d" * 64}), "must be no more than 63 characters"),
+    (tolerating(key="a", operator="Exists", value="b"),
+     """tolerations[0].operator: Invalid value: "b": value must be empty when `operator` is 'Exists'"""),
+    (tolerating(operator="Equal"), "tolerations[0].operator: Invalid value: \"Equal\": operator must be Exists when `key` is"),
+    (tolerating(key="a", operator="equal"),
+     'tolerations[0].operator: Unsupported value: "equal": supported values: "Equal", "Exists"'),
+    (tolerating(key="a", operator="Exists", effect="Never"), 'tolerations[0].effect: Unsupported value: "Never": supported'),
+    (tolerating(key="a", operator="Exists", tolerationSeconds=5),
+     "tolerations[0].effect: Invalid value: \"\": effect must be 'NoExecute' when `tolerationSeconds` is set"),
+    (tolerating(key="a", value="b c"), 'tolerations[0].operator: Invalid value: "b c": a valid label must be an empty string'),
 ]
 
 
@@ -278,12 +347,19 @@ class OddJobs(unittest.TestCase):
         self.admin.patch(API, "PyTorchJob", "small", {"spec": {"replicas": 1}}, "team", "scale")
         self.admin.delete(API, "PyTorchJob", "small", "team")
 
-    def test_labels_that_pods_cannot_have_are_said_at_the_job(self):
-        job = pytorch_job("labels", "team", workers=1)
-        job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["metadata"] = {"labels": {"größe": "groß"}}
-        self.admin.create(job)
-        self.wait_for_trouble("labels", "CannotCreate", "metadata.labels: Invalid value: \"größe\"")
-        self.admin.delete(API, "PyTorchJob", "labels", "team")
+    def test_labels_that_no_object_can_have_are_refused(self):
+        wrong = {"labels": {"größe": "groß", "a": "b c"}, "annotations": {"a b": "c", "Example.com/a": "right"}}
+        said = ['labels: Invalid value: "größe": name part must', 'labels: Invalid value: "b c": a valid label must',
+                'annotations: Invalid value: "a b": name part must']
+        for path in ("metadata", f"{WORKER}.template.metadata"):
+            job = changed(path, {"name": "job", "namespace": "team", **wrong} if path == "metadata" else wrong)
+            ended = subprocess.run([sys.argv[1], "validate", "-f", "-"], input=json.dumps(job).encode(), timeout=60,
+                                   capture_output=True)
+            self.assertEqual(ended.returncode, 2)
+            for answer in (self.answer_to(job), ended.stderr.decode()):
+                for each in said:
+                    self.assertIn("metadata." + each, answer)
+                self.assertNotIn("Example.com", answer)
 
     def test_a_job_that_keeps_to_the_restricted_standard_gets_all_its_pods(self):
         """Init containers, too: the reference's are refused there."""

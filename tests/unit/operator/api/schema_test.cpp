@@ -154,7 +154,7 @@ TEST_CASE("pod templates: a field that reads like one of a newer Kubernetes is p
 
 TEST_CASE("pod templates: keys of maps are no fields", "[api]") {
   const Json job = with_pod_spec(R"({"nodeSelector": {"comand": "x"}, "overhead": {"cpus": "1"},
-      "containers": [{"name": "pytorch", "image": "i", "resources": {"limits": {"cpus": 1, "nvidia.com/gpus": 1}}}]})");
+      "containers": [{"name": "pytorch", "image": "i", "resources": {"limits": {"example.com/cpus": 1, "nvidia.com/gpus": 1}}}]})");
   CHECK(validate(job, nullptr).is_allowed());
   CHECK(validate(job, nullptr).warnings.empty());
 }

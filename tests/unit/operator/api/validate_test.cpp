@@ -100,6 +100,37 @@ TEST_CASE("validate: containers that no pod can have are refused in the job, in 
   })));
 }
 
+TEST_CASE("validate: fields that no pod can have are refused in the job, in the API server's words", "[api]") {
+  check_pod_row(GENERATE(values<PodRow>({
+      {"requests below limits, a GPU, huge pages, a domain of one's own", R"({"initContainers": [{"name": "a", "image": "i",
+        "resources": {"limits": {"cpu": "2", "nvidia.com/gpu": 8, "hugepages-2Mi": "4Mi", "example.com/fpga": "1"},
+        "requests": {"cpu": "500m", "memory": "1Gi", "nvidia.com/gpu": "8", "hugepages-2Mi": "4Mi"}}}]})", ""},
+      {"a request above its limit", R"({"initContainers": [{"name": "a", "image": "i", "resources":
+        {"limits": {"memory": "1Gi"}, "requests": {"memory": "1025Mi"}}}]})",
+       R"(initContainers[0].resources.requests: Invalid value: "1025Mi": must be less than or equal to memory limit of )"
+       "1Gi"},
+      {"GPUs that are only asked for", R"({"initContainers": [{"name": "a", "image": "i", "resources": {"requests":
+        {"nvidia.com/gpu": 1}}}]})",
+       "initContainers[0].resources.limits: Required value: Limit must be set for non overcommitable resources"},
+      {"a resource without its domain", R"({"initContainers": [{"name": "a", "image": "i", "resources": {"limits":
+        {"gpu": 1}}}]})",
+       R"(initContainers[0].resources.limits[gpu]: Invalid value: "gpu": must be a standard resource for containers)"},
+      {"a mount of a volume that a webhook may add", R"({"initContainers": [{"name": "a", "image": "i", "volumeMounts": [{"name": "v",
+        "mountPath": "/v"}]}]})",
+       ""},
+      {"a volume of two kinds", R"({"volumes": [{"name": "v", "emptyDir": {}, "hostPath": {"path": "/a"}}]})",
+       "volumes[0].hostPath: Forbidden: may not specify more than 1 volume type"},
+      {"a volume of a newer kind", R"({"volumes": [{"name": "v", "quantum": {}}]})", ""},
+      {"a probe without a handler", R"({"initContainers": [{"name": "a", "image": "i", "restartPolicy": "Always",
+        "startupProbe": {"periodSeconds": 1}}]})",
+       "initContainers[0].startupProbe: Required value: must specify a handler type"},
+      {"any taint", R"({"tolerations": [{"operator": "Exists"}, {"key": "a.b/c", "value": "d", "effect": "NoExecute",
+        "tolerationSeconds": 5}]})", ""},
+      {"a toleration of no value", R"({"tolerations": [{"key": "a", "operator": "Exists", "value": "b"}]})",
+       R"(tolerations[0].operator: Invalid value: "b": value must be empty when `operator` is 'Exists')"},
+  })));
+}
+
 TEST_CASE("validate: ports that no pod or service can have are refused in the job, in the API server's words",
           "[api]") {
   check_pod_row(GENERATE(values<PodRow>({

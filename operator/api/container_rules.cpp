@@ -1,0 +1,271 @@
+#include "api/container_rules.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "api/field.h"
+#include "api/label_rules.h"
+#include "api/quantity.h"
+
+namespace trainyard::api {
+namespace {
+
+std::string invalid(const Json& value, std::string_view rule) {
+  return fmt::format("Invalid value: {}: {}", shown(value), rule);
+}
+
+const Json& entries_of(const Json& object, const char* pointer) {
+  static const Json nothing = Json::array();
+  const Json* const found = list_at(object, pointer);
+  return found ? *found : nothing;
+}
+
+/// Refuses what is none of `known`, which stand in the server's order. "" is what has its default.
+void check_word(const std::string& word, const std::vector<std::string_view>& known, const std::string& path,
+                const Refuse& refuse) {
+  if (word.empty() || std::ranges::find(known, word) != known.end()) return;
+  std::vector<std::string> quoted;
+  for (const std::string_view each : known) quoted.push_back(fmt::format("\"{}\"", each));
+  refuse(path, fmt::format("Unsupported value: {}: supported values: {}", shown(word), fmt::join(quoted, ", ")));
+}
+
+void check_variables(const Json& container, const std::string& path, const Refuse& refuse) {
+  const Json& variables = entries_of(container, "/env");
+  for (size_t i = 0; i < variables.size(); ++i) {
+    const std::string name = text_at(variables[i], "/name");
+    const auto is_known = [](char c) { return c >= ' ' && c <= '~' && c != '='; };
+    if (!std::ranges::all_of(name, is_known))
+      refuse(fmt::format("{}.env[{}].name", path, i),
+             invalid(name, "a valid environment variable name must consist only of printable ASCII characters other "
+                           "than '='"));
+  }
+}
+
+// Resources.
+
+bool is_huge_page(std::string_view name) {
+  return name.starts_with("hugepages-");
+}
+/// Kubernetes' own: those without a domain, or in its.
+bool is_native(std::string_view name) {
+  return name.find('/') == std::string_view::npos || name.find("kubernetes.io/") != std::string_view::npos;
+}
+/// Whether more may be used than is asked for.
+bool may_be_exceeded(std::string_view name) {
+  return is_native(name) && !is_huge_page(name);
+}
+
+std::string resource_name_defect(const std::string& name) {
+  if (const std::string defect = qualified_name_defect(name); !defect.empty()) return defect;
+  const bool is_standard = name == "cpu" || name == "memory" || name == "ephemeral-storage" || is_huge_page(name);
+  return name.find('/') != std::string::npos || is_standard ? "" : "must be a standard resource for containers";
+}
+
+void check_amount(const std::string& name, const Quantity& amount, const std::string& path, const Refuse& refuse) {
+  if (const std::string defect = resource_name_defect(name); !defect.empty())
+    return refuse(path, invalid(name, defect));
+  if (amount < Quantity()) refuse(path, invalid(amount.text(), "must be greater than or equal to 0"));
+  if (!is_native(name) && amount.value() != static_cast<double>(static_cast<int64_t>(amount.value())))
+    refuse(path, invalid(amount.text(), "must be an integer"));
+}
+
+/// Amounts that are none are the schema's business.
+Resources amounts_at(const Json& container, const char* pointer) {
+  Resources amounts;
+  if (const Json* const found = object_at(container, pointer))
+    for (const auto& [name, value] : found->items())
+      if (const auto amount = Quantity::parse_json(value)) amounts.emplace(name, *amount);
+  return amounts;
+}
+
+void check_resources(const Json& container, const std::string& path, const Refuse& refuse) {
+  const Resources limits = amounts_at(container, "/resources/limits"),
+                  requests = amounts_at(container, "/resources/requests");
+  for (const auto& [name, limit] : limits) check_amount(name, limit, fmt::format("{}.limits[{}]", path, name), refuse);
+  for (const auto& [name, request] : requests) {
+    check_amount(name, request, fmt::format("{}.requests[{}]", path, name), refuse);
+    const auto limit = limits.find(name);
+    if (limit == limits.end()) {
+      if (!may_be_exceeded(name))
+        refuse(path + ".limits", "Required value: Limit must be set for non overcommitable resources");
+    } else if (request != limit->second && !may_be_exceeded(name)) {
+      refuse(path + ".requests",
+             invalid(request.text(), fmt::format("must be equal to {} limit of {}", name, limit->second.text())));
+    } else if (request > limit->second) {
+      refuse(path + ".requests", invalid(request.text(), fmt::format("must be less than or equal to {} limit of {}", name,
+                                                                     limit->second.text())));
+    }
+  }
+}
+
+// Probes and hooks.
+
+void check_handler(const Json& asked, const std::string& path, const Refuse& refuse) {
+  int handlers = 0;
+  for (const char* const kind : {"exec", "httpGet", "tcpSocket", "grpc", "sleep"}) {
+    if (!object_at(asked, std::string("/") + kind)) continue;
+    if (++handlers > 1) refuse(fmt::format("{}.{}", path, kind), "Forbidden: may not specify more than 1 handler type");
+  }
+  const auto is_object = [](const Json& field) { return field.is_object(); };  // one of a newer server may be a handler
+  if (handlers == 0 && std::ranges::none_of(asked, is_object)) refuse(path, "Required value: must specify a handler type");
+}
+
+void check_probe(const Json& probe, const std::string& path, const Refuse& refuse) {
+  check_handler(probe, path, refuse);
+  for (const char* const field :
+       {"initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"})
+    if (const auto number = int_at(probe, std::string("/") + field); number && *number < 0)
+      refuse(fmt::format("{}.{}", path, field), invalid(*number, "must be greater than or equal to 0"));
+}
+
+// Volumes.
+
+/// The kinds of volumes in the order in which the server looks for a second one, and what its paths call them. Those of a
+/// newer one are not known.
+constexpr std::array kVolumeKinds = std::to_array<std::array<const char*, 2>>({
+    {"emptyDir", "emptyDir"}, {"hostPath", "hostPath"}, {"gitRepo", "gitRepo"},
+    {"gcePersistentDisk", "gcePersistentDisk"}, {"awsElasticBlockStore", "awsElasticBlockStore"}, {"secret", "secret"},
+    {"nfs", "nfs"}, {"iscsi", "iscsi"}, {"glusterfs", "glusterfs"}, {"flocker", "flocker"},
+    {"persistentVolumeClaim", "persistentVolumeClaim"}, {"rbd", "rbd"}, {"cinder", "cinder"}, {"cephfs", "cephFS"},
+    {"quobyte", "quobyte"}, {"downwardAPI", "downwarAPI"}, {"fc", "fc"}, {"flexVolume", "flexVolume"},
+    {"configMap", "configMap"}, {"azureFile", "azureFile"}, {"vsphereVolume", "vsphereVolume"},
+    {"photonPersistentDisk", "photonPersistentDisk"}, {"portworxVolume", "portworxVolume"}, {"azureDisk", "azureDisk"},
+    {"storageos", "storageos"}, {"projected", "projected"}, {"scaleIO", "scaleIO"}, {"csi", "csi"},
+    {"ephemeral", "ephemeral"}, {"image", "image"}});
+
+void check_volume(const Json& volume, const std::string& path, const Refuse& refuse) {
+  bool has_kind = false;
+  for (const auto& [kind, shown_kind] : kVolumeKinds) {
+    if (!object_at(volume, std::string("/") + kind)) continue;
+    if (has_kind) refuse(fmt::format("{}.{}", path, shown_kind), "Forbidden: may not specify more than 1 volume type");
+    has_kind = true;
+  }
+  const std::string name = text_at(volume, "/name");
+  if (const std::string defect = name.empty() ? "" : label_defect(name); !defect.empty())
+    refuse(path + ".name", invalid(name, defect));
+  constexpr std::array<std::array<const char*, 2>, 3> kNamed{
+      {{"configMap", "name"}, {"secret", "secretName"}, {"persistentVolumeClaim", "claimName"}}};
+  for (const auto& [kind, field] : kNamed)
+    if (const Json* const source = object_at(volume, std::string("/") + kind);
+        source && text_at(*source, std::string("/") + field).empty())
+      refuse(fmt::format("{}.{}.{}", path, kind, field), "Required value");
+}
+
+bool goes_up(std::string_view path) {
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find('/', begin), path.size());
+    if (path.substr(begin, end - begin) == "..") return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+/// A mount of no volume is let be: the server says so at the pod's event, as under the reference, and a webhook of the
+/// cluster may add the volume to the pod.
+void check_mounts(const Json& container, const std::string& path, const Refuse& refuse) {
+  const Json& mounts = entries_of(container, "/volumeMounts");
+  for (size_t i = 0; i < mounts.size(); ++i) {
+    const std::string at = fmt::format("{}.volumeMounts[{}]", path, i);
+    const std::string below = text_at(mounts[i], "/subPath"), expression = text_at(mounts[i], "/subPathExpr");
+    for (const auto& [field, text] : {std::pair{"subPath", &below}, std::pair{"subPathExpr", &expression}}) {
+      const std::string whole = fmt::format("{}.volumeMounts.{}", path, field);
+      if (text->starts_with('/')) refuse(whole, invalid(*text, "must be a relative path"));
+      if (goes_up(*text)) refuse(whole, invalid(*text, "must not contain '..'"));
+    }
+    if (!below.empty() && !expression.empty())
+      refuse(at + ".subPathExpr", invalid(expression, "subPathExpr and subPath are mutually exclusive"));
+  }
+}
+
+void check_toleration(const Json& toleration, const std::string& path, const Refuse& refuse) {
+  const std::string key = text_at(toleration, "/key"), how = text_at(toleration, "/operator"),
+                    value = text_at(toleration, "/value"), effect = text_at(toleration, "/effect");
+  if (const std::string defect = key.empty() ? "" : qualified_name_defect(key); !defect.empty())
+    refuse(path + ".key", invalid(key, defect));
+  if (key.empty() && how != "Exists")
+    refuse(path + ".operator", invalid(how, "operator must be Exists when `key` is empty, which means \"match all values "
+                                            "and all keys\""));
+  if (int_at(toleration, "/tolerationSeconds") && effect != "NoExecute")
+    refuse(path + ".effect", invalid(effect, "effect must be 'NoExecute' when `tolerationSeconds` is set"));
+  if (how == "Exists" && !value.empty())
+    refuse(path + ".operator", invalid(value, "value must be empty when `operator` is 'Exists'"));
+  if (const std::string defect = label_value_defect(value); how != "Exists" && !defect.empty())
+    refuse(path + ".operator", invalid(value, defect));
+  check_word(how, {"Equal", "Exists"}, path + ".operator", refuse);
+  check_word(effect, {"NoSchedule", "PreferNoSchedule", "NoExecute"}, path + ".effect", refuse);
+}
+
+std::string in_small_letters(std::string text) {
+  std::ranges::for_each(text, [](char& c) { c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return text;
+}
+
+void check_label_map(const Json& object, const char* field, const std::string& path, const Refuse& refuse) {
+  const Json* const labels = object_at(object, std::string("/") + field);
+  if (!labels) return;
+  const std::string at = fmt::format("{}.{}", path, field);
+  for (const auto& [key, value] : labels->items()) {
+    if (const std::string defect = qualified_name_defect(key); !defect.empty()) refuse(at, invalid(key, defect));
+    if (!value.is_string()) continue;
+    const auto text = value.get<std::string>();
+    if (const std::string defect = label_value_defect(text); !defect.empty()) refuse(at, invalid(text, defect));
+  }
+}
+
+}  // namespace
+
+void check_container_fields(const Json& container, const std::string& path, const Refuse& refuse) {
+  check_word(text_at(container, "/imagePullPolicy"), {"Always", "IfNotPresent", "Never"}, path + ".imagePullPolicy",
+             refuse);
+  check_variables(container, path, refuse);
+  check_resources(container, path + ".resources", refuse);
+  for (const char* const probe : {"livenessProbe", "readinessProbe", "startupProbe"})
+    if (const Json* const asked = object_at(container, std::string("/") + probe))
+      check_probe(*asked, fmt::format("{}.{}", path, probe), refuse);
+  for (const char* const hook : {"postStart", "preStop"})
+    if (const Json* const asked = object_at(container, std::string("/lifecycle/") + hook))
+      check_handler(*asked, fmt::format("{}.lifecycle.{}", path, hook), refuse);
+}
+
+void check_volumes(const Json& spec, const std::string& path, const Refuse& refuse) {
+  const Json& volumes = entries_of(spec, "/volumes");
+  for (size_t i = 0; i < volumes.size(); ++i)
+    check_volume(volumes[i], fmt::format("{}.volumes[{}]", path, i), refuse);
+  for (const char* const list : {"containers", "initContainers"}) {
+    const Json& containers = entries_of(spec, (std::string("/") + list).c_str());
+    for (size_t i = 0; i < containers.size(); ++i)
+      check_mounts(containers[i], fmt::format("{}.{}[{}]", path, list, i), refuse);
+  }
+}
+
+void check_pod_fields_alone(const Json& spec, const std::string& path, const Refuse& refuse) {
+  const std::string policy = text_at(spec, "/dnsPolicy"), host = text_at(spec, "/hostname");
+  check_word(policy, {"ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"}, path + ".dnsPolicy", refuse);
+  if (policy == "None" && !object_at(spec, "/dnsConfig"))
+    refuse(path + ".dnsConfig", "Required value: must provide `dnsConfig` when `dnsPolicy` is None");
+  else if (policy == "None" && entries_of(spec, "/dnsConfig/nameservers").empty())
+    refuse(path + ".dnsConfig.nameservers", "Required value: must provide at least one DNS nameserver when `dnsPolicy` "
+                                            "is None");
+  if (const std::string defect = host.empty() ? "" : label_defect(host); !defect.empty())
+    refuse(path + ".hostname", invalid(host, defect));
+  if (const auto seconds = int_at(spec, "/activeDeadlineSeconds"); seconds && *seconds < 1)
+    refuse(path + ".activeDeadlineSeconds", invalid(*seconds, "must be between 1 and 2147483647, inclusive"));
+  const Json& tolerations = entries_of(spec, "/tolerations");
+  for (size_t i = 0; i < tolerations.size(); ++i)
+    check_toleration(tolerations[i], fmt::format("{}.tolerations[{}]", path, i), refuse);
+  check_label_map(spec, "nodeSelector", path, refuse);
+}
+
+void check_labels(const Json& metadata, const std::string& path, const Refuse& refuse) {
+  check_label_map(metadata, "labels", path, refuse);
+  if (const Json* const annotations = object_at(metadata, "/annotations"))
+    for (const auto& [key, value] : annotations->items())
+      if (const std::string defect = qualified_name_defect(in_small_letters(key)); !defect.empty())
+        refuse(path + ".annotations", invalid(key, defect));
+}
+
+}  // namespace trainyard::api
