@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 
 #include "api/field.h"
@@ -18,12 +19,6 @@ std::string invalid(const Json& value, std::string_view rule) {
   return fmt::format("Invalid value: {}: {}", shown(value), rule);
 }
 
-const Json& entries_of(const Json& object, const char* pointer) {
-  static const Json nothing = Json::array();
-  const Json* const found = list_at(object, pointer);
-  return found ? *found : nothing;
-}
-
 /// Refuses what is none of `known`, which stand in the server's order. "" is what has its default.
 void check_word(const std::string& word, const std::vector<std::string_view>& known, const std::string& path,
                 const Refuse& refuse) {
@@ -34,7 +29,7 @@ void check_word(const std::string& word, const std::vector<std::string_view>& kn
 }
 
 void check_variables(const Json& container, const std::string& path, const Refuse& refuse) {
-  const Json& variables = entries_of(container, "/env");
+  const Json& variables = list_or_empty(container, "/env");
   for (size_t i = 0; i < variables.size(); ++i) {
     const std::string name = text_at(variables[i], "/name");
     const auto is_known = [](char c) { return c >= ' ' && c <= '~' && c != '='; };
@@ -69,7 +64,7 @@ void check_amount(const std::string& name, const Quantity& amount, const std::st
   if (const std::string defect = resource_name_defect(name); !defect.empty())
     return refuse(path, invalid(name, defect));
   if (amount < Quantity()) refuse(path, invalid(amount.text(), "must be greater than or equal to 0"));
-  if (!is_native(name) && amount.value() != static_cast<double>(static_cast<int64_t>(amount.value())))
+  if (!is_native(name) && amount.value() != std::trunc(amount.value()))
     refuse(path, invalid(amount.text(), "must be an integer"));
 }
 
@@ -167,7 +162,7 @@ bool goes_up(std::string_view path) {
 /// A mount of no volume is let be: the server says so at the pod's event, as under the reference, and a webhook of the
 /// cluster may add the volume to the pod.
 void check_mounts(const Json& container, const std::string& path, const Refuse& refuse) {
-  const Json& mounts = entries_of(container, "/volumeMounts");
+  const Json& mounts = list_or_empty(container, "/volumeMounts");
   for (size_t i = 0; i < mounts.size(); ++i) {
     const std::string at = fmt::format("{}.volumeMounts[{}]", path, i);
     const std::string below = text_at(mounts[i], "/subPath"), expression = text_at(mounts[i], "/subPathExpr");
@@ -232,11 +227,11 @@ void check_container_fields(const Json& container, const std::string& path, cons
 }
 
 void check_volumes(const Json& spec, const std::string& path, const Refuse& refuse) {
-  const Json& volumes = entries_of(spec, "/volumes");
+  const Json& volumes = list_or_empty(spec, "/volumes");
   for (size_t i = 0; i < volumes.size(); ++i)
     check_volume(volumes[i], fmt::format("{}.volumes[{}]", path, i), refuse);
   for (const char* const list : {"containers", "initContainers"}) {
-    const Json& containers = entries_of(spec, (std::string("/") + list).c_str());
+    const Json& containers = list_or_empty(spec, std::string("/") + list);
     for (size_t i = 0; i < containers.size(); ++i)
       check_mounts(containers[i], fmt::format("{}.{}[{}]", path, list, i), refuse);
   }
@@ -247,14 +242,14 @@ void check_pod_fields_alone(const Json& spec, const std::string& path, const Ref
   check_word(policy, {"ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"}, path + ".dnsPolicy", refuse);
   if (policy == "None" && !object_at(spec, "/dnsConfig"))
     refuse(path + ".dnsConfig", "Required value: must provide `dnsConfig` when `dnsPolicy` is None");
-  else if (policy == "None" && entries_of(spec, "/dnsConfig/nameservers").empty())
+  else if (policy == "None" && list_or_empty(spec, "/dnsConfig/nameservers").empty())
     refuse(path + ".dnsConfig.nameservers", "Required value: must provide at least one DNS nameserver when `dnsPolicy` "
                                             "is None");
   if (const std::string defect = host.empty() ? "" : label_defect(host); !defect.empty())
     refuse(path + ".hostname", invalid(host, defect));
   if (const auto seconds = int_at(spec, "/activeDeadlineSeconds"); seconds && *seconds < 1)
     refuse(path + ".activeDeadlineSeconds", invalid(*seconds, "must be between 1 and 2147483647, inclusive"));
-  const Json& tolerations = entries_of(spec, "/tolerations");
+  const Json& tolerations = list_or_empty(spec, "/tolerations");
   for (size_t i = 0; i < tolerations.size(); ++i)
     check_toleration(tolerations[i], fmt::format("{}.tolerations[{}]", path, i), refuse);
   check_label_map(spec, "nodeSelector", path, refuse);

@@ -91,6 +91,12 @@ std::string shown(const Json& value) {
   return dump(text.size() <= kLongest ? text : text.substr(0, kLongest) + "…");
 }
 
+const Json& list_or_empty(const Json& object, const std::string& pointer) {
+  static const Json nothing = Json::array();
+  const Json* const found = list_at(object, pointer);
+  return found ? *found : nothing;
+}
+
 std::optional<int64_t> whole_number_of(const Json& value) {
   if (value.is_number_unsigned()) {
     const auto number = value.get<uint64_t>();

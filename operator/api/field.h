@@ -54,6 +54,9 @@ class Field {
 /// A value in a message: texts in quotes and cut short, "an object", "a list".
 [[nodiscard]] std::string shown(const Json& value);
 
+/// The list at `pointer` of `object`; an empty one where there is none.
+[[nodiscard]] const Json& list_or_empty(const Json& object, const std::string& pointer);
+
 /// A whole number, also where it is written 3.0; none where it does not fit.
 [[nodiscard]] std::optional<int64_t> whole_number_of(const Json& value);
 

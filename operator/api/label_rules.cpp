@@ -7,7 +7,7 @@
 namespace trainyard::api {
 namespace {
 
-constexpr size_t kLongestName = 63, kLongestPrefix = 253;
+constexpr size_t kMostCharacters = 63, kLongestPrefix = 253;
 
 bool is_small_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
@@ -61,7 +61,7 @@ constexpr const char* kValue =
 
 std::string label_defect(std::string_view name) {
   if (!is_dns_label(name)) return kLabel;
-  return name.size() > kLongestName ? too_long(kLongestName) : "";
+  return name.size() > kMostCharacters ? too_long(kMostCharacters) : "";
 }
 
 std::string qualified_name_defect(std::string_view name) {
@@ -74,12 +74,12 @@ std::string qualified_name_defect(std::string_view name) {
   if (slash != std::string_view::npos && !is_dns_subdomain(name.substr(0, slash)))
     return fmt::format("prefix part {}", kSubdomain);
   if (last.empty()) return "name part must be non-empty";
-  if (last.size() > kLongestName) return fmt::format("name part {}", too_long(kLongestName));
+  if (last.size() > kMostCharacters) return fmt::format("name part {}", too_long(kMostCharacters));
   return has_name_form(last) ? "" : fmt::format("name part {}", kName);
 }
 
 std::string label_value_defect(std::string_view value) {
-  if (value.size() > kLongestName) return too_long(kLongestName);
+  if (value.size() > kMostCharacters) return too_long(kMostCharacters);
   return value.empty() || has_name_form(value) ? "" : kValue;
 }
 

@@ -3,14 +3,15 @@
 #include <string>
 #include <string_view>
 
-// The forms that Kubernetes' names have (apimachinery's util/validation), and its words where one is missed. Pure.
+// These are the forms of Kubernetes' names (apimachinery's util/validation). Each function says in Kubernetes' words how a
+// text misses its form, and "" where it has it. All are pure.
 namespace trainyard::api {
 
-/// Of a label of DNS, such as a volume's or a container's name. "" where `name` is one.
+/// The form is that of a label of DNS, which a volume's or a container's name has.
 [[nodiscard]] std::string label_defect(std::string_view name);
-/// Of the key of a label or an annotation, or a resource's name: "name" or "example.com/name". "" where it is one.
+/// The form is that of a label's or an annotation's key, or of a resource's name: "name" or "example.com/name".
 [[nodiscard]] std::string qualified_name_defect(std::string_view name);
-/// Of a label's value. "" where it is one.
+/// The form is that of a label's value.
 [[nodiscard]] std::string label_value_defect(std::string_view value);
 
 }  // namespace trainyard::api

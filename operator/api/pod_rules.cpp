@@ -20,12 +20,6 @@ using Violations = std::vector<Violation>;
 
 constexpr int64_t kMostPort = 65535;
 
-const Json& list_or_empty(const Json& object, const char* pointer) {
-  static const Json nothing = Json::array();
-  const Json* const found = list_at(object, pointer);
-  return found ? *found : nothing;
-}
-
 /// 0 where nothing is there, as the API server has it.
 int64_t number_at(const Json& object, const char* pointer) {
   const Json* const found = find(object, pointer);
@@ -53,9 +47,12 @@ class PodRules {
       check_ports(ports_of(inits[i]), at("initContainers", i) + ".ports", own_host_ports);
     }
     check_service(containers);
-    check_labels(template_.value("metadata", Json::object()), path_ + ".metadata", refuses());
-    check_volumes(template_.value("spec", Json::object()), path_ + ".spec", refuses());
-    check_pod_fields_alone(template_.value("spec", Json::object()), path_ + ".spec", refuses());
+    if (const Json* const metadata = object_at(template_, "/metadata"))
+      check_labels(*metadata, path_ + ".metadata", refuses());
+    if (const Json* const spec = object_at(template_, "/spec")) {
+      check_volumes(*spec, path_ + ".spec", refuses());
+      check_pod_fields_alone(*spec, path_ + ".spec", refuses());
+    }
     return std::move(violations_);
   }
 

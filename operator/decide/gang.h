@@ -51,8 +51,8 @@ inline constexpr std::chrono::seconds kComesByItself{10};
 /// When the pod was bound to its node; where that is not told, when it was made.
 [[nodiscard]] TimePoint bound_since(const api::Pod& pod);
 
-/// What is decided by: container `pytorch`, or where that has not ended, the first other that ended badly; never a
-/// restartable init container.
+/// The end of this container decides: that of `pytorch`, or where it has not ended, of the first other that ended badly. A
+/// restartable init container never decides.
 [[nodiscard]] const api::ContainerStatus* ended_container(const api::Pod& pod);
 /// What is reported as the cause: container `pytorch` where it failed, else of its other containers the one that failed
 /// first, else an init container; never a restartable one, whose end fails no pod. Null where none failed.

@@ -12,9 +12,9 @@ inline constexpr const char* kMasterPlaceholder = "trainyard-master-addr";
 /// themselves.
 [[nodiscard]] bool wants_init_container(const api::Job& job, const Replica& replica, const Settings& settings);
 
-/// What waits, in a pod of this template; an init container of the template with the same name takes its place. It asks
-/// for no more rights than the job's own container, and for no capability, so that a namespace which takes the one (Pod
-/// Security "restricted") takes the other.
+/// These init containers wait, in a pod of this template. One of the template that has the same name takes the place of
+/// one of them. They ask for no more rights than the job's own container, and for no capability, so that a namespace which
+/// takes that (Pod Security "restricted") takes them.
 [[nodiscard]] Json init_containers(const api::Job& job, const Json& pod_template, const Settings& settings);
 
 }  // namespace trainyard::decide
