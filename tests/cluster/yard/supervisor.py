@@ -35,11 +35,11 @@ COREFILE = """cluster.local in-addr.arpa {
 class Supervisor(control.Programs):
     def __init__(self, folder, plane, nodes, programs):
         self.folder, self._nodes = folder, nodes
-        more = {"kube-scheduler": plane.program("kube-scheduler", [
-                    "--kubeconfig", plane.kubeconfig_for("system:kube-scheduler"), "--leader-elect=false",
-                    "--bind-address", "127.0.0.1", "--kube-api-qps", 500, "--kube-api-burst", 1000]),
-                "coredns": Process("coredns", [programs["coredns"], "-conf", self._corefile(plane)],
-                                   folder / "coredns.log")}
+        scheduler = [programs["kube-scheduler"], "--kubeconfig", plane.kubeconfig_for("system:kube-scheduler"),
+                     "--leader-elect=false", "--bind-address", "127.0.0.1", "--kube-api-qps", 500, "--kube-api-burst", 1000]
+        coredns = [programs["coredns"], "-conf", self._corefile(plane)]
+        more = {"kube-scheduler": Process("kube-scheduler", scheduler, folder / "kube-scheduler.log"),
+                "coredns": Process("coredns", coredns, folder / "coredns.log")}
         super().__init__({"etcd": plane.etcd, "kube-apiserver": plane.api_server,
                           "kube-controller-manager": plane.controller_manager, **more})
         self._machines = {addresses.node_name(number): self._machine(addresses.node_name(number)) for number in nodes}

@@ -200,14 +200,10 @@ class ControlPlane:
             "--kube-api-qps", 2000, "--kube-api-burst", 4000, *self._manager_flags)
 
     def _launch(self, name, *flags):
-        process = self.program(name, flags)
+        process = Process(name, [self._programs / name, *flags], self.folder / f"{name}.log")
+        self._all.append(process)
         process.start()
         return process
-
-    def program(self, name, flags):
-        """Another part of Kubernetes, not started yet, that goes with the rest."""
-        self._all.append(Process(name, [self._programs / name, *flags], self.folder / f"{name}.log"))
-        return self._all[-1]
 
     def _wait_until_served(self, crd):
         name = crd["metadata"]["name"]
