@@ -82,16 +82,12 @@ class StageFailed(Exception):
 
 def commands_of(build):
     """What brings a build up to date."""
-    commands = [list(build.first)] if build.first else []
-    if not (ROOT / "build" / build.preset / "build.ninja").exists():
-        commands.append(["cmake", "--preset", build.preset])
-    quietly = [] if sys.stdout.isatty() else ["--quiet"]  # on a terminal ninja shows how far it is
-    return [*commands, ["ninja", "-C", f"build/{build.preset}", *quietly, *build.targets]]
+    return [*([build.first] if build.first else []), ["cmake/build", build.preset, *build.targets]]
 
 
 def run_command(command, deadline):
-    # The others tell on stderr what is wrong, and on stdout what nobody asked.
-    stdout = None if command[0] == "ninja" else subprocess.DEVNULL
+    # Those that install tell on stderr what is wrong, and on stdout what nobody asked.
+    stdout = None if command[0] == "cmake/build" else subprocess.DEVNULL
     process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=stdout)
     try:
         code = process.wait(deadline.left())

@@ -182,6 +182,62 @@ class Commands(unittest.TestCase):
             self.assertEqual(deadline.whose, whose)
 
 
+PRESETS = {"version": 6, "configurePresets": [{"name": "small", "generator": "Ninja", "binaryDir": "${sourceDir}/build/small"}]}
+WAITING = """
+cmake_minimum_required(VERSION 3.25)
+project(waiting NONE)
+add_custom_target(waits COMMAND bash -c "touch ${PROJECT_SOURCE_DIR}/waits; until [ -e ${PROJECT_SOURCE_DIR}/go ]; do sleep 0.1; done" VERBATIM)
+add_custom_target(fails COMMAND bash -c "echo what is wrong; exit 3" VERBATIM)
+add_custom_target(passes COMMAND true)
+"""
+
+
+class Builds(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = Path(scratch.name)
+        (self.folder / "cmake").mkdir()
+        shutil.copy2(ROOT / "cmake/build", self.folder / "cmake")
+        (self.folder / "CMakePresets.json").write_text(json.dumps(PRESETS))
+        (self.folder / "CMakeLists.txt").write_text(WAITING)
+
+    def start(self, target):
+        process = subprocess.Popen([self.folder / "cmake/build", "small", target], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(ctest_run.end, process)
+        return process
+
+    def started(self):
+        """A build that is in the middle of its work."""
+        process = self.start("waits")
+        end = time.monotonic() + 300
+        while not (self.folder / "waits").exists():
+            self.assertLess(time.monotonic(), end, "the build does not begin")
+            time.sleep(0.1)
+        return process
+
+    def test_the_second_in_a_folder_waits_until_the_first_has_ended(self):
+        first = self.started()
+        second = self.start("passes")
+        self.assertEqual(second.stderr.readline(), "waiting for another build in build/small\n")
+        self.assertIsNone(second.poll())
+        (self.folder / "go").touch()
+        self.assertEqual((first.wait(300), second.wait(300)), (0, 0))
+
+    def test_one_that_was_killed_keeps_nobody_waiting(self):
+        ctest_run.end(self.started(), patience=0)
+        self.assertEqual(self.start("passes").wait(300), 0)
+
+    def test_one_that_fails_shows_why(self):
+        failing = self.start("fails")
+        shown, _ = failing.communicate(timeout=300)
+        self.assertNotEqual(failing.returncode, 0)
+        self.assertIn("what is wrong", shown)
+
+
 @unittest.skipUnless(BUILD, "no build is given")
 class Build(unittest.TestCase):
     def tests(self):
