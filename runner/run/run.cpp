@@ -4,26 +4,21 @@
 #include <spdlog/spdlog.h>
 
 #include <array>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <optional>
 
 #include "assemble/exchange.h"
 #include "assemble/loaders.h"
 #include "assemble/model_config.h"
 #include "assemble/pace.h"
-#include "assemble/pairs.h"
 #include "assemble/run_spec.h"
-#include "assemble/stop_ids.h"
 #include "assemble/threads.h"
 #include "assemble/tokenizer.h"
 #include "assemble/total_steps.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "checkpoint/folder_group.h"
-#include "checkpoint/manifest.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/volume.h"
 #include "config/check.h"
@@ -31,18 +26,17 @@
 #include "config/schema.h"
 #include "metrics/folder_claim.h"
 #include "metrics/mfu.h"
-#include "metrics/table.h"
 #include "ops/threads.h"
 #include "plan/plan.h"
-#include "run/answers.h"
+#include "run/beginning.h"
 #include "run/checkpoints.h"
 #include "run/description.h"
-#include "run/generate.h"
 #include "run/inspect.h"
+#include "run/printed_plan.h"
 #include "run/profiler.h"
 #include "run/report.h"
+#include "run/samples.h"
 #include "tensor/memory.h"
-#include "tokenizer/utf8.h"
 #include "train/gather.h"
 #include "train/snapshot.h"
 #include "train/step_graph.h"
@@ -55,7 +49,6 @@ namespace fs = std::filesystem;
 using std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kFarewell{10};
-constexpr const char* kOtherFolder = "choose another checkpoint.dir, or start anew with --checkpoint.resume never";
 
 std::vector<metrics::ConfigFile> files_of(const config::Loaded& loaded) {
   std::vector<metrics::ConfigFile> files;
@@ -66,14 +59,6 @@ std::vector<metrics::ConfigFile> files_of(const config::Loaded& loaded) {
 /// Not where the data is a list of batches, or has no end.
 bool has_epochs(const data::Loader& loader) {
   return !loader.steps_available() && loader.sequences_per_epoch() != data::Loader::kEndless;
-}
-
-std::string peak_text(const Hardware& hardware, double peak) {
-  if (!hardware.is_known) return fmt::format("not given, as the peak of {} is not known", hardware.name);
-  return fmt::format("the peak is {:.0f} GFLOP/s, {}", peak / 1e9,
-                     hardware.is_cpu ? fmt::format("measured in products of the dtype that computes, on {} thread{} a rank",
-                                                   ops::threads(), ops::threads() == 1 ? "" : "s")
-                                     : fmt::format("of the data sheet of {}", hardware.name));
 }
 
 /// A run under way on one rank: the parts in the order in which they are made.
@@ -87,21 +72,8 @@ class Run {
   void run_to_end();
   void save_seed();
   Parts parts() { return {world_.comm, *sharded_.model, *sharded_.engine, optimizer_, scaler_, *loader_}; }
-  /// The checkpoint that training goes on from, if there is one, and what of it is left out.
-  struct Beginning {
-    std::optional<checkpoint::Checkpoint> checkpoint;
-    Excluded excluded = {};
-    const char* instead = kOtherFolder;  ///< to begin with, where it does not fit
-    bool is_own = false;                 ///< of an earlier start of this job
-  };
-  Beginning beginning();
-  using Find = std::function<std::optional<checkpoint::Checkpoint>(checkpoint::Agreement& ranks)>;
-  /// All ranks look, or as checkpoint.broadcast_from_rank0 says rank 0 alone, which then reads for all.
-  std::optional<checkpoint::Checkpoint> find_by(const Find& find);
-  std::optional<checkpoint::Checkpoint> saved_by_this_job();
   void resume_or_fill();
   void fill_fresh();
-  void find_stop_ids();
   Outcome train();
   std::optional<Validated> validate(int64_t step);
   void save();
@@ -115,20 +87,12 @@ class Run {
   void require_trained() const;
   void leave_word() const;
   void require_saved(const std::string& what) const;
-  void sample(const char* title);
-  void answer();
+  void show_samples(const char* title);
   [[nodiscard]] bool is_checkpoint_due(int64_t step) const;
   void say(const std::string& line);
   void begin_report();
-  /// Rank 0 alone plans and knows this.
-  struct Planned {
-    Hardware hardware;
-    size_t bytes = 0;       ///< of tensors, at the peak of a step
-    double peak_flops = 0;  ///< of a rank
-  };
   Planned plan();
   std::unique_ptr<metrics::FolderClaim> claimed();
-  [[nodiscard]] Planned say_plan() const;
   void say_memory();
   void say_who_met();
   void warn_of_volume();
@@ -142,19 +106,17 @@ class Run {
   const MemoryScope memory_{ledger_};
   models::ModelConfig model_config_;
   std::unique_ptr<tokenizer::Tokenizer> tokenizer_;
-  std::vector<data::PairText> questions_;  ///< of sample.path
+  Samples samples_;
   std::unique_ptr<data::Loader> loader_;
   std::optional<Validation> validation_;
   Pace pace_;
   int64_t total_steps_;
-  Planned planned_;
+  Planned planned_;                              ///< rank 0 alone plans and knows this
   std::unique_ptr<metrics::FolderClaim> claim_;  ///< on metrics.dir, of rank 0
   ShardedModel sharded_;
   optim::AdamW optimizer_;
   optim::LossScaler scaler_;
-  checkpoint::Agreement agreement_;
   Description description_;
-  std::vector<int32_t> stop_ids_;  ///< of samples and answers
   const bool has_graphs_;
   Progress progress_;
   bool has_resumed_ = false;
@@ -172,7 +134,7 @@ Run::Run(const config::Loaded& loaded, const RunSpec& spec, const World& world)
       world_(world),
       model_config_(models::for_training(model_config_of(config_.model, world.comm))),
       tokenizer_(made_on_every_rank(world.comm, [&] { return tokenizer_of(loaded); })),
-      questions_(made_on_every_rank(world.comm, [&] { return sample_pairs(config_, notes()); })),
+      samples_(config_, tokenizer_.get(), world.comm),
       loader_(made_on_every_rank(
           world, "reading the data", config_.rendezvous.timeout,
           [&](const AskedToStop& asked_to_stop) {
@@ -185,7 +147,6 @@ Run::Run(const config::Loaded& loaded, const RunSpec& spec, const World& world)
       sharded_(shard_model(model_config_, world.comm, spec.sharding)),
       optimizer_(*sharded_.engine, config_.optimizer),
       scaler_(loss_scaling_of(spec.loss_scale, *sharded_.engine)),
-      agreement_(world.store, "resume", world.comm.rank(), world.comm.world(), config_.checkpoint.timeout),
       description_(made_on_every_rank(world.comm, [&] { return description_of({loaded, model_config_, world}); })),
       has_graphs_(has_graphs(loaded, spec, world)) {
   set_recompute(*sharded_.model, spec.recompute);
@@ -238,16 +199,15 @@ void Run::go() {
 void Run::run_to_end() {
   warn_of_volume();
   resume_or_fill();
-  if (tokenizer_ && !(config_.sample.prompt.empty() && questions_.empty())) find_stop_ids();
+  samples_.find_stop_ids(description_, model_config_.vocab_size);
   if (config_.checkpoint.create_seed_checkpoint) return save_seed();
   if (progress_.step >= total_steps_) {
     say(fmt::format("Training already completed! Step {} of {}.", progress_.step, total_steps_));
-    sample("sample");
-    answer();
+    show_samples("sample");
     leave_word();
     return;
   }
-  if (progress_.step == 0) sample("sample before training");
+  if (progress_.step == 0) say(samples_.of_prompt("sample before training", *sharded_.model));
   const auto start = steady_clock::now();
   const Outcome outcome = train();
   const std::chrono::duration<double> spent = steady_clock::now() - start;
@@ -258,8 +218,7 @@ void Run::run_to_end() {
                                                : ", nothing saved, as checkpoint.enabled is false"));
   }
   say(fmt::format("Training took {:.1f} seconds", spent.count()));
-  sample("sample after training");
-  answer();
+  show_samples("sample after training");
   require_saved(fmt::format("all {} steps are done", total_steps_));
   say(fmt::format("Training completed! {} steps, {} {}.", total_steps_, with_thousands(progress_.tokens),
                   models::learns_from(model_config_) == models::LearnsFrom::Images ? "images" : "tokens"));
@@ -291,9 +250,11 @@ void Run::save_seed() {
 }
 
 /// A kernel that finds no memory kills without a word, so nobody takes any before the plan is told.
-Run::Planned Run::plan() {
+Planned Run::plan() {
   Planned planned;
-  on_rank_0(world_.comm, [&] { planned = say_plan(); });
+  on_rank_0(world_.comm, [&] {
+    planned = print_plan({loaded_, spec_, model_config_, *loader_, total_steps_, world_, resident_before_});
+  });
   say_who_met();
   return planned;
 }
@@ -305,29 +266,6 @@ std::unique_ptr<metrics::FolderClaim> Run::claimed() {
     claim = std::make_unique<metrics::FolderClaim>(config_.metrics.dir, world_.job, world_.generation);
   });
   return claim;
-}
-
-/// Rank 0 plans for all ranks, which are taken to be alike.
-Run::Planned Run::say_plan() const {
-  const bool is_on_cpu = world_.device.kind == DeviceKind::Cpu;
-  Hardware hardware = is_on_cpu ? this_machine(world_.local_world, spec_.sharding.policy.precision.param_dtype)
-                                : this_device(world_.device, world_.local_world);
-  if (is_on_cpu) hardware.fixed_memory = resident_before_;
-  const int64_t ranks = spec_.sharding.mesh.data_ranks() * spec_.batch.accumulation_steps;
-  const Job job{loaded_,
-                model_config_,
-                {world_.comm.world(), world_.local_world},
-                hardware,
-                {.rows = (loader_->sequences_per_step() + ranks - 1) / ranks,
-                 .tokens = loader_->longest_sequence(),
-                 .source = loader_->longest_source(),
-                 .image_size = batch_shape_of(spec_.batch, config_.data, model_config_).image_size}};
-  const Simulation simulation = simulate(job);
-  fmt::print("{}", metrics::format_table("plan", plan_rows(job, simulation, *loader_, total_steps_)));
-  std::fflush(stdout);
-  if (const auto refusal = memory_refusal(job, simulation)) throw InputError(*refusal);
-  if (const auto warning = memory_warning(job, simulation)) spdlog::warn(*warning);
-  return {hardware, simulation.device_bytes(), simulation.peak_flops};
 }
 
 void Run::say_memory() {
@@ -356,60 +294,9 @@ void Run::require_saved(const std::string& what) const {
         world_.is_main());
 }
 
-/// Where a job is started again it goes on from what it saved itself, whole: a lost pod must not cost the steps since
-/// the checkpoint that the job once began from.
-std::optional<checkpoint::Checkpoint> Run::saved_by_this_job() {
-  if (!checkpoints_ || !world_.may_have_saved || world_.job.empty()) return std::nullopt;
-  return find_by([this](checkpoint::Agreement& ranks) {
-    return checkpoint::find_latest_of(world_.job, config_.checkpoint.dir, ranks, naming());
-  });
-}
-
-std::optional<checkpoint::Checkpoint> Run::find_by(const Find& find) {
-  if (!config_.checkpoint.broadcast_from_rank0 || world_.comm.world() == 1) return find(agreement_);
-  std::optional<checkpoint::Checkpoint> seen;
-  std::string path, manifest;
-  on_every_rank(world_, "verifying the checkpoint, which rank 0 reads for all", config_.checkpoint.timeout, [&](const AskedToStop&) {
-    if (!world_.is_main()) return;
-    checkpoint::Agreement alone;
-    seen = find(alone);
-    if (!seen) return;
-    path = seen->path().string();
-    manifest = checkpoint::format_manifest(seen->manifest());
-  });
-  constexpr const char* kLabel = "the checkpoint of rank 0";
-  share_from_rank_0(world_.comm, path, kLabel);
-  if (path.empty()) return std::nullopt;
-  share_from_rank_0(world_.comm, manifest, kLabel);
-  if (!seen) seen.emplace(path, checkpoint::parse_manifest(manifest, path));
-  seen->read_for_all(world_.is_main(), [this](Tensor& rows) { world_.comm.broadcast(rows, 0, kLabel).wait(); });
-  return seen;
-}
-
-Run::Beginning Run::beginning() {
-  const config::Checkpoint& settings = config_.checkpoint;
-  if (auto own = saved_by_this_job()) return {.checkpoint = std::move(own), .is_own = true};
-  const Excluded excluded = excluded_of(settings.exclude);
-  const auto open = [](const std::string& given) -> Find {
-    return [&given](checkpoint::Agreement& ranks) { return checkpoint::open_checkpoint(given, ranks); };
-  };
-  if (config::names_checkpoint(settings))
-    return {find_by(open(settings.resume)), excluded, "name one of this model in checkpoint.resume"};
-  const Find newest = [&](checkpoint::Agreement& ranks) {
-    return checkpoint::find_latest(settings.dir, ranks, naming());
-  };
-  if (settings.resume != "never" && checkpoints_)
-    if (auto ours = find_by(newest)) return {std::move(ours), excluded};
-  if (settings.initial_load_path.empty()) return {};
-  constexpr Excluded kAllButTheModel{.optimizer = true, .data = true, .progress = true};
-  return {find_by(open(settings.initial_load_path)),
-          settings.initial_load_model_only ? kAllButTheModel : excluded,
-          "name one of this model in checkpoint.initial_load_path"};
-}
-
 void Run::resume_or_fill() {
   const auto start = steady_clock::now();
-  const auto [found, excluded, instead, is_own] = beginning();
+  const auto [found, excluded, is_own, instead] = find_beginning(config_.checkpoint, naming(), world_);
   if (!found) return fill_fresh();
   Parts own = parts();
   progress_ = restore(own, *found, model_config_, excluded, instead);
@@ -545,49 +432,13 @@ checkpoint::Snapshot Run::snapshot() {
   return snapshot_of(parts(), progress_, description_);
 }
 
-/// Rank 0 alone need have the model's folder, and all end a text at the same id.
-void Run::find_stop_ids() {
-  std::string ids;
-  on_rank_0(world_.comm, [&] {
-    const fs::path& from = description_.weights;
-    const StopSources sources{from.empty() ? "" : generation_config_of(from), description_.config_json, from.string()};
-    const auto found = stop_ids_of(sources, *tokenizer_, model_config_.vocab_size);
-    ids.assign(reinterpret_cast<const char*>(found.data()), found.size() * sizeof(int32_t));
-  });
-  share_from_rank_0(world_.comm, ids, "ids that end a text");
-  stop_ids_.resize(ids.size() / sizeof(int32_t));
-  if (!ids.empty()) std::memcpy(stop_ids_.data(), ids.data(), ids.size());
-}
-
-/// Every rank takes part, as in sample().
-void Run::answer() {
-  if (questions_.empty() || !tokenizer_) return;
-  constexpr size_t kShown = 3;
-  say(format_answers(
-      answer_pairs(models::language_model(*sharded_.model), *tokenizer_, {config_.data, stop_ids_}, questions_,
-                   world_.comm),
-      kShown));
-}
-
-/// Every rank takes part, as each holds a part of the model; rank 0 prints.
-void Run::sample(const char* title) {
-  if (config_.sample.prompt.empty() || !tokenizer_) return;
-  models::LanguageModel& model = models::language_model(*sharded_.model);
-  const auto prompt = prompt_ids(model, *tokenizer_, config_.sample.prompt);
-  const auto made = generate(model, prompt,
-                             {.max_new_tokens = config_.sample.max_new_tokens,
-                              .temperature = config_.sample.temperature,
-                              .top_p = config_.sample.top_p,
-                              .seed = config_.training.seed,
-                              .vocab_size = tokenizer_->vocab_size(),
-                              .stops = stop_ids_},
-                             world_.comm);
-  say(fmt::format("── {} ──\n{}{}{}\n──", title, config_.sample.prompt, model.continues_prompt() ? "" : "\n→ ",
-                  tokenizer::printable(tokenizer_->decode(made))));
+void Run::show_samples(const char* title) {
+  say(samples_.of_prompt(title, *sharded_.model));
+  say(samples_.of_pairs(*sharded_.model));
 }
 
 void Run::say(const std::string& line) {
-  if (!world_.is_main()) return;
+  if (!world_.is_main() || line.empty()) return;
   fmt::print("{}\n", line);
   std::fflush(stdout);
 }
