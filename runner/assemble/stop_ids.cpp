@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "assemble/exchange.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "checkpoint/files_beside.h"
@@ -53,6 +55,19 @@ std::vector<int32_t> stop_ids_of(const StopSources& sources, const tokenizer::To
   if (auto ids = ids_in(sources.config_json, folder / "config.json", vocab_size); !ids.empty()) return ids;
   const auto end_of_document = tokenizer.eos_id();
   return end_of_document ? std::vector{*end_of_document} : std::vector<int32_t>{};
+}
+
+std::vector<int32_t> stop_ids_of_rank_0(const std::function<StopSources()>& sources, const tokenizer::Tokenizer& tokenizer,
+                                        int64_t vocab_size, comm::Communicator& world) {
+  std::string bytes;
+  on_rank_0(world, [&] {
+    const auto found = stop_ids_of(sources(), tokenizer, vocab_size);
+    bytes.assign(reinterpret_cast<const char*>(found.data()), found.size() * sizeof(int32_t));
+  });
+  share_from_rank_0(world, bytes, "ids that end a text");
+  std::vector<int32_t> ids(bytes.size() / sizeof(int32_t));
+  if (!bytes.empty()) std::memcpy(ids.data(), bytes.data(), bytes.size());
+  return ids;
 }
 
 }  // namespace trainyard::train

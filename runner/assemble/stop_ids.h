@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "comm/communicator.h"
 #include "tokenizer/tokenizer.h"
 
 namespace trainyard::train {
@@ -25,5 +27,9 @@ std::string generation_config_of(const std::filesystem::path& weights);
 /// null counts as none. Empty: nothing ends a text.
 /// Throws InputError, naming the file, for a value that is no id below `vocab_size`, nor a list of such.
 std::vector<int32_t> stop_ids_of(const StopSources& sources, const tokenizer::Tokenizer& tokenizer, int64_t vocab_size);
+
+/// The same on every rank, though rank 0 alone asks for the sources: only it need have the model's folder. Collective.
+std::vector<int32_t> stop_ids_of_rank_0(const std::function<StopSources()>& sources, const tokenizer::Tokenizer& tokenizer,
+                                        int64_t vocab_size, comm::Communicator& world);
 
 }  // namespace trainyard::train

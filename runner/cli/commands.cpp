@@ -7,7 +7,7 @@ int run_checkpoint(const Arguments& arguments);
 int run_comm_bench(const Arguments& arguments, const Launched* launched);
 int run_config(const Arguments& arguments);
 int run_evaluate(const Arguments& arguments, const Launched* launched);
-int run_generate(const Arguments& arguments);
+int run_generate(const Arguments& arguments, const Launched* launched);
 int run_launch(const Arguments& arguments);
 int run_plan(const Arguments& arguments);
 int run_tokenizer(const Arguments& arguments);
@@ -21,7 +21,8 @@ std::span<const Command> commands() {
       {"plan", "memory, traffic and time of a training run before anything starts", run_plan},
       {"evaluate", "loss and perplexity of a model on a file of tokens", nullptr, run_evaluate,
        "--param-dtype bf16, shorter rows of --tokens, or more ranks"},
-      {"generate", "continue a text with a trained model", run_generate, nullptr, "fewer --max-new-tokens"},
+      {"generate", "continue a text with a trained model", nullptr, run_generate,
+       "--param-dtype bf16, fewer --max-new-tokens, or more ranks"},
       {"checkpoint", "inspect, verify and export checkpoints", run_checkpoint},
       {"comm-bench", "how fast the ranks exchange tensors: nccl-tests' table", nullptr, run_comm_bench},
       {"config", "check, show and document a configuration", run_config},

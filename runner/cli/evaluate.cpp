@@ -16,24 +16,16 @@ int run_evaluate(const Arguments& arguments, const Launched* launched) {
   CLI::App app("Loss and perplexity of a model over the rows of a file.", "trainyard evaluate");
   train::Evaluation evaluation;
   std::filesystem::path dump;
-  auto* const model = app.add_option("--model", evaluation.model, "Hugging Face folder: config.json and safetensors");
-  auto* const checkpoint = app.add_option("--checkpoint", evaluation.checkpoint,
-                                          "checkpoint of a training run, or a folder of them: the latest");
-  model->excludes(checkpoint);
+  add_model_source(app, evaluation.source);
   app.add_option("--tokens", evaluation.tokens,
                  "safetensors file with input_ids [rows, tokens], labels and position_ids if any")
       ->required();
   app.add_option("--dump", dump, "safetensors file to write: logits [rows, tokens, vocab]");
   app.add_flag("--gradients", evaluation.gradients, "grad.<name> of every parameter in the dump, too")->needs("--dump");
-  app.add_option("--tensor", evaluation.tensor, "ranks that split each layer and have the same rows")
-      ->check(number_where([](double value) { return value >= 1; }, "a whole number from 1 on"))
-      ->capture_default_str();
-  add_param_dtype(app, evaluation.param_dtype);
   config::DeviceChoice device = config::DeviceChoice::Auto;
   add_device(app, device);
   if (const auto code = parse(app, arguments)) return *code;
-  if (evaluation.model.empty() && evaluation.checkpoint.empty())
-    throw InputError("evaluate: one of --model and --checkpoint is needed");
+  require_model_source("evaluate", evaluation.source);
   if (!dump.empty()) evaluation.dump = dump;
 
   const SessionSettings session{

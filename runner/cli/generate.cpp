@@ -6,50 +6,23 @@
 #include <cstdio>
 
 #include "assemble/device.h"
-#include "assemble/model_config.h"
-#include "assemble/run_spec.h"
+#include "assemble/exchange.h"
 #include "assemble/stop_ids.h"
 #include "assemble/threads.h"
 #include "base/error.h"
 #include "checkpoint/open_weights.h"
 #include "cli/parse.h"
-#include "comm/in_process.h"
+#include "cli/session.h"
 #include "ops/threads.h"
 #include "run/answers.h"
 #include "run/generate.h"
+#include "run/loaded_model.h"
 #include "tokenizer/text_stream.h"
-#include "train/snapshot.h"
 
 namespace trainyard::cli {
 namespace {
 
-struct Loaded {
-  train::ShardedModel sharded;
-  std::string tokenizer;  ///< path
-  train::StopSources stops;
-};
-
-Loaded load_model(const std::filesystem::path& folder, comm::Communicator& alone, const train::Sharding& sharding) {
-  Loaded loaded{
-      train::shard_model(train::model_config_of(config::Model{.init_from = folder.string()}), alone, sharding),
-      folder.string(),
-      {train::generation_config_of(folder), checkpoint::config_json_of(folder), folder.string()}};
-  train::fill_from_weights(loaded.sharded, folder);
-  return loaded;
-}
-
-Loaded load_checkpoint(const std::filesystem::path& folder, comm::Communicator& alone,
-                       const train::Sharding& sharding) {
-  checkpoint::Agreement agreement;
-  const checkpoint::Checkpoint found = checkpoint::open_checkpoint(folder, agreement);
-  Loaded loaded{train::shard_model(train::model_config_of(found), alone, sharding),
-                found.state().value("tokenizer", ""),
-                {train::generation_config_of(found.path()), found.state().value("config_json", ""), found.path().string()}};
-  train::fill_from_checkpoint(*loaded.sharded.engine, found);
-  return loaded;
-}
-
-void show(const std::string& text) {
+void print_now(const std::string& text) {
   fmt::print("{}", text);
   std::fflush(stdout);
 }
@@ -67,49 +40,64 @@ void add_sampling(CLI::App& app, train::Sampling& sampling) {
   app.add_option("--seed", sampling.seed, "equal seeds give equal texts")->capture_default_str();
 }
 
+struct Asked {
+  std::string prompt;
+  std::string tokenizer;  ///< "": the model's own
+  tokenizer::SpecialTokensAre special;
+};
+
+/// Rank 0 prints each token as it comes.
+void continue_text(const train::LoadedModel& loaded, const Asked& asked, train::Sampling sampling,
+                   const train::World& world) {
+  const std::string& path = asked.tokenizer.empty() ? loaded.tokenizer : asked.tokenizer;
+  if (path.empty()) throw InputError("generate: the checkpoint records no tokenizer; name one with --tokenizer");
+  const auto tokenizer =
+      train::made_on_every_rank(world.comm, [&] { return tokenizer::load_tokenizer(path, asked.special); });
+  sampling.vocab_size = tokenizer->vocab_size();
+  const auto sources = [&weights = loaded.weights]() -> train::StopSources {
+    return {train::generation_config_of(weights), checkpoint::config_json_of(weights), weights.string()};
+  };
+  sampling.stops =
+      train::stop_ids_of_rank_0(sources, *tokenizer, loaded.sharded.model->config().vocab_size, world.comm);
+
+  models::LanguageModel& model = models::language_model(*loaded.sharded.model);
+  const auto show = [&](const std::string& text) {
+    if (world.is_main()) print_now(text);
+  };
+  if (model.continues_prompt()) show(asked.prompt);
+  tokenizer::TextStream stream(*tokenizer);
+  static_cast<void>(train::generate(model, train::prompt_ids(model, *tokenizer, asked.prompt), sampling, world.comm,
+                                    [&](int32_t id) { show(stream.add(id)); }));
+  show(stream.finish() + "\n");
+}
+
 }  // namespace
 
-int run_generate(const Arguments& arguments) {
+int run_generate(const Arguments& arguments, const Launched* launched) {
   CLI::App app("Continues a text with a trained model.", "trainyard generate");
-  std::filesystem::path model, checkpoint;
-  std::string prompt, tokenizer_path;
+  train::ModelSource source;
+  std::string prompt, tokenizer;
   train::Sampling sampling;
-  auto* const model_option =
-      app.add_option("--model", model, "Hugging Face folder: config.json, safetensors, tokenizer");
-  app.add_option("--checkpoint", checkpoint, "checkpoint of a training run, or a folder of them: the latest")
-      ->excludes(model_option);
+  add_model_source(app, source);
   app.add_option("--prompt", prompt, "the text to continue")->required();
-  app.add_option("--tokenizer", tokenizer_path, "file or folder, or `bytes`; default: the model's own");
+  app.add_option("--tokenizer", tokenizer, "file or folder, or `bytes`; default: the model's own");
   auto special = tokenizer::SpecialTokensAre::Parsed;
   add_special_tokens(app, special);
   add_sampling(app, sampling);
-  config::Precision precision = config::Precision::Float32;
-  add_param_dtype(app, precision);
   config::DeviceChoice device = config::DeviceChoice::Auto;
   add_device(app, device);
   if (const auto code = parse(app, arguments)) return *code;
-  ops::set_threads(train::threads_of({}, 1));
-  if (model.empty() && checkpoint.empty()) throw InputError("generate: one of --model and --checkpoint is needed");
+  require_model_source("generate", source);
 
-  const auto alone = comm::make_in_process(1, config::Comm{}.timeout);
-  const train::Sharding sharding{.policy = {.device = device_of_rank(train::device_kind_of(device), 0, 1),
-                                            .precision = {.param_dtype = train::dtype_of(precision)}}};
-  const Loaded loaded = checkpoint.empty() ? load_model(model, *alone.front(), sharding)
-                                           : load_checkpoint(checkpoint, *alone.front(), sharding);
-  if (tokenizer_path.empty()) tokenizer_path = loaded.tokenizer;
-  if (tokenizer_path.empty())
-    throw InputError("generate: the checkpoint records no tokenizer; name one with --tokenizer");
-  const auto tokenizer = tokenizer::load_tokenizer(tokenizer_path, special);
-  sampling.vocab_size = tokenizer->vocab_size();
-  sampling.stops = train::stop_ids_of(loaded.stops, *tokenizer, loaded.sharded.model->config().vocab_size);
-
-  models::LanguageModel& language_model = models::language_model(*loaded.sharded.model);
-  if (language_model.continues_prompt()) fmt::print("{}", prompt);
-  tokenizer::TextStream stream(*tokenizer);
-  static_cast<void>(train::generate(language_model, train::prompt_ids(language_model, *tokenizer, prompt), sampling,
-                                    *alone.front(), [&](int32_t id) { show(stream.add(id)); }));
-  show(stream.finish() + "\n");
-  return 0;
+  // A person in a pod of a job wants a text of what is there, and not to join the ranks that train.
+  const SessionSettings session{.device = train::device_kind_of(device),
+                                .config_text = "generate",
+                                .launched = launched,
+                                .is_alone_in_a_pod = true};
+  return run_in_world(with_name("generate", arguments), session, [&](const train::World& world) {
+    ops::set_threads(train::threads_of({}, world.local_world));
+    continue_text(train::load_model(source, world), {prompt, tokenizer, special}, sampling, world);
+  });
 }
 
 }  // namespace trainyard::cli

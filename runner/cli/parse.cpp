@@ -57,6 +57,21 @@ void add_param_dtype(CLI::App& app, config::Precision& precision) {
                         "what the model computes in");
 }
 
+void add_model_source(CLI::App& app, train::ModelSource& source) {
+  auto* const model =
+      app.add_option("--model", source.model, "Hugging Face folder: config.json, safetensors, a tokenizer for texts");
+  app.add_option("--checkpoint", source.checkpoint, "checkpoint of a training run, or a folder of them: the latest")
+      ->excludes(model);
+  app.add_option("--tensor", source.tensor, "ranks that split each layer")
+      ->check(number_where([](double value) { return value >= 1; }, "a whole number from 1 on"))
+      ->capture_default_str();
+  add_param_dtype(app, source.param_dtype);
+}
+
+void require_model_source(const std::string& command, const train::ModelSource& source) {
+  if (source.weights().empty()) throw InputError(command + ": one of --model and --checkpoint is needed");
+}
+
 void add_special_tokens(CLI::App& app, tokenizer::SpecialTokensAre& special) {
   using tokenizer::SpecialTokensAre;
   const std::string by_default = special == SpecialTokensAre::Parsed ? "parse" : "text";

@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "config/config.h"
+#include "run/loaded_model.h"
 #include "tokenizer/tokenizer.h"
 
 namespace trainyard::cli {
@@ -39,6 +40,12 @@ void add_device(CLI::App& app, config::DeviceChoice& device);
 
 /// --param-dtype, the short form of parallel.param_dtype.
 void add_param_dtype(CLI::App& app, config::Precision& precision);
+
+/// --model, --checkpoint, --tensor and --param-dtype.
+void add_model_source(CLI::App& app, train::ModelSource& source);
+
+/// Throws InputError where neither a model nor a checkpoint was given to `command`.
+void require_model_source(const std::string& command, const train::ModelSource& source);
 
 /// --special-tokens, as the configuration's data.special_tokens.
 void add_special_tokens(CLI::App& app, tokenizer::SpecialTokensAre& special);

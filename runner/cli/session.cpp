@@ -280,6 +280,7 @@ int run_in_world(const Arguments& command, const SessionSettings& settings, cons
   if (settings.launched) return start_ranks(*settings.launched, settings);
   const rendezvous::Environment environment = rendezvous::process_environment();
   rendezvous::Place place = rendezvous::place_of(environment);
+  if (place.kind == rendezvous::Place::Kind::Node && settings.is_alone_in_a_pod) place = {};
   if (place.kind == rendezvous::Place::Kind::Node) {
     const launch::LaunchOptions options = launch::options_of(place, command, environment, settings.rendezvous_timeout);
     const auto only_rank = launch::only_rank_of(place, options, environment);

@@ -28,6 +28,8 @@ struct SessionSettings {
   std::filesystem::path flight_folder;  ///< where a rank leaves what it was doing when it is lost; "": nowhere
   std::string config_text;              ///< what it says, a line a setting: for the message when it is not
   const Launched* launched = nullptr;   ///< null: the environment says what this process is
+  /// A pod of a job, or a node that no launcher has taken, is alone here: it meets none of the others.
+  bool is_alone_in_a_pod = false;
   /// Asked before so many ranks are started where all of them are on this machine: throws what each would.
   std::function<void(int ranks)> check = {};
 };

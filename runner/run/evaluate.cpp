@@ -11,10 +11,7 @@
 #include <vector>
 
 #include "assemble/exchange.h"
-#include "assemble/model_config.h"
-#include "assemble/run_spec.h"
 #include "base/error.h"
-#include "checkpoint/reader.h"
 #include "data/loaders.h"
 #include "models/language_model.h"
 #include "ops/cast.h"
@@ -31,31 +28,6 @@ Tensor as_float32(const Tensor& tensor) {
   Tensor floats = Tensor::empty(tensor.shape(), DType::Float32, tensor.device());
   ops::cast(tensor, floats);
   return on_device(floats, {});
-}
-
-MeshSize mesh_of(const Evaluation& evaluation, const World& world) {
-  const int ranks = world.comm.world(), tensor = evaluation.tensor;
-  if (ranks % tensor != 0)
-    throw InputError(
-        fmt::format("--tensor is {}, which does not divide the {} ranks; use a divisor of {}", tensor, ranks, ranks));
-  return {.shard = ranks / tensor, .tensor = tensor};
-}
-
-ShardedModel load(const Evaluation& evaluation, const World& world) {
-  const Sharding sharding{
-      .mesh = mesh_of(evaluation, world),
-      .policy = {.device = world.device, .precision = {.param_dtype = dtype_of(evaluation.param_dtype)}}};
-  if (evaluation.checkpoint.empty()) {
-    const config::Model model{.init_from = evaluation.model.string()};
-    ShardedModel sharded = shard_model(model_config_of(model, world.comm), world.comm, sharding);
-    fill_from_weights(sharded, evaluation.model);
-    return sharded;
-  }
-  checkpoint::Agreement agreement(world.store, "evaluate", world.comm.rank(), world.comm.world(), world.comm.timeout());
-  const checkpoint::Checkpoint found = checkpoint::open_checkpoint(evaluation.checkpoint, agreement);
-  ShardedModel sharded = shard_model(model_config_of(found), world.comm, sharding);
-  fill_from_checkpoint(*sharded.engine, found);
-  return sharded;
 }
 
 /// Row `index` of what every rank that gets rows of its own holds, in their order; rows past a rank's last are zero.
@@ -120,7 +92,7 @@ Evaluated evaluate(const Evaluation& evaluation, const World& world) {
   on_rank_0(world.comm, [&] {
     if (evaluation.dump) require_place_for(*evaluation.dump);
   });
-  ShardedModel sharded = load(evaluation, world);
+  ShardedModel sharded = load_model(evaluation.source, world).sharded;
   const MeshSize& mesh = sharded.mesh->size();
   const bool counts_rows = sharded.mesh->counts_rows();
   const auto loader =
@@ -148,7 +120,7 @@ Evaluated evaluate(const Evaluation& evaluation, const World& world) {
 
   const double own_sum = counts_rows ? own.read().loss_sum : 0;
   const double loss = GatheredScalars(world.comm, std::array{own_sum}, "loss").sum(0) / weight;
-  if (!std::isfinite(loss)) throw_not_finite(world.comm, *sharded.engine, evaluation.weights().string(), loss);
+  if (!std::isfinite(loss)) throw_not_finite(world.comm, *sharded.engine, evaluation.source.weights().string(), loss);
   const bool makes_text = dynamic_cast<const models::LanguageModel*>(sharded.model.get()) != nullptr;
   return {loss, makes_text ? std::optional(std::exp(loss)) : std::nullopt, static_cast<int64_t>(valid)};
 }

@@ -4,20 +4,15 @@
 #include <optional>
 
 #include "assemble/world.h"
-#include "config/config.h"
+#include "run/loaded_model.h"
 
 namespace trainyard::train {
 
 struct Evaluation {
-  std::filesystem::path model;       ///< a Hugging Face folder, or
-  std::filesystem::path checkpoint;  ///< a checkpoint of ours, or a folder of them; one of the two
-  std::filesystem::path tokens;      ///< safetensors with input_ids [rows, tokens] (docs/tokenizers-and-data.md)
+  ModelSource source;            ///< ranks that split its layers have the same rows
+  std::filesystem::path tokens;  ///< safetensors with input_ids [rows, tokens] (docs/tokenizers-and-data.md)
   std::optional<std::filesystem::path> dump;  ///< safetensors: logits [rows, tokens, vocab], and gradients where wanted
   bool gradients = false;                     ///< grad.<name> of the mean loss, unclipped
-  config::Precision param_dtype = config::Precision::Float32;
-  int tensor = 1;  ///< ranks that split each layer, and so have the same rows; the others share parameters
-
-  [[nodiscard]] const std::filesystem::path& weights() const { return checkpoint.empty() ? model : checkpoint; }
 };
 
 struct Evaluated {

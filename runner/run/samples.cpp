@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-
 #include "assemble/exchange.h"
 #include "assemble/pairs.h"
 #include "assemble/stop_ids.h"
@@ -23,16 +21,11 @@ Samples::Samples(const config::Config& config, const tokenizer::Tokenizer* token
 
 void Samples::find_stop_ids(const Description& description, int64_t vocab_size) {
   if (!tokenizer_ || (config_.sample.prompt.empty() && pairs_.empty())) return;
-  std::string ids;
-  on_rank_0(world_, [&] {
+  const auto sources = [&]() -> StopSources {
     const std::filesystem::path& from = description.weights;
-    const StopSources sources{from.empty() ? "" : generation_config_of(from), description.config_json, from.string()};
-    const auto found = stop_ids_of(sources, *tokenizer_, vocab_size);
-    ids.assign(reinterpret_cast<const char*>(found.data()), found.size() * sizeof(int32_t));
-  });
-  share_from_rank_0(world_, ids, "ids that end a text");
-  stop_ids_.resize(ids.size() / sizeof(int32_t));
-  if (!ids.empty()) std::memcpy(stop_ids_.data(), ids.data(), ids.size());
+    return {from.empty() ? "" : generation_config_of(from), description.config_json, from.string()};
+  };
+  stop_ids_ = stop_ids_of_rank_0(sources, *tokenizer_, vocab_size, world_);
 }
 
 std::string Samples::of_prompt(const std::string& title, models::Model& whole) const {

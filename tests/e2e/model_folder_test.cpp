@@ -1,7 +1,9 @@
 // A model's folder goes through training, checkpoints, export and conversion as it came, and says where texts end.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <fstream>
+#include <string_view>
 
 #include "failure.h"
 
@@ -21,6 +23,19 @@ Ended done(const Words& words) {
 std::string text_of(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+/// What a launcher shows of rank 0, without its number before each line.
+std::string without_rank_numbers(const std::string& shown) {
+  static constexpr std::string_view kNumber = "[rank 0] ";
+  std::string text;
+  for (size_t begin = 0; begin < shown.size();) {
+    if (shown.compare(begin, kNumber.size(), kNumber) == 0) begin += kNumber.size();
+    const size_t end = std::min(shown.find('\n', begin), shown.size() - 1) + 1;
+    text += shown.substr(begin, end - begin);
+    begin = end;
+  }
+  return text;
 }
 
 /// A job, the model that it trained for a few steps as a Hugging Face folder, and further such folders.
@@ -134,6 +149,27 @@ TEST_CASE("generate: a text ends before an id that the model's folder names, in 
   write_text(folders.at("given") / "generation_config.json", R"({"eos_token_id": 257})");
   check_failure(run({trainyard({"generate", "--model", model, "--tokenizer", "bytes", "--prompt", "3"})}), 2,
                 {"generation_config.json: eos_token_id is 257", "from 0 to 256"});
+}
+
+TEST_CASE(
+    "generate: a text is the same alone, from ranks that share the parameters and from ranks that split layers, and in a pod "
+    "of a job it meets nobody") {
+  const Folders folders;
+  const Words asked{"--model", folders.at("given").string(), "--tokenizer", "bytes", "--prompt", "3 times ",
+                    "--temperature", "0", "--max-new-tokens", "12"};
+  const std::string alone = done(Words{"generate"} + asked).out;
+  for (const auto& [ranks, tensor] : {std::pair(2, "1"), std::pair(2, "2"), std::pair(4, "2")}) {
+    CAPTURE(ranks, tensor);
+    const Ended ended = run({on_ranks(ranks, Words{"generate", "--tensor", tensor} + asked)});
+    INFO(ended.all());
+    REQUIRE(ended.code == 0);
+    CHECK(without_rank_numbers(ended.out) == alone);
+  }
+  check_failure(run({trainyard(Words{"generate", "--tensor", "2"} + asked)}), 2,
+                {"--tensor is 2, but there is one rank", "trainyard launch --nproc-per-node 2"});
+  const std::map<std::string, std::string> pod{
+      {"WORLD_SIZE", "3"}, {"RANK", "0"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "1"}};
+  CHECK(run({trainyard(Words{"generate"} + asked), pod}).out == alone);
 }
 
 }  // namespace trainyard::test
