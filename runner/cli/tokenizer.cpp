@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/parse.h"
+#include "data/corpus_files.h"
 #include "data/documents.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/trainer.h"
@@ -100,8 +101,7 @@ void train(const TrainOptions& options) {
   tokenizer::BpeTrainer trainer;
   for (const std::string& input : options.input) {
     for (const fs::path& path : data::corpus_files(input)) {
-      const MappedFile file(path);
-      data::for_each_part(file, options.field,
+      data::for_each_part(path, options.field,
                           {tokenizer::BpeTrainer::is_border, "the trainer"},
                           [&](const data::TextPart& part) { trainer.add(part.text, path.string()); });
     }

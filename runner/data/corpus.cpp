@@ -15,6 +15,7 @@
 #include "data/cache_file.h"
 #include "data/corpus_files.h"
 #include "data/documents.h"
+#include "data/unpacking.h"
 #include "tokenizer/fingerprint.h"
 #include "tokenizer/utf8.h"
 
@@ -59,9 +60,11 @@ Keys keys_of(const std::vector<fs::path>& files, const CorpusOptions& options, c
   key.add("corpus 1").add(tokenizer.fingerprint()).add(eos_text(eos));
   for (const fs::path& file : files) {
     const bool is_lines = has_lines(file);
-    key.add(is_lines ? options.field : "").add(is_lines ? "jsonl" : "txt");
+    // What is packed is known by what it is packed to: each rank looks, and unpacking it costs more than reading it.
+    key.add(is_lines ? options.field : "").add(is_packed(file) ? "jsonl packed" : is_lines ? "jsonl" : "txt");
     const MappedFile content(file);
     key.add(content.text(), [&] { stop_if_asked(options.how, "reading " + file.string()); });
+    if (is_packed(file)) continue;  // no former version read it
     has_empty = has_empty || (eos && has_empty_document(content, options.field));
     was_cut = was_cut || was_cut_elsewhere(content, options.field, cutter.is_border);
   }
@@ -131,7 +134,7 @@ struct Tokenised {
   tokenizer::Added found = tokenizer::Added::None;
 };
 
-Tokenised tokenise(const MappedFile& file, const Stretch& stretch, const CorpusOptions& options,
+Tokenised tokenise(const fs::path& file, const Stretch& stretch, const CorpusOptions& options,
                    const Tokenizer& tokenizer, const Workers& workers) {
   const auto eos = end_of_document(tokenizer, options.append_eos);
   Tokenised done{.bytes = stretch.text.size()};
@@ -155,16 +158,15 @@ tokenizer::Added tokenise(const std::vector<fs::path>& files, const CorpusOption
   tokenizer::Added found = tokenizer::Added::None;
   Telling telling(files, options.path.string());
   for (const fs::path& path : files) {
-    const MappedFile file(path);
     InOrder<Tokenised> parts(options.how, "tokenising " + options.path.string(), [&](const Tokenised& part) {
       writer.append(part.ids);
       writer.count_documents(part.documents);
       telling.read(part.bytes);
       found = std::max(found, part.found);
     });
-    for_each_stretch(file, cutter_of(tokenizer, options), [&](const Stretch& stretch) {
+    for_each_stretch(path, cutter_of(tokenizer, options), [&](const Stretch& stretch) {
       parts.add([&, stretch](const Workers& workers) {
-        return tokenise(file, stretch, options, tokenizer, workers);
+        return tokenise(path, stretch, options, tokenizer, workers);
       });
     });
     parts.finish();
@@ -197,6 +199,17 @@ bool is_right(const fs::path& cached, const Keys& keys, const std::string& name)
   }
 }
 
+/// Lines that are not empty; two at most are counted.
+int documents_in(std::string_view lines) {
+  int documents = 0;
+  while (!lines.empty() && documents < 2) {
+    const size_t end = std::min(lines.find('\n'), lines.size() - 1) + 1;
+    documents += trim(lines.substr(0, end)).empty() ? 0 : 1;
+    lines.remove_prefix(end);
+  }
+  return documents;
+}
+
 }  // namespace
 
 TokenArray open_corpus(const CorpusOptions& options, const Tokenizer& tokenizer) {
@@ -212,12 +225,15 @@ TokenArray open_corpus(const CorpusOptions& options, const Tokenizer& tokenizer)
 bool has_several_documents(const CorpusOptions& options) {
   int documents = 0;
   for (const fs::path& path : corpus_files(options.path, Notes::Unsaid)) {
-    const MappedFile file(path);
-    const bool is_lines = has_lines(path);
-    for (std::string_view rest = file.text(); !rest.empty() && documents < 2;) {
-      const size_t end = is_lines ? std::min(rest.find('\n'), rest.size() - 1) + 1 : rest.size();
-      documents += is_lines && trim(rest.substr(0, end)).empty() ? 0 : 1;
-      rest.remove_prefix(end);
+    if (!has_lines(path)) {
+      documents += fs::file_size(path) > 0 ? 1 : 0;
+      continue;
+    }
+    GroupsOfLines groups(path);
+    while (documents < 2) {
+      const auto lines = groups.next();
+      if (!lines) break;
+      documents += documents_in(lines->text);
     }
   }
   return documents > 1;

@@ -48,7 +48,7 @@ class TokenArray {
 };
 
 struct CorpusOptions {
-  /// .txt (a document a file), .jsonl or .json (a document a line), or a folder of them
+  /// .txt (a document a file), .jsonl or .json (a document a line; packed as .gz or .zst, too), or a folder of them
   std::filesystem::path path;
   std::string field = "text";  ///< of each JSON line
   bool append_eos = true;      ///< after each document, where the tokenizer has an end of text

@@ -12,18 +12,19 @@
 #include "base/error.h"
 #include "base/lowercase.h"
 #include "data/arrow.h"
+#include "data/unpacking.h"
 
 namespace trainyard::data {
 namespace {
 namespace fs = std::filesystem;
 
-bool is_corpus_file(const fs::path& path) {
+/// Whether the file has this ending, packed or not.
+bool has_ending(const fs::path& path, const std::string& plain) {
   const std::string ending = ending_of(path);
-  return ending == ".txt" || ending == ".jsonl";
+  return ending == plain || ending == plain + ".gz" || ending == plain + ".zst";
 }
-/// JSON lines under the name that Hugging Face's data sets and torchtitan's c4_test give them.
-bool is_json_file(const fs::path& path) {
-  return ending_of(path) == ".json";
+bool is_corpus_file(const fs::path& path) {
+  return ending_of(path) == ".txt" || has_ending(path, ".jsonl");
 }
 bool is_hidden(const fs::path& name) {
   return name.string().starts_with('.');
@@ -146,8 +147,8 @@ std::vector<fs::path> files_below(const fs::path& folder, Notes notes) {
     return files;
   }
   refuse_arrow(folder);              // whose .json files hold no text
-  files = walk.files(is_json_file);  // beside others they may be anything
-  const std::string rest = walk.passed_over(is_json_file);
+  files = walk.files(is_json);  // beside others they may be anything
+  const std::string rest = walk.passed_over(is_json);
   if (files.empty())
     throw InputError(fmt::format("{}: no .txt, no .jsonl and no .json file below this folder{}", folder.string(),
                                  rest.empty() ? "" : ", which has " + rest));
@@ -158,7 +159,13 @@ std::vector<fs::path> files_below(const fs::path& folder, Notes notes) {
 }  // namespace
 
 std::string ending_of(const fs::path& path) {
-  return lowercase(path.extension().string());
+  const std::string last = lowercase(path.extension().string());
+  return is_packed(path) ? lowercase(path.stem().extension().string()) + last : last;
+}
+
+/// Hugging Face's data sets and torchtitan's c4_test name them so.
+bool is_json(const fs::path& path) {
+  return has_ending(path, ".json");
 }
 
 bool has_lines(const fs::path& path) {
@@ -172,8 +179,12 @@ std::vector<fs::path> corpus_files(const fs::path& path, Notes notes) {
   if (!is_there) throw InputError(fmt::format("{}: no such file or folder", path.string()));
   if (fs::is_directory(path)) return files_below(path, notes);
   refuse_arrow(path);
-  if (!is_corpus_file(path) && !is_json_file(path))
-    throw InputError(fmt::format("{}: a corpus is a .txt file, a .jsonl file (or .json), or a folder of them",
+  if (ending_of(path).starts_with(".txt."))
+    throw InputError(fmt::format("{}: a .txt file is one document and is read unpacked; unpack it, or make .jsonl of it",
+                                 path.string()));
+  if (!is_corpus_file(path) && !is_json(path))
+    throw InputError(fmt::format("{}: a corpus is a .txt file, a .jsonl file (or .json; these packed as .gz or .zst, too), "
+                                 "or a folder of them",
                                  path.string()));
   return {path};
 }

@@ -10,11 +10,13 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/corpus_files.h"
 #include "tokenizer/borders.h"
 #include "tokenizer/utf8.h"
 
 namespace trainyard::data {
 namespace {
+namespace fs = std::filesystem;
 using nlohmann::json;
 
 bool is_space(char c) {
@@ -50,34 +52,6 @@ bool document_was_cut_elsewhere(std::string_view document, const IsBorder& is_bo
     if (!is_border(document, begin)) return true;
   }
   return false;
-}
-
-/// What messages call the place of a document's byte.
-using PlaceOf = std::function<std::string(size_t at)>;
-
-void visit_document(std::string_view text, const PlaceOf& place_of, const Cutter& cutter, const VisitPart& visit) {
-  for (size_t begin = 0; begin < text.size();) {
-    const auto length = part_length(text, begin, cutter.is_border);
-    if (!length)
-      throw InputError(fmt::format(
-          "{}: from here on this document has no place within {} where {} gives the parts of a text the ids of the "
-          "whole; make shorter documents of it, one a line of a .jsonl file",
-          place_of(begin), human_bytes(PartSizes{}.largest), cutter.name));
-    visit({text.substr(0, begin), text.substr(begin, *length), begin + *length == text.size()});
-    begin += *length;
-  }
-}
-
-/// Whole lines, of kPartBytes or more, unless they are the last.
-void visit_groups_of_lines(std::string_view text, const std::function<void(const Stretch&)>& visit) {
-  size_t line = 1;
-  for (size_t begin = 0, end = 0; begin < text.size(); begin = end) {
-    const bool is_last = text.size() - begin <= kPartBytes;
-    end = is_last ? text.size() : std::min(text.find('\n', begin + kPartBytes), text.size() - 1) + 1;
-    const std::string_view lines = text.substr(begin, end - begin);
-    visit({.text = lines, .first_line = line});
-    line += static_cast<size_t>(std::ranges::count(lines, '\n'));
-  }
 }
 
 /// `line` with as many bytes of a whole number and spaces in place of each NaN, Infinity and -Infinity, which Python
@@ -143,21 +117,21 @@ std::optional<std::string> document_in(std::string_view line, const std::string&
   return std::move(object[field].get_ref<std::string&>());
 }
 
-void visit_lines(const MappedFile& file, const Stretch& stretch, const std::string& field, const Cutter& cutter,
+void visit_lines(const fs::path& file, const Stretch& stretch, const std::string& field, const Cutter& cutter,
                  const VisitPart& visit) {
   std::string_view rest = stretch.text;
   const bool is_first = stretch.first_line == 1;
-  if (is_first && ending_of(file.path()) == ".json" && trim(rest.substr(0, rest.find('\n'))).starts_with('['))
+  if (is_first && is_json(file) && trim(rest.substr(0, rest.find('\n'))).starts_with('['))
     throw InputError(fmt::format("{}: begins with a list; a .json corpus has a JSON object on each line",
-                                 file.path().string()));
+                                 file.string()));
   for (size_t number = stretch.first_line; !rest.empty(); ++number) {
     const size_t end = rest.find('\n');
     const std::string_view line = rest.substr(0, end);
     if (!trim(line).empty()) {
-      const std::string where = fmt::format("{}:{}", file.path().string(), number);
+      const std::string where = fmt::format("{}:{}", file.string(), number);
       tokenizer::require_utf8(line, where);
       const std::string document = take_field(line, field, where);
-      document.empty() ? visit({}) : visit_document(document, [&](size_t) { return where; }, cutter, visit);
+      document.empty() ? visit({}) : for_each_part_of(document, [&](size_t) { return where; }, cutter, visit);
     }
     rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
   }
@@ -180,34 +154,11 @@ json parse_json_line(std::string_view line, const std::string& where) {
   }
 }
 
-std::optional<size_t> part_length(std::string_view document, size_t begin, const IsBorder& is_border,
-                                  const PartSizes& sizes) {
-  const size_t rest = document.size() - begin;
-  if (rest <= sizes.usual) return rest;
-  const auto is_end = [&](size_t length) {
-    return !is_inside_character(document, begin + length) && is_border(document, begin + length);
-  };
-  for (size_t length = sizes.usual; length > 0; --length)
-    if (is_end(length)) return length;
-  for (size_t length = sizes.usual + 1; length < std::min(rest, sizes.largest + 1); ++length)
-    if (is_end(length)) return length;
-  return rest <= sizes.largest ? std::optional(rest) : std::nullopt;
-}
-
-void for_each_stretch(const MappedFile& file, const Cutter& cutter, const std::function<void(const Stretch&)>& visit) {
-  if (has_lines(file.path())) return visit_groups_of_lines(file.text(), visit);
-  const auto line_of = [&](size_t at) {
-    return fmt::format("{}:{}", file.path().string(), 1 + std::ranges::count(file.text().substr(0, at), '\n'));
-  };
-  visit_document(file.text(), line_of, cutter,
-                 [&](const TextPart& part) { visit({.before = part.before, .text = part.text}); });
-}
-
-void for_each_part(const MappedFile& file, const Stretch& stretch, const std::string& field, const Cutter& cutter,
+void for_each_part(const fs::path& file, const Stretch& stretch, const std::string& field, const Cutter& cutter,
                    const VisitPart& visit) {
-  if (has_lines(file.path())) return visit_lines(file, stretch, field, cutter, visit);
-  tokenizer::require_utf8(stretch.text, file.path().string(), stretch.before.size());
-  visit({stretch.before, stretch.text, stretch.before.size() + stretch.text.size() == file.text().size()});
+  if (has_lines(file)) return visit_lines(file, stretch, field, cutter, visit);
+  tokenizer::require_utf8(stretch.text, file.string(), stretch.before.size());
+  visit({stretch.before, stretch.text, stretch.is_last});
 }
 
 bool has_empty_document(const MappedFile& file, const std::string& field) {
@@ -221,7 +172,7 @@ bool has_empty_document(const MappedFile& file, const std::string& field) {
   return false;
 }
 
-void for_each_part(const MappedFile& file, const std::string& field, const Cutter& cutter, const VisitPart& visit) {
+void for_each_part(const fs::path& file, const std::string& field, const Cutter& cutter, const VisitPart& visit) {
   for_each_stretch(file, cutter, [&](const Stretch& stretch) { for_each_part(file, stretch, field, cutter, visit); });
 }
 

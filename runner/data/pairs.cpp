@@ -15,7 +15,7 @@ namespace trainyard::data {
 namespace {
 using nlohmann::json;
 
-constexpr int64_t kLinesAtOnce = 256;
+constexpr size_t kLinesAtOnce = 256;
 
 std::vector<std::string> names_in(const std::string& list) {
   std::vector<std::string> names;
@@ -42,21 +42,25 @@ std::string field_of(const json& line, const std::vector<std::string>& fields, c
   throw InputError(fmt::format("{}: no field {}'", where, wanted));
 }
 
-void read_file_pairs(const MappedFile& file, const PairOptions& options, std::vector<PairText>& pairs) {
-  const std::vector<std::string> sources = names_in(options.source_field), targets = names_in(options.target_field);
-  const std::string_view text = file.text();
-  int64_t number = 0;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view line = text.substr(begin, end - begin);
+/// Where the lines have a pair: each the first of its names that a line has.
+struct PairFields {
+  std::vector<std::string> sources, targets;
+};
+
+void read_pairs_of(const std::filesystem::path& file, const Stretch& lines, const PairFields& fields,
+                   const PairOptions& options, std::vector<PairText>& pairs) {
+  size_t number = lines.first_line - 1;
+  for (size_t begin = 0; begin < lines.text.size();) {
+    const size_t end = std::min(lines.text.find('\n', begin), lines.text.size());
+    const std::string_view line = lines.text.substr(begin, end - begin);
     begin = end + 1, ++number;
-    if (number % kLinesAtOnce == 0) stop_if_asked(options.how, "reading " + file.path().string());
+    if (number % kLinesAtOnce == 0) stop_if_asked(options.how, "reading " + file.string());
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     if (options.max_samples > 0 && static_cast<int64_t>(pairs.size()) == options.max_samples) return;
-    const std::string where = fmt::format("{}:{}", file.path().string(), number);
+    const std::string where = fmt::format("{}:{}", file.string(), number);
     const json object = parse_json_line(line, where);
     if (!object.is_object()) throw InputError(fmt::format("{}: must be a JSON object, is {}", where, object.type_name()));
-    pairs.push_back({field_of(object, sources, where), field_of(object, targets, where)});
+    pairs.push_back({field_of(object, fields.sources, where), field_of(object, fields.targets, where)});
   }
 }
 
@@ -106,10 +110,12 @@ Encoded encode(std::span<const PairText> pairs, int64_t first, const PairOptions
 
 std::vector<PairText> read_pairs(const PairOptions& options) {
   std::vector<PairText> pairs;
+  const PairFields fields{names_in(options.source_field), names_in(options.target_field)};
   for (const auto& path : corpus_files(options.path, options.how.notes)) {
     if (!has_lines(path))
       throw InputError(fmt::format("{}: pairs of source and target come from .jsonl files", path.string()));
-    read_file_pairs(MappedFile(path), options, pairs);
+    GroupsOfLines groups(path);
+    while (const auto lines = groups.next()) read_pairs_of(path, *lines, fields, options, pairs);
   }
   if (pairs.empty()) throw InputError(fmt::format("{}: no line with a pair", options.path.string()));
   return pairs;
