@@ -34,7 +34,7 @@ CachingAllocator::~CachingAllocator() {
 
 void* CachingAllocator::allocate(size_t bytes, StreamId stream) {
   const size_t needed = round_up(std::max<size_t>(bytes, 1), has_own_segments_ ? kSegmentStep : kBlockStep);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   collect(Wait::No);
   std::byte* block = find(needed, stream);
   if (!block) block = grow(needed, stream);
@@ -84,7 +84,7 @@ void* CachingAllocator::use(std::byte* address, size_t bytes) {
 }
 
 void CachingAllocator::free(void* address) noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = blocks_.find(static_cast<std::byte*>(address));
   Block& block = found->second;
   statistics_.in_use -= block.bytes;
@@ -102,7 +102,7 @@ void CachingAllocator::free(void* address) noexcept {
 }
 
 std::shared_ptr<StreamUse> CachingAllocator::used_on(void* address, StreamId stream) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Block& block = blocks_.find(static_cast<std::byte*>(address))->second;
   if (stream == block.stream) return nullptr;
   // Of those that nobody can end any more one is enough: a block that is never freed is used without end.
@@ -113,13 +113,13 @@ std::shared_ptr<StreamUse> CachingAllocator::used_on(void* address, StreamId str
 }
 
 bool CachingAllocator::owns(const void* address) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = blocks_.find(static_cast<std::byte*>(const_cast<void*>(address)));
   return found != blocks_.end() && found->second.in_use;
 }
 
 void CachingAllocator::make_free(Blocks::iterator block) {
-  const auto join = [&](Blocks::iterator first, Blocks::iterator second) {
+  const auto join = [&](Blocks::iterator first, Blocks::iterator second) REQUIRES(mutex_) {
     first->second.bytes += second->second.bytes;
     blocks_.erase(second);
     return first;
@@ -172,7 +172,7 @@ void CachingAllocator::give_back_unused() noexcept {
 }
 
 void CachingAllocator::trim() noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   try {
     collect(Wait::Yes);
   } catch (...) {  // the device has failed: what it still works in stays
@@ -181,7 +181,7 @@ void CachingAllocator::trim() noexcept {
 }
 
 CachingAllocator::Statistics CachingAllocator::statistics() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Statistics now = statistics_;
   now.segments = segments_.size();
   for (const FreeBlock& block : free_) now.largest_free = std::max(now.largest_free, block.bytes);
@@ -189,7 +189,7 @@ CachingAllocator::Statistics CachingAllocator::statistics() const {
 }
 
 void CachingAllocator::restart_peak() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   statistics_.most_in_use = statistics_.in_use;
   statistics_.most_reserved = statistics_.reserved;
 }

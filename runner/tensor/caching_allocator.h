@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <vector>
 
+#include "common/mutex.h"
 #include "tensor/device.h"
 
 namespace trainyard {
@@ -128,14 +128,16 @@ class CachingAllocator {
 
   enum class Wait : uint8_t { No, Yes };
 
-  [[nodiscard]] std::byte* find(size_t bytes, StreamId stream) const;
-  [[nodiscard]] std::byte* grow(size_t bytes, StreamId stream);
-  void* use(std::byte* address, size_t bytes);
-  void make_free(Blocks::iterator block);
-  void collect(Wait wait);
-  void give_back_unused() noexcept;
-  [[nodiscard]] bool is_small(const Block& block) const { return segments_.at(block.segment).is_small; }
-  [[nodiscard]] FreeBlock key_of(const Blocks::value_type& block) const {
+  [[nodiscard]] std::byte* find(size_t bytes, StreamId stream) const REQUIRES(mutex_);
+  [[nodiscard]] std::byte* grow(size_t bytes, StreamId stream) REQUIRES(mutex_);
+  void* use(std::byte* address, size_t bytes) REQUIRES(mutex_);
+  void make_free(Blocks::iterator block) REQUIRES(mutex_);
+  void collect(Wait wait) REQUIRES(mutex_);
+  void give_back_unused() noexcept REQUIRES(mutex_);
+  [[nodiscard]] bool is_small(const Block& block) const REQUIRES(mutex_) {
+    return segments_.at(block.segment).is_small;
+  }
+  [[nodiscard]] FreeBlock key_of(const Blocks::value_type& block) const REQUIRES(mutex_) {
     return {is_small(block.second), block.second.stream, block.second.bytes, block.first};
   }
 
@@ -146,12 +148,13 @@ class CachingAllocator {
 
   MemorySource& source_;
   const bool has_own_segments_;
-  mutable std::mutex mutex_;
-  Blocks blocks_;  ///< all of them, by address; those of a segment lie side by side and fill it
-  std::map<const void*, Segment> segments_;
-  std::set<FreeBlock> free_;
-  std::vector<Pending> pending_;
-  Statistics statistics_;
+  mutable Mutex mutex_;
+  /// All of them, by address; those of a segment lie side by side and fill it.
+  Blocks blocks_ GUARDED_BY(mutex_);
+  std::map<const void*, Segment> segments_ GUARDED_BY(mutex_);
+  std::set<FreeBlock> free_ GUARDED_BY(mutex_);
+  std::vector<Pending> pending_ GUARDED_BY(mutex_);
+  Statistics statistics_ GUARDED_BY(mutex_);
 };
 
 }  // namespace trainyard

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <mutex>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "common/mutex.h"
 #include "tensor/accelerator.h"
 
 namespace trainyard {
@@ -35,7 +35,7 @@ class IdleStreams {
  public:
   StreamId take(Device device) {
     Accelerator& provider = accelerator_of(device);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto idle = std::ranges::find(idle_, device.index, &StreamId::device);
     if (idle == idle_.end()) return {device.index, provider.make_stream(device.index)};
     const StreamId taken = *idle;
@@ -43,13 +43,13 @@ class IdleStreams {
     return taken;
   }
   void give_back(StreamId stream) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     idle_.push_back(stream);
   }
 
  private:
-  std::mutex mutex_;
-  std::vector<StreamId> idle_;
+  Mutex mutex_;
+  std::vector<StreamId> idle_ GUARDED_BY(mutex_);
 };
 
 IdleStreams& idle_streams() {

@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <mutex>
 #include <vector>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "tensor/accelerator.h"
+#include "tensor/by_device.h"
 #include "tensor/dry_run.h"
 
 namespace trainyard {
@@ -107,12 +106,9 @@ CachingAllocator& DeviceMemory::allocator_of(const void* address) {
 }
 
 DeviceMemory& memory_of(Device device) {
-  static auto& memories = *new std::map<int, DeviceMemory>;  // never destroyed: see the header
-  static auto& mutex = *new std::mutex;
+  static auto& memories = *new ByDevice<DeviceMemory>;  // never destroyed: see the header
   require_device(device);
-  const std::lock_guard lock(mutex);
-  return memories.try_emplace(device.index, to_string(device), std::make_unique<DeviceSource>(device.index))
-      .first->second;
+  return memories.of(device, to_string(device), std::make_unique<DeviceSource>(device.index));
 }
 
 DeviceMemoryScope::DeviceMemoryScope(Device device, std::shared_ptr<DeviceMemory> memory)

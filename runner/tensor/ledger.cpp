@@ -23,18 +23,18 @@ size_t MemoryUse::total() const {
 }
 
 void MemoryLedger::add(size_t bytes, MemoryKind kind) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   change(kind, 0, bytes);
   note(kind);
 }
 
 void MemoryLedger::remove(size_t bytes, MemoryKind kind) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   change(kind, bytes, 0);
 }
 
 void MemoryLedger::move(size_t bytes, MemoryKind from, MemoryKind to) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   change(from, bytes, 0);
   change(to, 0, bytes);
   note(to);
@@ -53,32 +53,32 @@ void MemoryLedger::note(MemoryKind kind) {
 }
 
 size_t MemoryLedger::held_bytes() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return total_;
 }
 
 size_t MemoryLedger::peak_bytes() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return peak_;
 }
 
 MemoryUse MemoryLedger::held() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return held_;
 }
 
 MemoryUse MemoryLedger::at_peak() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return at_peak_;
 }
 
 MemoryUse MemoryLedger::most() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return most_;
 }
 
 void MemoryLedger::restart_peak() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   peak_ = total_;
   at_peak_ = most_ = held_;
 }

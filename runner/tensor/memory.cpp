@@ -6,9 +6,10 @@
 #include <fstream>
 #include <limits>
 #include <map>
-#include <mutex>
 #include <new>
 #include <string>
+
+#include "common/mutex.h"
 
 namespace trainyard {
 namespace {
@@ -29,7 +30,7 @@ class HostCache {
   ~HostCache() { trim(); }
 
   void* take(size_t bytes) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = free_.lower_bound({bytes, 0});
     if (found == free_.end() || found->first.bytes - found->first.bytes / 8 > bytes) {
       make_room(bytes);
@@ -42,12 +43,12 @@ class HostCache {
   }
 
   void remember(void* address, size_t bytes) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     note_use(address, bytes);
   }
 
   void give(void* address) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto used = sizes_.find(address);
     const Key key{used->second, ++frees_};
     used_bytes_ -= key.bytes;
@@ -57,12 +58,12 @@ class HostCache {
   }
 
   void trim() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     while (!by_age_.empty()) release_oldest();
   }
 
   size_t free_bytes() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return free_bytes_;
   }
 
@@ -74,35 +75,37 @@ class HostCache {
   };
   using Free = std::map<Key, void*>;
 
-  void note_use(void* address, size_t bytes) {
+  void note_use(void* address, size_t bytes) REQUIRES(mutex_) {
     sizes_[address] = bytes;
     used_bytes_ += bytes;
     most_used_ = std::max(most_used_, used_bytes_);
   }
 
-  void forget(Free::iterator block) {
+  void forget(Free::iterator block) REQUIRES(mutex_) {
     free_bytes_ -= block->first.bytes;
     by_age_.erase(block->first.freed);
     free_.erase(block);
   }
 
-  void release_oldest() {
+  void release_oldest() REQUIRES(mutex_) {
     const auto oldest = by_age_.begin()->second;
     std::free(oldest->second);
     forget(oldest);
   }
 
-  void make_room(size_t bytes) {
+  void make_room(size_t bytes) REQUIRES(mutex_) {
     const size_t limit = std::max(most_used_, used_bytes_ + bytes) / 4 * 5;
     while (!by_age_.empty() && used_bytes_ + bytes + free_bytes_ > limit) release_oldest();
   }
 
-  std::mutex mutex_;
-  Free free_;
-  std::map<uint64_t, Free::iterator> by_age_;
-  std::map<void*, size_t> sizes_;  // the true size of each block in use, which may be above what was asked
-  size_t used_bytes_ = 0, most_used_ = 0, free_bytes_ = 0;
-  uint64_t frees_ = 0;
+  Mutex mutex_;
+  Free free_ GUARDED_BY(mutex_);
+  std::map<uint64_t, Free::iterator> by_age_ GUARDED_BY(mutex_);
+  /// The true size of each block in use, which may be above what was asked.
+  std::map<void*, size_t> sizes_ GUARDED_BY(mutex_);
+  size_t used_bytes_ GUARDED_BY(mutex_) = 0, most_used_ GUARDED_BY(mutex_) = 0;
+  size_t free_bytes_ GUARDED_BY(mutex_) = 0;
+  uint64_t frees_ GUARDED_BY(mutex_) = 0;
 };
 
 HostCache& host_cache() {

@@ -4,10 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "common/mutex.h"
 
 namespace trainyard {
 
@@ -54,13 +55,13 @@ class MemoryLedger {
   void restart_peak();
 
  private:
-  void change(MemoryKind kind, size_t less, size_t more);
-  void note(MemoryKind kind);
+  void change(MemoryKind kind, size_t less, size_t more) REQUIRES(mutex_);
+  void note(MemoryKind kind) REQUIRES(mutex_);
 
   const std::vector<MemoryKind> apart_;
-  mutable std::mutex mutex_;
-  MemoryUse held_, at_peak_, most_;
-  size_t total_ = 0, peak_ = 0;
+  mutable Mutex mutex_;
+  MemoryUse held_ GUARDED_BY(mutex_), at_peak_ GUARDED_BY(mutex_), most_ GUARDED_BY(mutex_);
+  size_t total_ GUARDED_BY(mutex_) = 0, peak_ GUARDED_BY(mutex_) = 0;
 };
 
 /// While it lives, storages that this thread allocates are counted in `ledger`, from then to their release, whichever

@@ -4,13 +4,14 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <mutex>
 #include <optional>
 #include <set>
 
 #include "base/error.h"
+#include "common/mutex.h"
 #include "metrics/trace.h"
 #include "ops/cuda/cudnn_graph.h"
+#include "tensor/by_device.h"
 #include "tensor/cuda/check.h"
 
 // Attention as a graph of cuDNN's, the operations of Dao 2023 as they are written there. cuDNN knows such graphs by
@@ -198,13 +199,13 @@ class DeviceAttention {
   /// Whether cuDNN has a kernel for this. Steps repeat their shapes, so a plan is made once; where batches come in ever
   /// new shapes, those of old ones go.
   bool has_plan(const Work& work) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (plans_.size() >= kMostGraphs && !plans_.contains(work)) plans_.clear();
     return plan_of(work).has_value();
   }
 
   void run(const Work& work, const Addresses& addresses, Device device) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const Plan& plan = *plan_of(work);
     Tensor workspace = Tensor::empty({plan.workspace_bytes()}, DType::UInt8, device);
     plan.run(static_cast<cudaStream_t>(current_stream(device).handle), addresses, workspace.raw());
@@ -213,20 +214,20 @@ class DeviceAttention {
   /// That other kernels compute `what`, and why. Once is enough to know why a run is slow: of a node's ranks, each with
   /// a device, the first one's tells it.
   void tell_once(std::string_view what, const AttentionShape& s, const std::string& why) {
-    const std::lock_guard lock(told_mutex_);
+    const MutexLock lock(told_mutex_);
     if (on_.index != 0 || !told_.insert(why).second) return;
     spdlog::warn("{} of {} tokens by {}, {} heads by {} of size {} takes kernels that are slower: {}", what, s.q_tokens,
                  s.kv_tokens, s.heads, s.kv_heads, s.head_dim, why);
   }
 
  private:
-  const std::optional<Plan>& plan_of(const Work& work) {
+  const std::optional<Plan>& plan_of(const Work& work) REQUIRES(mutex_) {
     if (const auto found = plans_.find(work); found != plans_.end()) return found->second;
     trainyard::cuda::use(on_.index);
     return plans_.emplace(work, make_plan(work)).first->second;
   }
 
-  std::optional<Plan> make_plan(const Work& work) {
+  std::optional<Plan> make_plan(const Work& work) REQUIRES(mutex_) {
     try {
       AttentionGraph graph(on_, work);
       return work.pass == Pass::Forward ? std::move(graph).forward() : std::move(graph).backward();
@@ -239,20 +240,18 @@ class DeviceAttention {
 
   CudnnDevice on_;
   DeviceProperties device_;
-  std::mutex mutex_;
-  std::map<Work, std::optional<Plan>> plans_;
-  std::mutex told_mutex_;
-  std::set<std::string> told_;
+  Mutex mutex_;
+  std::map<Work, std::optional<Plan>> plans_ GUARDED_BY(mutex_);
+  Mutex told_mutex_;
+  std::set<std::string> told_ GUARDED_BY(told_mutex_);
 };
 
 /// Null where cuDNN is not on this machine.
 DeviceAttention* attention_of(Device device) {
   const Cudnn* const library = cudnn();
   if (!library) return nullptr;
-  static std::mutex mutex;
-  static auto& all = *new std::map<int, DeviceAttention>;  // never destroyed: at the end the driver may be gone already
-  const std::lock_guard lock(mutex);
-  return &all.try_emplace(device.index, *library, device).first->second;
+  static auto& all = *new ByDevice<DeviceAttention>;  // never destroyed: at the end the driver may be gone already
+  return &all.of(device, *library, device);
 }
 
 /// What keeps 16-bit attention from cuDNN's kernels beside cuDNN's own word: what it computes otherwise than we do, and

@@ -2,14 +2,15 @@
 #include <bit>
 #include <compare>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <utility>
 
+#include "common/mutex.h"
 #include "ops/cuda/cublas_lt.h"
 #include "ops/cuda/float8.h"
 #include "ops/cuda/kernels.h"
 #include "ops/cuda/matmul_scratch.h"
+#include "tensor/by_device.h"
 #include "tensor/cuda/check.h"
 
 // cuBLASLt's matrices are column-major: there our row-major c = a · b is the transposed cᵀ = bᵀ · aᵀ, so b comes first.
@@ -117,7 +118,7 @@ class Products {
   /// Steps repeat their shapes, so a plan is made once; where batches come in ever new shapes, those of old ones go.
   /// None: there is no kernel. `vectors`: any of the product's kind.
   std::optional<Plan> plan_of(const Product& product, const Vectors& vectors) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto found = plans_.find(product); found != plans_.end()) return found->second;
     if (plans_.size() == kMostPlans) plans_.clear();
     return plans_.emplace(product, make_plan(product, vectors)).first->second;
@@ -200,15 +201,13 @@ class Products {
   const CublasLt& library_ = cublas_lt();
   int device_;
   cublasLtHandle_t handle_ = nullptr;  // it stays until the process ends, when the driver may be gone already
-  std::mutex mutex_;
-  std::map<Product, std::optional<Plan>> plans_;
+  Mutex mutex_;
+  std::map<Product, std::optional<Plan>> plans_ GUARDED_BY(mutex_);
 };
 
 Products& products_of(Device device) {
-  static std::mutex mutex;
-  static std::map<int, Products> all;
-  const std::lock_guard lock(mutex);
-  return all.try_emplace(device.index, device.index).first->second;
+  static ByDevice<Products> all;
+  return all.of(device, device.index);
 }
 
 /// A product whose result is float32.

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/library.h"
+#include "common/mutex.h"
 
 namespace trainyard::cuda {
 namespace {
@@ -99,7 +100,7 @@ class Told {
 
   /// Forgets all. From now on CUPTI's clock is ahead of ours by so much.
   void restart(std::chrono::nanoseconds ahead) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ahead_ = ahead;
     by_device_.clear();
     count_ = dropped_ = 0;
@@ -119,7 +120,7 @@ class Told {
   }
 
   DeviceTrace::Seen of_device(int index) const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = by_device_.find(index);
     return {found == by_device_.end() ? std::vector<DeviceActivity>{} : found->second, dropped_};
   }
@@ -128,7 +129,7 @@ class Told {
   template <typename Record>
   void add(const Record& record, std::string name, uint64_t bytes) {
     if (record.end == 0) return;  // not over yet
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (count_ == kMostActivities) {
       ++dropped_;
       return;
@@ -140,14 +141,14 @@ class Told {
                                                              .begin = time_of(record.start),
                                                              .end = time_of(record.end)});
   }
-  [[nodiscard]] DeviceActivity::Clock::time_point time_of(uint64_t cupti_nanoseconds) const {
+  [[nodiscard]] DeviceActivity::Clock::time_point time_of(uint64_t cupti_nanoseconds) const REQUIRES(mutex_) {
     return DeviceActivity::Clock::time_point(std::chrono::nanoseconds(cupti_nanoseconds) - ahead_);
   }
 
-  mutable std::mutex mutex_;
-  std::map<int, std::vector<DeviceActivity>> by_device_;
-  std::chrono::nanoseconds ahead_{0};
-  size_t count_ = 0, dropped_ = 0;
+  mutable Mutex mutex_;
+  std::map<int, std::vector<DeviceActivity>> by_device_ GUARDED_BY(mutex_);
+  std::chrono::nanoseconds ahead_ GUARDED_BY(mutex_){0};
+  size_t count_ GUARDED_BY(mutex_) = 0, dropped_ GUARDED_BY(mutex_) = 0;
 };
 
 void CUPTIAPI lend_buffer(uint8_t** buffer, size_t* bytes, size_t* most_records) {
@@ -197,13 +198,13 @@ void enable_all() {
   require_success(result, "cuptiActivityEnable");
 }
 
-std::mutex g_users_mutex;
-int g_users = 0;
+Mutex g_users_mutex;
+int g_users GUARDED_BY(g_users_mutex) = 0;
 
 }  // namespace
 
 void begin_activities() {
-  const std::lock_guard lock(g_users_mutex);
+  const MutexLock lock(g_users_mutex);
   if (g_users == 0) {
     register_callbacks();
     Told::of_process().restart(time_ahead());
@@ -213,7 +214,7 @@ void begin_activities() {
 }
 
 void end_activities() noexcept {
-  const std::lock_guard lock(g_users_mutex);
+  const MutexLock lock(g_users_mutex);
   if (--g_users > 0) return;
   disable_all();
   static_cast<void>(cupti().flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED));  // of nobody any more
