@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/error.h"
 
 namespace trainyard::comm {
@@ -17,7 +15,7 @@ std::vector<int> InProcessGroup::missing(uint64_t meeting) const {
 
 std::vector<Post> InProcessGroup::meet(const Roster& roster, const Call& call, const Post& post) {
   const int rank = roster.rank;
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   Member& self = ranks_[rank];
   const uint64_t meeting = ++self.meetings;
   self.posts[meeting % 2] = post;
@@ -28,7 +26,7 @@ std::vector<Post> InProcessGroup::meet(const Roster& roster, const Call& call, c
   const auto deadline = std::chrono::steady_clock::now() + call.timeout;
   for (auto absent = missing(meeting); !absent.empty(); absent = missing(meeting)) {
     throw_if_lost(roster, call, absent);
-    if (changed_.wait_until(lock, deadline) == std::cv_status::timeout && !missing(meeting).empty()) {
+    if (changed_.wait_until(mutex_, deadline) == std::cv_status::timeout && !missing(meeting).empty()) {
       if (culprits_.empty()) blame(missing(meeting), fmt::format("rank {} waited in vain", roster.numbers[rank]));
       throw PeerError(roster.waited(call, missing(meeting)));
     }
@@ -43,7 +41,8 @@ void InProcessGroup::throw_if_lost(const Roster& roster, const Call& call, const
   if (ranks_[roster.rank].left) throw PeerError(roster.abandoned(call));
   if (culprits_.empty()) {
     std::vector<int> gone;
-    std::ranges::copy_if(absent, std::back_inserter(gone), [this](int peer) { return ranks_[peer].left; });
+    for (const int peer : absent)
+      if (ranks_[peer].left) gone.push_back(peer);
     if (!gone.empty()) blame(gone, "its thread is gone");
   }
   if (!culprits_.empty()) throw PeerError(roster.lost(call, culprits_, reason_));
@@ -70,7 +69,7 @@ void InProcessGroup::check_same(const Roster& roster, const Call& call, const Po
 }
 
 void InProcessGroup::leave(int rank) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ranks_[rank].left = true;
   changed_.notify_all();
 }

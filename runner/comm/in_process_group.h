@@ -1,15 +1,15 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "comm/backend.h"
 #include "comm/roster.h"
+#include "common/condition_variable.h"
+#include "common/mutex.h"
 
 namespace trainyard::comm {
 
@@ -26,9 +26,9 @@ struct Post {
 /// was shown, and a last one, after which it may be taken away. One thread a rank.
 class InProcessGroup {
  public:
-  explicit InProcessGroup(int world) : ranks_(static_cast<size_t>(world)) {}
+  explicit InProcessGroup(int world) : world_(world), ranks_(static_cast<size_t>(world)) {}
 
-  [[nodiscard]] int world() const { return static_cast<int>(ranks_.size()); }
+  [[nodiscard]] int world() const { return world_; }
 
   /// Brings `roster.rank`, waits for every other, and returns what each shows, by rank. Throws PeerError naming the
   /// ranks that left or did not come within call.timeout; std::logic_error where ranks came for different collectives.
@@ -44,17 +44,18 @@ class InProcessGroup {
     std::string doing, label;
     Post posts[2];  ///< of even and odd meetings: a fast rank may be at the next one while a slow one reads
   };
-  [[nodiscard]] std::vector<int> missing(uint64_t meeting) const;
-  void throw_if_lost(const Roster& roster, const Call& call, const std::vector<int>& absent);
-  void blame(std::vector<int> ranks, std::string reason);
-  void check_same(const Roster& roster, const Call& call, const Post& post, uint64_t meeting) const;
+  [[nodiscard]] std::vector<int> missing(uint64_t meeting) const REQUIRES(mutex_);
+  void throw_if_lost(const Roster& roster, const Call& call, const std::vector<int>& absent) REQUIRES(mutex_);
+  void blame(std::vector<int> ranks, std::string reason) REQUIRES(mutex_);
+  void check_same(const Roster& roster, const Call& call, const Post& post, uint64_t meeting) const REQUIRES(mutex_);
 
-  std::mutex mutex_;  // guards all below
-  std::condition_variable changed_;
-  std::vector<Member> ranks_;
+  const int world_;
+  Mutex mutex_;
+  ConditionVariable changed_;
+  std::vector<Member> ranks_ GUARDED_BY(mutex_);
   // Who failed first and how. One failure ends the whole group, and ranks that end because of it are not to blame.
-  std::vector<int> culprits_;
-  std::string reason_;
+  std::vector<int> culprits_ GUARDED_BY(mutex_);
+  std::string reason_ GUARDED_BY(mutex_);
 };
 
 }  // namespace trainyard::comm

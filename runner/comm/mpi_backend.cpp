@@ -175,7 +175,7 @@ class Mpi final : public Backend {
     barrier(call);
     MPI_Comm part = MPI_COMM_NULL;
     {
-      const auto held = runtime_->lock();
+      const MutexLock lock(runtime_->mutex());
       MPI_Comm_split(comm_, members.front(), rank(), &part);
     }
     return std::make_unique<Mpi>(runtime_, part, roster_.of(members), store_,
@@ -209,9 +209,10 @@ class Mpi final : public Backend {
   /// Any call may move what other requests wait for, so after one was given up none is made.
   template <typename Act>
   int call_mpi(const Call& call, const Act& act) {
-    auto held = runtime_->lock();
-    if (!runtime_->is_given_up()) return act();
-    held.unlock();
+    {
+      const MutexLock lock(runtime_->mutex());
+      if (!runtime_->is_given_up()) return act();
+    }
     give_up(call, roster_.abandoned(call));
   }
 
@@ -267,7 +268,7 @@ class Mpi final : public Backend {
 };
 
 std::vector<std::string> hosts_of(MpiRuntime& runtime, MPI_Comm comm, const std::string& host) {
-  const auto held = runtime.lock();
+  const MutexLock lock(runtime.mutex());
   std::vector<char> all(static_cast<size_t>(runtime.world()) * kHostBytes);
   std::array<char, kHostBytes> mine{};
   host.copy(mine.data(), kHostBytes - 1);
@@ -289,7 +290,7 @@ std::unique_ptr<Communicator> connect_mpi(const Settings& settings, std::shared_
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0;
   {
-    const auto held = runtime->lock();
+    const MutexLock lock(runtime->mutex());
     MPI_Comm_split(MPI_COMM_WORLD, 0, settings.rank, &comm);
     MPI_Comm_rank(comm, &rank);
   }

@@ -46,13 +46,18 @@ MpiRuntime::~MpiRuntime() {
 }
 
 void MpiRuntime::give_up(std::shared_ptr<const void> memory) {
-  const auto held = lock();
+  const MutexLock lock(mutex_);
   is_given_up_ = true;
   if (memory) held_back_.push_back(std::move(memory));
 }
 
+size_t MpiRuntime::held_back() const {
+  const MutexLock lock(mutex_);
+  return held_back_.size();
+}
+
 std::string MpiRuntime::broadcast(const std::string& text) {
-  const auto held = lock();
+  const MutexLock lock(mutex_);
   auto bytes = static_cast<int>(text.size());
   MPI_Bcast(&bytes, 1, MPI_INT, 0, MPI_COMM_WORLD);
   std::string all = text;

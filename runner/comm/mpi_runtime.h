@@ -1,9 +1,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
+
+#include "common/mutex.h"
 
 namespace trainyard::comm {
 
@@ -30,20 +31,20 @@ class MpiRuntime {
   [[nodiscard]] std::string broadcast(const std::string& text);
 
   /// Held around every call of MPI: communicators with threads of their own share one library.
-  [[nodiscard]] std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
+  [[nodiscard]] Mutex& mutex() RETURNS_MUTEX(mutex_) { return mutex_; }
   /// A collective was abandoned: no orderly end any more, and no call. Its request stays active, so `memory`, which it
-  /// reads and writes, is held until the process ends. Any thread, which does not hold the lock.
-  void give_up(std::shared_ptr<const void> memory);
-  [[nodiscard]] bool is_given_up() const { return is_given_up_; }  ///< under the lock
-  [[nodiscard]] size_t held_back() const { return held_back_.size(); }  ///< collectives whose memory is held
+  /// reads and writes, is held until the process ends. Any thread.
+  void give_up(std::shared_ptr<const void> memory) EXCLUDES(mutex_);
+  [[nodiscard]] bool is_given_up() const REQUIRES(mutex_) { return is_given_up_; }
+  [[nodiscard]] size_t held_back() const;  ///< collectives whose memory is held
 
  private:
   MpiRuntime() = default;
 
-  std::mutex mutex_;
   int rank_ = 0, world_ = 1;
-  bool is_given_up_ = false;
-  std::vector<std::shared_ptr<const void>> held_back_;
+  mutable Mutex mutex_;
+  bool is_given_up_ GUARDED_BY(mutex_) = false;
+  std::vector<std::shared_ptr<const void>> held_back_ GUARDED_BY(mutex_);
 };
 
 }  // namespace trainyard::comm

@@ -17,12 +17,12 @@ std::string spoken(std::chrono::milliseconds time) {
 }  // namespace
 
 void RankPlaces::set(std::vector<std::string> places) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   places_ = std::move(places);
 }
 
 std::string RankPlaces::of(int number) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto index = static_cast<size_t>(number);
   return index < places_.size() ? places_[index] : "";
 }

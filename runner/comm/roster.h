@@ -1,12 +1,12 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "comm/backend.h"
+#include "common/mutex.h"
 
 namespace trainyard::comm {
 
@@ -18,8 +18,8 @@ class RankPlaces {
   [[nodiscard]] std::string of(int number) const;  ///< "" where nobody has said
 
  private:
-  mutable std::mutex mutex_;
-  std::vector<std::string> places_;
+  mutable Mutex mutex_;
+  std::vector<std::string> places_ GUARDED_BY(mutex_);
 };
 
 /// Who the ranks of a communicator are, for the sentences of PeerError, which are the same for every backend. The ranks

@@ -4,9 +4,11 @@
 #include <gloo/transport/pair.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstring>
 #include <exception>
+
+#include "common/condition_variable.h"
+#include "common/mutex.h"
 
 namespace trainyard::comm {
 namespace {
@@ -62,11 +64,11 @@ void TcpChannel::wait_for_chunks(const std::stop_token& stop) {
     }
     bell_.ring();
   }
-  std::mutex mutex;
-  std::condition_variable_any stopped;
-  for (std::unique_lock lock(mutex); !stop.stop_requested();) {
+  Mutex mutex;
+  StoppableConditionVariable stopped;
+  for (const MutexLock lock(mutex); !stop.stop_requested();) {
     abort();  // see wait_until_sent()
-    stopped.wait_for(lock, stop, kRepeat, [] { return false; });
+    stopped.wait_for(mutex, stop, kRepeat, [] { return false; });
   }
 }
 
@@ -78,7 +80,7 @@ void TcpChannel::send(const MessageHeader& header, std::span<const std::byte> pa
     first_buffer_->send(peer_, kDataSlot, 0, sizeof header + with_header);
     ++first_unsent_;
     if (with_header == payload.size()) return;
-    const std::lock_guard lock(payload_mutex_);
+    const MutexLock lock(payload_mutex_);
     // gloo's interface has no const, but a send only reads.
     payload_buffer_ = context_->createUnboundBuffer(const_cast<std::byte*>(payload.data()), payload.size());
     for (size_t begin = 0; begin < payload.size(); begin += chunk_bytes_, ++chunks_unsent_)
@@ -101,18 +103,23 @@ bool TcpChannel::flush(std::chrono::milliseconds limit) {
   const auto begun = std::chrono::steady_clock::now();
   try {
     for (; first_unsent_ > 0; --first_unsent_) wait_until_sent(*first_buffer_, limit);
-    for (; chunks_unsent_ > 0; --chunks_unsent_) wait_until_sent(*payload_buffer_, limit);
+    for (; chunks_unsent_ > 0; --chunks_unsent_) wait_until_sent(*payload(), limit);
   } catch (const gloo::Exception&) {
     if (std::chrono::steady_clock::now() - begun >= limit) return false;
     throw ChannelLost(kClosed);
   }
-  const std::lock_guard lock(payload_mutex_);
+  const MutexLock lock(payload_mutex_);
   payload_buffer_.reset();
   return true;
 }
 
+gloo::transport::UnboundBuffer* TcpChannel::payload() {
+  const MutexLock lock(payload_mutex_);
+  return payload_buffer_.get();
+}
+
 void TcpChannel::abort() noexcept {
-  const std::lock_guard lock(payload_mutex_);
+  const MutexLock lock(payload_mutex_);
   first_buffer_->abortWaitSend();
   if (payload_buffer_) payload_buffer_->abortWaitSend();
 }

@@ -5,12 +5,12 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "comm/channel.h"
 #include "comm/doorbell.h"
+#include "common/mutex.h"
 
 namespace trainyard::comm {
 
@@ -47,6 +47,8 @@ class TcpChannel final : public Channel {
   };
   void wait_for_chunks(const std::stop_token& stop);
   void wait_until_sent(gloo::transport::UnboundBuffer& buffer, std::chrono::milliseconds limit) const;
+  /// Stays what it is without the mutex: the thread that asks is the one that replaces it.
+  gloo::transport::UnboundBuffer* payload();
   bool arrived();
   void next_chunk();
 
@@ -57,8 +59,8 @@ class TcpChannel final : public Channel {
 
   std::vector<std::byte> first_;  ///< header and, if it is small, payload of the message under way
   Buffer first_buffer_;
-  std::mutex payload_mutex_;                  ///< abort() comes from another thread
-  Buffer payload_buffer_;                     ///< guarded by payload_mutex_
+  Mutex payload_mutex_;                       ///< abort() comes from another thread
+  Buffer payload_buffer_ GUARDED_BY(payload_mutex_);
   int first_unsent_ = 0, chunks_unsent_ = 0;  ///< given to gloo and not known to be finished
 
   std::vector<Inbound> inbound_;      ///< chunks come into them in turn

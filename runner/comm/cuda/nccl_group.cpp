@@ -33,7 +33,7 @@ void abort_patiently(ncclComm_t handle) {
 }  // namespace
 
 ncclResult_t NcclGroup::join(const ncclUniqueId& id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ncclConfig_t config = never_blocking(name_);
   return nccl().comm_init_rank_config(&handle_, roster_.world(), id, roster_.rank, &config);
 }
@@ -44,13 +44,13 @@ ncclResult_t NcclGroup::split(int color, NcclGroup& part) {
 }
 
 void NcclGroup::adopt_split() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   handle_ = std::exchange(split_, nullptr);
 }
 
 ncclResult_t NcclGroup::state() {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock) return ncclInProgress;
+  if (!mutex_.try_lock()) return ncclInProgress;
+  const MutexLock lock(mutex_, std::adopt_lock);
   // The watch looks as soon as a call is announced, before the thread that makes it is here.
   if (!handle_) return has_ended_ ? ncclInvalidUsage : ncclInProgress;
   ncclResult_t state = ncclSuccess;
@@ -65,7 +65,7 @@ bool NcclGroup::finish(std::chrono::steady_clock::time_point deadline) {
     state = this->state();
   }
   if (state != ncclSuccess) return false;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   has_ended_ = true;
   static_cast<void>(nccl().comm_destroy(std::exchange(handle_, nullptr)));
   return true;

@@ -4,12 +4,12 @@
 
 #include <chrono>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "comm/cuda/nccl_library.h"
 #include "comm/roster.h"
+#include "common/mutex.h"
 
 namespace trainyard::comm {
 
@@ -41,7 +41,7 @@ class NcclGroup {
   /// Calls `function(ncclComm_t)` and returns its result.
   template <typename Function>
   ncclResult_t call(Function&& function) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return handle_ ? function(handle_) : ncclInvalidUsage;
   }
   /// ncclInProgress: NCCL, or another thread in a call, is not through yet, or the group has not been started yet.
@@ -51,16 +51,17 @@ class NcclGroup {
   /// Ends in good order, with all its ranks. False where the deadline or a failure came first: abort() is next.
   [[nodiscard]] bool finish(std::chrono::steady_clock::time_point deadline);
   /// Ends at once what is under way on the device; the group is of no use afterwards.
-  void abort() noexcept;
+  /// clang does not check it: where a thread is stuck in a call of NCCL this goes on without the mutex.
+  void abort() noexcept NO_THREAD_SAFETY_ANALYSIS;
 
  private:
   const Roster roster_;
   const std::string name_;  // outlives handle_, whose messages use it
   const std::string prefix_;
   uint64_t operations_ = 0;
-  std::mutex mutex_;  // guards handle_ with calls of NCCL with it, and has_ended_
-  ncclComm_t handle_ = nullptr;
-  bool has_ended_ = false;
+  Mutex mutex_;
+  ncclComm_t handle_ GUARDED_BY(mutex_) = nullptr;  // and so are the calls of NCCL with it
+  bool has_ended_ GUARDED_BY(mutex_) = false;
   ncclComm_t split_ = nullptr;  // written by NCCL's thread until the parent's state is ncclSuccess
 };
 

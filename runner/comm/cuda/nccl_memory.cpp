@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "tensor/by_device.h"
 #include "tensor/cuda/check.h"
 
 namespace trainyard::comm {
@@ -27,7 +28,7 @@ void* NcclMemory::take(size_t bytes) {
   if (result != ncclSuccess)
     throw InputError(
         fmt::format("NCCL has no memory for registered buffers: {}; try comm.user_buffers: false", describe(result)));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   segments_.emplace(static_cast<std::byte*>(segment), Segment{.bytes = bytes});
   return segment;
 }
@@ -35,7 +36,7 @@ void* NcclMemory::take(size_t bytes) {
 void NcclMemory::give_back(void* segment) noexcept {
   // Unlike cudaFree, ncclMemFree waits for nobody.
   if (cuda::try_to_use(device_) != cudaSuccess || cudaDeviceSynchronize() != cudaSuccess) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = segments_.find(static_cast<std::byte*>(segment));
   for (const auto& [group, handle] : found->second.handles)
     if (const auto there = group.lock()) deregister(*there, handle);
@@ -44,7 +45,7 @@ void NcclMemory::give_back(void* segment) noexcept {
 }
 
 ncclResult_t NcclMemory::register_with(const std::shared_ptr<NcclGroup>& group, std::span<const Tensor> tensors) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const Tensor& tensor : tensors) {
     const auto found = segments_.find(tensor.storage()->data());  // a segment is one storage's
     if (found == segments_.end() || found->second.handles.contains(group)) continue;
@@ -58,7 +59,7 @@ ncclResult_t NcclMemory::register_with(const std::shared_ptr<NcclGroup>& group, 
 }
 
 void NcclMemory::deregister_from(const std::shared_ptr<NcclGroup>& group) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto& [_, segment] : segments_)
     if (const auto found = segment.handles.find(group); found != segment.handles.end()) {
       deregister(*group, found->second);
@@ -67,10 +68,8 @@ void NcclMemory::deregister_from(const std::shared_ptr<NcclGroup>& group) {
 }
 
 NcclMemory& nccl_memory_of(Device device) {
-  static auto& memories = *new std::map<int, NcclMemory>;  // never destroyed, as memory_of()
-  static auto& mutex = *new std::mutex;
-  const std::lock_guard lock(mutex);
-  return memories.try_emplace(device.index, device.index).first->second;
+  static auto& memories = *new ByDevice<NcclMemory>;  // never destroyed, as memory_of()
+  return memories.of(device, device.index);
 }
 
 }  // namespace trainyard::comm

@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 
 #include "comm/cuda/nccl_group.h"
+#include "common/mutex.h"
 #include "tensor/device_memory.h"
 #include "tensor/tensor.h"
 
@@ -39,8 +39,8 @@ class NcclMemory final : public MemorySource {
   };
 
   const int device_;
-  std::mutex mutex_;  // guards segments_
-  std::map<std::byte*, Segment> segments_;
+  Mutex mutex_;
+  std::map<std::byte*, Segment> segments_ GUARDED_BY(mutex_);
 };
 
 /// That of a device: it lasts as memory_of() does.

@@ -49,12 +49,12 @@ NcclWatch::NcclWatch(LostRanks lost_ranks, int device, std::chrono::milliseconds
 }
 
 CollectiveObserver NcclWatch::on_collective(CollectiveObserver observer) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::exchange(seen_->observer, std::move(observer));
 }
 
 void NcclWatch::add(const std::shared_ptr<NcclGroup>& group) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::erase_if(groups_, [](const auto& each) { return each.expired(); });
   groups_.push_back(group);
 }
@@ -67,7 +67,7 @@ std::shared_ptr<NcclFlight> NcclWatch::begin(const std::shared_ptr<NcclGroup>& g
   flight->number = group->next_number();
   flight->seen = {
       .name = name, .label = std::move(label), .bytes = bytes, .issued = Clock::now(), .begun = {}, .ended = {}};
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (failure_) std::rethrow_exception(failure_);
   flight->record = seen_->record.issued(name, flight->seen.label, group->name(), bytes);
   flights_.push_back(flight);
@@ -88,20 +88,20 @@ void NcclWatch::settle(NcclFlight& flight, NcclGroup& group, ncclResult_t result
 }
 
 void NcclWatch::launched(NcclFlight& flight, Event start, Event end) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   flight.start = std::move(start);
   flight.end = std::move(end);
 }
 
 void NcclWatch::ended(NcclFlight& flight) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   flight.seen.begun = flight.seen.issued;
   retire(flight);
   std::erase_if(flights_, [](const auto& each) { return each->is_done; });
 }
 
 void NcclWatch::throw_if_lost(const NcclFlight& flight) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (flight.is_done) return;
   if (flight.lost) std::rethrow_exception(flight.lost);
   if (failure_) std::rethrow_exception(failure_);
@@ -111,13 +111,13 @@ void NcclWatch::await(NcclFlight& flight) {
   for (Pause pause; !flight.end->has_passed(); pause()) throw_if_lost(flight);
   // An abort lets the device's work end as well, and is noted before.
   throw_if_lost(flight);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   look();
 }
 
 bool NcclWatch::await_all(const NcclGroup& group, Clock::time_point deadline) {
   for (Pause pause;; pause()) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);
     look();
     if (std::ranges::none_of(flights_, [&](const auto& flight) { return flight->group.get() == &group; })) return true;
@@ -127,7 +127,7 @@ bool NcclWatch::await_all(const NcclGroup& group, Clock::time_point deadline) {
 
 void NcclWatch::abandon(NcclGroup& group) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& flight : flights_)
       if (flight->group.get() == &group)
         flight->lost = std::make_exception_ptr(PeerError(group.roster().abandoned(flight->call)));
@@ -167,8 +167,9 @@ std::optional<NcclWatch::Stuck> NcclWatch::longest_wait() const {
 }
 
 void NcclWatch::serve(const std::stop_token& stop) {
-  std::unique_lock lock(mutex_);
-  while (changed_.wait(lock, stop, [this] { return !flights_.empty() && !failure_; }) && !stop.stop_requested()) {
+  const MutexLock lock(mutex_);
+  const auto has_work = [this]() REQUIRES(mutex_) { return !flights_.empty() && !failure_; };
+  while (changed_.wait(mutex_, stop, has_work) && !stop.stop_requested()) {
     std::exception_ptr failure;
     try {
       look();
@@ -178,16 +179,14 @@ void NcclWatch::serve(const std::stop_token& stop) {
     if (!failure) {
       const Flights flights = flights_;
       const auto stuck = longest_wait();
-      lock.unlock();
+      const MutexUnlock unlocked(mutex_);
       failure = judge(flights, stuck, stop);
-      lock.lock();
     }
     if (failure) {
-      lock.unlock();
+      const MutexUnlock unlocked(mutex_);
       fail(failure);
-      lock.lock();
     } else {
-      changed_.wait_for(lock, stop, seen_->observer ? kTracedLook : kNcclLook, [] { return false; });
+      changed_.wait_for(mutex_, stop, seen_->observer ? kTracedLook : kNcclLook, [] { return false; });
     }
   }
 }
@@ -255,7 +254,7 @@ std::optional<std::string> NcclWatch::lost_meanwhile(const Call& call, const std
 void NcclWatch::fail(const std::exception_ptr& failure) {
   std::vector<std::shared_ptr<NcclGroup>> groups;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     failure_ = failure;
     for (const auto& group : groups_)
       if (auto there = group.lock()) groups.push_back(std::move(there));

@@ -2,10 +2,8 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -15,6 +13,8 @@
 #include "comm/cuda/lost_ranks.h"
 #include "comm/cuda/nccl_group.h"
 #include "comm/seen.h"
+#include "common/condition_variable.h"
+#include "common/mutex.h"
 #include "tensor/device.h"
 
 namespace trainyard::comm {
@@ -80,16 +80,16 @@ class NcclWatch {
   };
 
   void serve(const std::stop_token& stop);
-  void look();
-  void retire(NcclFlight& flight);
-  [[nodiscard]] std::optional<Stuck> longest_wait() const;
+  void look() REQUIRES(mutex_);
+  void retire(NcclFlight& flight) REQUIRES(mutex_);
+  [[nodiscard]] std::optional<Stuck> longest_wait() const REQUIRES(mutex_);
   [[nodiscard]] std::exception_ptr judge(const Flights& flights, const std::optional<Stuck>& stuck,
                                          const std::stop_token& stop);
   [[nodiscard]] std::exception_ptr judge(const Stuck& stuck);
   [[nodiscard]] std::exception_ptr failure_of(const NcclFlight& flight, ncclResult_t result,
                                               const std::stop_token& stop);
   [[nodiscard]] std::optional<std::string> lost_meanwhile(const Call& call, const std::stop_token& stop);
-  void fail(const std::exception_ptr& failure);
+  void fail(const std::exception_ptr& failure) EXCLUDES(mutex_);
 
   LostRanks lost_ranks_;
   const int device_;
@@ -97,11 +97,11 @@ class NcclWatch {
   const std::shared_ptr<Seen> seen_;
   Clock::time_point next_question_{};  // of the thread
 
-  mutable std::mutex mutex_;  // guards all below, and what flights have for the watch
-  std::condition_variable_any changed_;
-  Flights flights_;
-  std::vector<std::weak_ptr<NcclGroup>> groups_;
-  std::exception_ptr failure_;
+  mutable Mutex mutex_;  // guards also what flights have for the watch
+  StoppableConditionVariable changed_;
+  Flights flights_ GUARDED_BY(mutex_);
+  std::vector<std::weak_ptr<NcclGroup>> groups_ GUARDED_BY(mutex_);
+  std::exception_ptr failure_ GUARDED_BY(mutex_);
   std::jthread thread_;  // last: it uses all above
 };
 
