@@ -41,7 +41,7 @@ void BackgroundSaver::behind_copies() const {
 
 void BackgroundSaver::start(const Snapshot& snapshot) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (is_writing_) throw std::logic_error("BackgroundSaver: a save is under way");
   }
   reserve(snapshot);
@@ -51,25 +51,25 @@ void BackgroundSaver::start(const Snapshot& snapshot) {
   staged_.files = snapshot.files;
   thread_ = {};  // joins the one before, which has ended
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_writing_ = true;
   }
   thread_ = std::jthread([this] { write(); });
 }
 
 std::optional<SaveResult> BackgroundSaver::poll() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return is_writing_ ? std::nullopt : take();
 }
 
 std::optional<SaveResult> BackgroundSaver::wait() {
   const auto patience = saver_.options().timeout + kCommitGrace;
-  const auto has_ended = [this] { return !is_writing_; };
-  std::unique_lock lock(mutex_);
-  if (!ended_.wait_for(lock, kUnsaid, has_ended)) {
+  const auto has_ended = [this]() REQUIRES(mutex_) { return !is_writing_; };
+  const MutexLock lock(mutex_);
+  if (!ended_.wait_for(mutex_, kUnsaid, has_ended)) {
     if (saver_.options().rank == 0)
       spdlog::info("Waiting for the checkpoint of step {}, which is still being written", staged_.step);
-    if (!ended_.wait_for(lock, patience, has_ended)) {
+    if (!ended_.wait_for(mutex_, patience, has_ended)) {
       const std::string text = fmt::format(
           "rank {}: the checkpoint of step {} was not written within {}; is the disk of {} gone? See "
           "checkpoint.timeout",
@@ -90,7 +90,7 @@ void BackgroundSaver::write() {
   } catch (...) {  // for whoever waits
     error = std::current_exception();
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   result_ = std::move(result);
   error_ = std::move(error);  // whoever waits is its only holder then, and ends it
   is_writing_ = false;
@@ -126,7 +126,7 @@ void BackgroundSaver::stage(const std::vector<Shard>& from, std::vector<Shard>& 
   }
 }
 
-/// mutex_ is held, nothing is under way.
+/// Nothing is under way.
 std::optional<SaveResult> BackgroundSaver::take() {
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   return std::exchange(result_, std::nullopt);

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <condition_variable>
 #include <exception>
-#include <mutex>
 #include <optional>
 #include <thread>
 
 #include "checkpoint/saver.h"
+#include "common/condition_variable.h"
+#include "common/mutex.h"
 
 namespace trainyard::checkpoint {
 
@@ -43,18 +43,18 @@ class BackgroundSaver {
   void write();
   void stage(const Snapshot& own);
   void stage(const std::vector<Shard>& from, std::vector<Shard>& to);
-  [[nodiscard]] std::optional<SaveResult> take();
+  [[nodiscard]] std::optional<SaveResult> take() REQUIRES(mutex_);
 
   Saver& saver_;
   Snapshot staged_;               ///< its tensors are kept from save to save; the thread's while it runs
   Device device_;                 ///< of the tensors
   std::optional<Stream> copies_;  ///< where that is none of the host, as copied_
   std::optional<Event> copied_;
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  bool is_writing_ = false;  // guarded by mutex_, as all below
-  std::optional<SaveResult> result_;
-  std::exception_ptr error_;
+  Mutex mutex_;
+  ConditionVariable ended_;
+  bool is_writing_ GUARDED_BY(mutex_) = false;
+  std::optional<SaveResult> result_ GUARDED_BY(mutex_);
+  std::exception_ptr error_ GUARDED_BY(mutex_);
   std::jthread thread_;  // last: it ends before what it uses
 };
 

@@ -24,7 +24,7 @@ Workers::Workers(int threads) {
 
 Workers::~Workers() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ending_ = true;
     tasks_.clear();
   }
@@ -33,7 +33,7 @@ Workers::~Workers() {
 
 void Workers::run(std::function<void()> task) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     tasks_.push_back(std::move(task));
   }
   changed_.notify_one();
@@ -41,12 +41,14 @@ void Workers::run(std::function<void()> task) {
 
 void Workers::work() {
   for (;;) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return ending_ || !tasks_.empty(); });
-    if (ending_) return;
-    const std::function<void()> task = std::move(tasks_.front());
-    tasks_.pop_front();
-    lock.unlock();
+    std::function<void()> task;
+    {
+      const MutexLock lock(mutex_);
+      while (!ending_ && tasks_.empty()) changed_.wait(mutex_);
+      if (ending_) return;
+      task = std::move(tasks_.front());
+      tasks_.pop_front();
+    }
     task();
   }
 }

@@ -2,17 +2,17 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <future>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "common/condition_variable.h"
+#include "common/mutex.h"
 #include "data/corpus_files.h"
 
 namespace trainyard::data {
@@ -45,10 +45,10 @@ class Workers {
   void work();
 
   std::atomic<bool> ending_ = false;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::function<void()>> tasks_;  ///< guarded by mutex_
-  std::vector<std::jthread> threads_;        ///< last: they use all above
+  Mutex mutex_;
+  ConditionVariable changed_;
+  std::deque<std::function<void()>> tasks_ GUARDED_BY(mutex_);
+  std::vector<std::jthread> threads_;  ///< last: they use all above
 };
 
 /// Lets threads do work of many pieces and hands the results on in the order of the pieces, on the thread that calls:

@@ -2,15 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <condition_variable>
 #include <deque>
 #include <exception>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
+#include "common/condition_variable.h"
+#include "common/mutex.h"
 #include "data/loader_around.h"
 #include "tensor/memory.h"
 
@@ -31,19 +31,24 @@ class Worker {
 
   /// Throws what its loader threw instead of a batch, and again whenever it is asked afterwards.
   Batch take() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return !ready_.empty(); });
-    if (ready_.front().error) std::rethrow_exception(ready_.front().error);
-    Batch batch = std::move(ready_.front().batch);
-    ready_.pop_front();
-    lock.unlock();
+    Batch batch;
+    {
+      const MutexLock lock(mutex_);
+      while (ready_.empty()) changed_.wait(mutex_);
+      if (ready_.front().error) std::rethrow_exception(ready_.front().error);
+      batch = std::move(ready_.front().batch);
+      ready_.pop_front();
+    }
     changed_.notify_all();
     return batch;
   }
 
   void restart_from(const json& state) {
     thread_ = {};  // asked to stop, and joined
-    ready_.clear();
+    {
+      const MutexLock lock(mutex_);
+      ready_.clear();
+    }
     loader_->load_state(state);
     start();
   }
@@ -64,7 +69,7 @@ class Worker {
       Made made = make_after(before);
       const bool is_last = made.error != nullptr;
       {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         ready_.push_back(std::move(made));
       }
       changed_.notify_all();
@@ -74,8 +79,8 @@ class Worker {
 
   /// Waits for it; false where the thread is to end.
   bool has_room(const std::stop_token& stop) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait(lock, stop, [this] { return ready_.size() < ahead_; });
+    const MutexLock lock(mutex_);
+    return changed_.wait(mutex_, stop, [this]() REQUIRES(mutex_) { return ready_.size() < ahead_; });
   }
 
   Made make_after(int64_t others) {
@@ -91,10 +96,10 @@ class Worker {
   Share share_;
   size_t ahead_;
   std::shared_ptr<MemoryLedger> ledger_;
-  std::mutex mutex_;
-  std::condition_variable_any changed_;
-  std::deque<Made> ready_;  // under mutex_
-  std::jthread thread_;     // last: it ends before what it uses
+  Mutex mutex_;
+  StoppableConditionVariable changed_;
+  std::deque<Made> ready_ GUARDED_BY(mutex_);
+  std::jthread thread_;  // last: it ends before what it uses
 };
 
 /// The loader that it is around reads nothing: it stands where the last batch given out ended.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string_view>
@@ -13,6 +12,7 @@
 #include "base/error.h"
 #include "comm/in_process.h"
 #include "comm/settings.h"
+#include "common/mutex.h"
 #include "fsdp/state.h"
 #include "ops/threads.h"
 #include "rendezvous/membership.h"
@@ -56,6 +56,23 @@ rendezvous::JoinSettings join_settings(const rendezvous::SignalWatch& signals) {
   join.interrupted = [&signals] { return signals.is_requested(); };
   return join;
 }
+
+/// Keeps the first error that a thread throws.
+class FirstError {
+ public:
+  void keep(std::exception_ptr error) {
+    const MutexLock lock(mutex_);
+    if (!error_) error_ = std::move(error);
+  }
+  void rethrow() {
+    const MutexLock lock(mutex_);
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  Mutex mutex_;
+  std::exception_ptr error_ GUARDED_BY(mutex_);
+};
 
 /// What other ranks than this one have lost by its end: it says why before its connections close.
 void run_member(rendezvous::Membership& membership, const Body& body) {
@@ -119,22 +136,20 @@ void run_threads(int world_size, const Body& body) {
   if (world_size < 1) throw std::invalid_argument(fmt::format("run_threads: {} ranks; at least 1", world_size));
   rendezvous::MemoryStore store;
   auto communicators = comm::make_in_process(world_size, kTimeout);
-  std::exception_ptr first;
-  std::mutex mutex;
+  FirstError first;
   {
     std::vector<std::jthread> threads;
     for (auto& each : communicators)
-      threads.emplace_back([&store, &body, &first, &mutex, world_size, own = std::move(each)]() mutable {
+      threads.emplace_back([&store, &body, &first, world_size, own = std::move(each)]() mutable {
         ProcessGroupState state{.comm = *own, .store = store, .local_world = world_size};
         try {
           run_body(state, body);
         } catch (...) {  // what it made goes only now, for which the others fail too
-          const std::lock_guard lock(mutex);
-          if (!first) first = std::current_exception();
+          first.keep(std::current_exception());
         }
       });
   }
-  if (first) std::rethrow_exception(first);
+  first.rethrow();
 }
 
 int exit_code(const std::exception& error) {

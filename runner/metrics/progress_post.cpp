@@ -102,14 +102,14 @@ ProgressPoster::ProgressPoster(ProgressTarget target, JobProgress begin, std::fu
 ProgressPoster::~ProgressPoster() = default;
 
 void ProgressPoster::step(int64_t step, double loss, double tokens_per_second) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   newest_.step = step;
   newest_.loss = loss;
   newest_.tokens_per_second = tokens_per_second;
 }
 
 void ProgressPoster::checkpoint(int64_t step) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   newest_.checkpoint_step = step;
   newest_.checkpoint_error.clear();
   is_urgent_ = true;
@@ -117,30 +117,32 @@ void ProgressPoster::checkpoint(int64_t step) {
 }
 
 void ProgressPoster::checkpoint_failed(const std::string& why) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   is_urgent_ |= newest_.checkpoint_error != why;
   newest_.checkpoint_error = why;
   changed_.notify_one();
 }
 
 void ProgressPoster::metrics_file(const std::string& error) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   newest_.metrics_error = error;
 }
 
 void ProgressPoster::run(const std::stop_token& stop) {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
+  const auto is_urgent = [this]() REQUIRES(mutex_) { return is_urgent_; };
   for (;;) {
     const bool is_last = stop.stop_requested();
     is_urgent_ = false;
-    const JobProgress progress = newest_;
-    lock.unlock();
-    post(progress, is_last, is_last ? target_.last_words : target_.timeout, is_last ? std::stop_token() : stop);
+    {
+      const JobProgress progress = newest_;
+      const MutexUnlock unlocked(mutex_);
+      post(progress, is_last, is_last ? target_.last_words : target_.timeout, is_last ? std::stop_token() : stop);
+    }
     if (is_last) return;
-    lock.lock();
     const auto gap = std::min(kLeastGap, target_.interval);
-    changed_.wait_for(lock, stop, gap, [] { return false; });  // nothing but the end cuts this short
-    changed_.wait_for(lock, stop, target_.interval - gap, [this] { return is_urgent_; });
+    changed_.wait_for(mutex_, stop, gap, [] { return false; });  // nothing but the end cuts this short
+    changed_.wait_for(mutex_, stop, target_.interval - gap, is_urgent);
   }
 }
 

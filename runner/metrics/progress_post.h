@@ -1,17 +1,17 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "common/condition_variable.h"
+#include "common/mutex.h"
 #include "metrics/config_watch.h"
 
 namespace trainyard::metrics {
@@ -81,10 +81,10 @@ class ProgressPoster {
   const std::unique_ptr<Connection> connection_;
   std::optional<JobProgress> posted_;
   bool is_failing_ = false;
-  std::mutex mutex_;
-  std::condition_variable_any changed_;
-  JobProgress newest_;  ///< under mutex_, as the next
-  bool is_urgent_ = false;
+  Mutex mutex_;
+  StoppableConditionVariable changed_;
+  JobProgress newest_ GUARDED_BY(mutex_);
+  bool is_urgent_ GUARDED_BY(mutex_) = false;
   std::jthread thread_;  ///< last: it uses all above
 };
 

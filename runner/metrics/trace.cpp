@@ -42,7 +42,7 @@ std::string event(const Span& span, int rank) {
 Trace::Trace(int rank, size_t most_spans) : rank_(rank), most_spans_(most_spans) {}
 
 int Trace::track(const std::string& name) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = std::ranges::find(tracks_, name);
   const auto index = static_cast<int>(found - tracks_.begin());
   if (found == tracks_.end()) tracks_.push_back(name);
@@ -54,7 +54,7 @@ int64_t Trace::time_of(std::chrono::steady_clock::time_point point) const {
 }
 
 void Trace::add(Span span) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (spans_.size() < most_spans_)
     spans_.push_back(std::move(span));
   else
@@ -62,17 +62,17 @@ void Trace::add(Span span) {
 }
 
 std::vector<Span> Trace::spans() const {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return spans_;
 }
 
 size_t Trace::dropped() const {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return dropped_;
 }
 
 std::string Trace::to_json() const {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   // Written by hand: a tree of half a million objects would take some gigabytes on its way to text.
   std::string json = "{\"traceEvents\":[\n" + metadata("process_name", rank_, 0, fmt::format("rank {}", rank_));
   for (size_t i = 0; i < tracks_.size(); ++i)

@@ -5,11 +5,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "common/mutex.h"
 
 // Where the time of a rank goes, as a Chrome/Perfetto trace: `trainyard train --profile`.
 namespace trainyard::metrics {
@@ -49,10 +50,10 @@ class Trace {
   const int rank_;
   const size_t most_spans_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  mutable std::mutex mutex_;
-  std::vector<Span> spans_;
-  std::vector<std::string> tracks_;
-  size_t dropped_ = 0;
+  mutable Mutex mutex_;
+  std::vector<Span> spans_ GUARDED_BY(mutex_);
+  std::vector<std::string> tracks_ GUARDED_BY(mutex_);
+  size_t dropped_ GUARDED_BY(mutex_) = 0;
 };
 
 /// Lets the spans of this thread go to `trace` until the end of the scope; a null trace leaves recording off.

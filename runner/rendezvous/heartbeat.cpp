@@ -70,8 +70,8 @@ void Heartbeat::run(const std::stop_token& stop) {
     for (int64_t beat = 1; !stop.stop_requested(); ++beat) {
       store_.set(beat_key(rank_), fmt::format("{}", beat));
       if (rank_ == 0) count_others(count);
-      std::unique_lock lock(mutex_);
-      due_.wait_for(lock, stop, settings_.interval, [] { return false; });
+      const MutexLock lock(mutex_);
+      due_.wait_for(mutex_, stop, settings_.interval, [] { return false; });
     }
   } catch (const PeerError&) {
     // Every later call to the store throws it again, in the thread that can act on it.

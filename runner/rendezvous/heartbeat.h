@@ -1,14 +1,14 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "common/condition_variable.h"
+#include "common/mutex.h"
 #include "rendezvous/store.h"
 
 namespace trainyard::rendezvous {
@@ -68,8 +68,8 @@ class Heartbeat {
   const std::vector<std::string> hosts_;
   const Settings settings_;
   std::string last_list_;  ///< of the thread
-  std::mutex mutex_;
-  std::condition_variable_any due_;
+  Mutex mutex_;  ///< It guards nothing, and is there because due_ waits with it.
+  StoppableConditionVariable due_;
   std::jthread thread_;  ///< last: it uses all above
 };
 

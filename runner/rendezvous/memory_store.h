@@ -1,8 +1,7 @@
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
-
+#include "common/condition_variable.h"
+#include "common/mutex.h"
 #include "rendezvous/store.h"
 #include "rendezvous/table.h"
 
@@ -26,9 +25,9 @@ class MemoryStore final : public Store {
   void close() override {}
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  Table table_;  // guarded by mutex_
+  Mutex mutex_;
+  ConditionVariable changed_;
+  Table table_ GUARDED_BY(mutex_);
 };
 
 }  // namespace trainyard::rendezvous

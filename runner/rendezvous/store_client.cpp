@@ -95,25 +95,26 @@ Waited StoreClient::try_wait(std::span<const std::string> keys, milliseconds tim
 }
 
 void StoreClient::close() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   lose("this rank closed its connection");
 }
 
 /// Sends and awaits the answer, which the store may hold back for `patience`.
 Reply StoreClient::call(Request request, milliseconds patience) {
   const auto deadline = Clock::now() + patience + settings_.reply_timeout;
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   request.id = next_id_++;
   pending_[request.id];
-  lock.unlock();
-  send(request, deadline);
-  lock.lock();
-  Reply reply = await(request.id, deadline, lock);
+  {
+    const MutexUnlock unlocked(mutex_);
+    send(request, deadline);
+  }
+  Reply reply = await(request.id, deadline);
   if (reply.status == Reply::Status::Refused) throw std::invalid_argument("rendezvous store: " + reply.values.at(0));
   return reply;
 }
 
-Reply StoreClient::await(uint32_t id, Clock::time_point deadline, std::unique_lock<std::mutex>& lock) {
+Reply StoreClient::await(uint32_t id, Clock::time_point deadline) {
   for (;;) {
     if (pending_.at(id)) return std::move(*pending_.extract(id).mapped());
     if (!lost_.empty()) {
@@ -123,12 +124,13 @@ Reply StoreClient::await(uint32_t id, Clock::time_point deadline, std::unique_lo
     if (Clock::now() >= deadline) {
       lose(fmt::format("its store did not answer within {}", human_duration(settings_.reply_timeout)));
     } else if (reading_) {
-      changed_.wait_until(lock, deadline);
+      changed_.wait_until(mutex_, deadline);
     } else {
       reading_ = true;
-      lock.unlock();
-      read_some(deadline);
-      lock.lock();
+      {
+        const MutexUnlock unlocked(mutex_);
+        read_some(deadline);
+      }
       reading_ = false;
       changed_.notify_all();  // who waits and has no answer yet reads next
     }
@@ -139,7 +141,7 @@ Reply StoreClient::await(uint32_t id, Clock::time_point deadline, std::unique_lo
 void StoreClient::send(const Request& request, Clock::time_point deadline) {
   const std::string bytes = frame(encode(request));
   std::string_view rest = bytes;
-  const std::lock_guard sending(sending_);
+  const MutexLock sending(sending_);
   while (!rest.empty()) {
     const ssize_t count = ::send(socket_.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
     if (count >= 0) {
@@ -150,7 +152,7 @@ void StoreClient::send(const Request& request, Clock::time_point deadline) {
     pollfd poll{.fd = socket_.get(), .events = POLLOUT, .revents = 0};
     if (errno == EAGAIN && (::poll(&poll, 1, poll_milliseconds(deadline)) > 0 || Clock::now() < deadline)) continue;
     const std::string why = errno == EAGAIN ? "its store takes no more requests" : reason_of(errno);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return lose(why);
   }
 }
@@ -175,7 +177,7 @@ void StoreClient::read_some(Clock::time_point deadline) {
         why = fmt::format("its store sent a garbled reply: {}", error.what());
       }
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (Reply& reply : replies) {
     const auto found = pending_.find(reply.id);
     if (found != pending_.end()) found->second = std::move(reply);
@@ -183,7 +185,6 @@ void StoreClient::read_some(Clock::time_point deadline) {
   if (!why.empty()) lose(why);
 }
 
-/// mutex_ is held.
 void StoreClient::lose(const std::string& why) {
   if (!lost_.empty()) return;
   lost_ = why;

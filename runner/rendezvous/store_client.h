@@ -1,10 +1,10 @@
 #pragma once
 
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <optional>
 
+#include "common/condition_variable.h"
+#include "common/mutex.h"
 #include "rendezvous/connector.h"
 #include "rendezvous/protocol.h"
 #include "rendezvous/sockets.h"
@@ -37,22 +37,22 @@ class StoreClient final : public Store {
   using Clock = std::chrono::steady_clock;
 
   Reply call(Request request, std::chrono::milliseconds patience);
-  Reply await(uint32_t id, Clock::time_point deadline, std::unique_lock<std::mutex>& lock);
-  void send(const Request& request, Clock::time_point deadline);
-  void read_some(Clock::time_point deadline);
-  void lose(const std::string& why);
+  Reply await(uint32_t id, Clock::time_point deadline) REQUIRES(mutex_);
+  void send(const Request& request, Clock::time_point deadline) EXCLUDES(mutex_);
+  void read_some(Clock::time_point deadline) EXCLUDES(mutex_);
+  void lose(const std::string& why) REQUIRES(mutex_);
 
   const ClientSettings settings_;
   const UniqueFd socket_;
-  std::mutex sending_;                  ///< held for a whole frame; never taken while mutex_ is held
+  Mutex sending_;                       ///< held for a whole frame; never taken while mutex_ is held
   FrameReader frames_{kMaxReplyBytes};  ///< of the thread that reads
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<uint32_t, std::optional<Reply>> pending_;  // guarded by mutex_, as all below
-  std::string lost_;                                  ///< why, once the master is lost
-  uint32_t next_id_ = 0;
-  bool reading_ = false;  ///< a thread is at the socket
+  Mutex mutex_;
+  ConditionVariable changed_;
+  std::map<uint32_t, std::optional<Reply>> pending_ GUARDED_BY(mutex_);
+  std::string lost_ GUARDED_BY(mutex_);  ///< why, once the master is lost
+  uint32_t next_id_ GUARDED_BY(mutex_) = 0;
+  bool reading_ GUARDED_BY(mutex_) = false;  ///< a thread is at the socket
 };
 
 }  // namespace trainyard::rendezvous

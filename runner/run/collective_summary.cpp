@@ -30,7 +30,7 @@ std::string with_transport(const comm::Communicator& world) {
 void CollectiveCounts::add(const comm::CollectiveRecord& record) {
   std::string name = record.name;
   std::ranges::replace(name, '_', '-');  // as people grep for it
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Total& total = totals_[name];
   ++total.calls;
   total.bytes += record.bytes;
@@ -40,7 +40,7 @@ void CollectiveCounts::add(const comm::CollectiveRecord& record) {
 }
 
 std::pair<CollectiveCounts::Totals, CollectiveCounts::Sizes> CollectiveCounts::take() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return {std::exchange(totals_, {}), std::exchange(sizes_, {})};
 }
 

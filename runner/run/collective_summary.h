@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "comm/communicator.h"
+#include "common/mutex.h"
 
 namespace trainyard::train {
 
@@ -29,9 +29,9 @@ class CollectiveCounts {
 
  private:
   static constexpr size_t kMostSizes = 1024;  ///< further ones count in the totals alone
-  std::mutex mutex_;
-  Totals totals_;
-  Sizes sizes_;
+  Mutex mutex_;
+  Totals totals_ GUARDED_BY(mutex_);
+  Sizes sizes_ GUARDED_BY(mutex_);
 };
 
 /// "all-gather 6 x 65,536 bytes, reduce-scatter 2 x 65,536 bytes", the largest first; at most eight sizes.

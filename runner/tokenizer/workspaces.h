@@ -1,9 +1,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
+
+#include "common/mutex.h"
 
 namespace trainyard::tokenizer {
 
@@ -28,7 +29,7 @@ class Workspaces {
  private:
   std::unique_ptr<Workspace> take() {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (!idle_.empty()) {
         auto workspace = std::move(idle_.back());
         idle_.pop_back();
@@ -38,12 +39,12 @@ class Workspaces {
     return std::make_unique<Workspace>();
   }
   void give_back(std::unique_ptr<Workspace> workspace) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     idle_.push_back(std::move(workspace));
   }
 
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<Workspace>> idle_;  ///< guarded by mutex_
+  Mutex mutex_;
+  std::vector<std::unique_ptr<Workspace>> idle_ GUARDED_BY(mutex_);
 };
 
 }  // namespace trainyard::tokenizer
