@@ -5,17 +5,17 @@
 namespace trainyard::http {
 
 void Deadlines::set(int fd, Clock::time_point deadline) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   of_[fd] = deadline;
 }
 
 void Deadlines::remove(int fd) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   of_.erase(fd);
 }
 
 size_t Deadlines::shut_down_overdue(Clock::time_point now) {
-  const std::lock_guard lock(mutex_);  // also while shutting down: none of these can be closed meanwhile
+  const MutexLock lock(mutex_);  // also while shutting down: none of these can be closed meanwhile
   return std::erase_if(of_, [now](const auto& entry) {
     if (entry.second > now) return false;
     ::shutdown(entry.first, SHUT_RDWR);
@@ -24,7 +24,7 @@ size_t Deadlines::shut_down_overdue(Clock::time_point now) {
 }
 
 bool Deadlines::empty() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return of_.empty();
 }
 

@@ -2,8 +2,9 @@
 
 #include <chrono>
 #include <cstddef>
-#include <mutex>
 #include <unordered_map>
+
+#include "common/mutex.h"
 
 namespace trainyard::http {
 
@@ -23,8 +24,8 @@ class Deadlines {
   [[nodiscard]] bool empty() const;
 
  private:
-  mutable std::mutex mutex_;
-  std::unordered_map<int, Clock::time_point> of_;
+  mutable Mutex mutex_;
+  std::unordered_map<int, Clock::time_point> of_ GUARDED_BY(mutex_);
 };
 
 }  // namespace trainyard::http

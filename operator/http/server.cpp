@@ -26,20 +26,19 @@ Server::~Server() = default;
 
 void Server::set_identity(const Identity& identity) {
   auto next = std::make_unique<Daemon>(listening_.get(), handler_, deadlines_, limits_, identity);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   daemon_->drain();
   draining_.push_back({std::exchange(daemon_, std::move(next)), Deadlines::Clock::now() + kDrainTime});
 }
 
 void Server::watch(const std::stop_token& stop) {
-  std::unique_lock lock(mutex_);
-  while (!stopping_.wait_for(lock, stop, kLookInterval, [&stop] { return stop.stop_requested(); })) {
+  const MutexLock lock(mutex_);
+  while (!stopping_.wait_for(mutex_, stop, kLookInterval, [&stop] { return stop.stop_requested(); })) {
     const auto now = Deadlines::Clock::now();
     auto drained = take_drained(now);
-    lock.unlock();
+    const MutexUnlock unlocked(mutex_);
     drained.clear();  // waits for handlers under way
     deadlines_.shut_down_overdue(now);
-    lock.lock();
   }
 }
 

@@ -1,14 +1,14 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "common/condition_variable.h"
+#include "common/mutex.h"
 #include "common/unique_fd.h"
 #include "http/daemon.h"
 #include "http/deadlines.h"
@@ -40,17 +40,17 @@ class Server {
     Deadlines::Clock::time_point until;
   };
   void watch(const std::stop_token& stop);
-  std::vector<Draining> take_drained(Deadlines::Clock::time_point now);
+  std::vector<Draining> take_drained(Deadlines::Clock::time_point now) REQUIRES(mutex_);
 
   const UniqueFd listening_;
   const uint16_t port_;
   const Handler handler_;
   const Limits limits_;
   Deadlines deadlines_;
-  std::mutex mutex_;
-  std::condition_variable_any stopping_;
-  std::unique_ptr<Daemon> daemon_;  ///< under mutex_, as the next
-  std::vector<Draining> draining_;
+  Mutex mutex_;
+  StoppableConditionVariable stopping_;
+  std::unique_ptr<Daemon> daemon_ GUARDED_BY(mutex_);
+  std::vector<Draining> draining_ GUARDED_BY(mutex_);
   std::jthread watcher_;  ///< last: it uses all above
 };
 

@@ -66,7 +66,7 @@ void EventLoop::stop() noexcept {
 
 void EventLoop::post(Task task) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     posted_.push_back(std::move(task));
   }
   const uint64_t one = 1;
@@ -137,7 +137,7 @@ void EventLoop::run_due_timers() {
 void EventLoop::run_posted() {
   std::vector<Task> tasks;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     tasks.swap(posted_);
   }
   for (const Task& task : tasks) task();

@@ -6,9 +6,10 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
+
+#include "common/mutex.h"
 
 namespace trainyard::kube {
 
@@ -60,8 +61,8 @@ class EventLoop {
 
   int epoll_ = -1, wakeup_ = -1;
   std::atomic<bool> stopping_ = false;
-  std::mutex mutex_;
-  std::vector<Task> posted_;  ///< under mutex_
+  Mutex mutex_;
+  std::vector<Task> posted_ GUARDED_BY(mutex_);
   std::map<TimerKey, Task> timers_;
   std::unordered_map<uint64_t, Clock::time_point> due_;  ///< by timer id
   uint64_t last_timer_ = 0;

@@ -41,13 +41,13 @@ void ProgressInbox::track(const api::Job& job) {
 }
 
 void ProgressInbox::put(const JobName& job, const api::ProgressPost& post) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   newest_[job] = post;
   ::eventfd_write(wake_.get(), 1);
 }
 
 std::optional<api::ProgressPost> ProgressInbox::take(const api::Job& job) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = newest_.extract({job.ns, job.name});
   return found ? std::optional(found.mapped()) : std::nullopt;
 }

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "api/job.h"
 #include "base/job_token.h"
+#include "common/mutex.h"
 #include "common/unique_fd.h"
 #include "http/server.h"
 #include "telemetry/progress_endpoint.h"
@@ -38,8 +38,8 @@ class ProgressInbox {
 
   const OperatorKey key_ = OperatorKey::random();
   const UniqueFd wake_;
-  std::mutex mutex_;
-  std::map<JobName, api::ProgressPost> newest_;  ///< under mutex_
+  Mutex mutex_;
+  std::map<JobName, api::ProgressPost> newest_ GUARDED_BY(mutex_);
   telemetry::ProgressEndpoint endpoint_;
   http::Server server_;  ///< last: its thread uses all above
   const std::string url_;

@@ -7,11 +7,11 @@
 #include <prometheus/text_serializer.h>
 
 #include <limits>
-#include <mutex>
 #include <set>
 #include <sstream>
 #include <utility>
 
+#include "common/mutex.h"
 #include "telemetry/families.h"
 #include "telemetry/process.h"
 
@@ -87,9 +87,9 @@ struct Metrics::Content {
   Counter& cpu = counters(registry, "process_cpu_seconds_total").Add({});
   Gauge& open_files = gauges(registry, "process_open_fds").Add({});
 
-  std::mutex mutex;
-  std::set<JobName> jobs_with_progress;  ///< under mutex, as the next
-  std::set<std::string> states;
+  Mutex mutex;
+  std::set<JobName> jobs_with_progress GUARDED_BY(mutex);
+  std::set<std::string> states GUARDED_BY(mutex);
 };
 
 Metrics::Metrics() : content_(std::make_unique<Content>()) {}
@@ -122,7 +122,7 @@ void Metrics::leads(bool leads) {
 }
 
 void Metrics::jobs(const std::map<std::string, size_t>& states) {
-  const std::lock_guard lock(content_->mutex);
+  const MutexLock lock(content_->mutex);
   for (const auto& [state, count] : states) content_->states.insert(state);
   for (const std::string& state : content_->states) {
     const auto found = states.find(state);
@@ -144,7 +144,7 @@ void Metrics::certificate_expires(TimePoint time) {
 
 void Metrics::progress(const std::string& ns, const std::string& name, const api::Progress& progress) {
   const JobName job{ns, name};
-  const std::lock_guard lock(content_->mutex);
+  const MutexLock lock(content_->mutex);
   auto& known = content_->jobs_with_progress;
   if (!known.contains(job) && known.size() >= kMostJobsWithProgress) return;
   known.insert(job);
@@ -159,7 +159,7 @@ void Metrics::progress(const std::string& ns, const std::string& name, const api
 
 void Metrics::forget(const std::string& ns, const std::string& name) {
   const JobName job{ns, name};
-  const std::lock_guard lock(content_->mutex);
+  const MutexLock lock(content_->mutex);
   if (content_->jobs_with_progress.erase(job) == 0) return;
   for (auto* const gauge : {&content_->step, &content_->total_steps, &content_->loss, &content_->tokens_per_second,
                             &content_->checkpoint_step})
@@ -169,7 +169,7 @@ void Metrics::forget(const std::string& ns, const std::string& name) {
 std::string Metrics::text() const {
   const ProcessUse use = process_use();
   {
-    const std::lock_guard lock(content_->mutex);
+    const MutexLock lock(content_->mutex);
     content_->resident.Set(use.resident_bytes);
     content_->open_files.Set(static_cast<double>(use.open_files));
     if (use.cpu_seconds > content_->cpu.Value()) content_->cpu.Increment(use.cpu_seconds - content_->cpu.Value());

@@ -16,20 +16,20 @@ http::Response only_get() {
 }  // namespace
 
 void Probes::beat(Clock::time_point now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   beat_ = now;
   has_beaten_ = true;
 }
 
 void Probes::set_ready(const std::string& part, bool ready) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   parts_[part] = ready;
 }
 
 http::Response Probes::answer(const http::Request& request, Clock::time_point now) const {
   if (request.path != "/healthz" && request.path != "/readyz") return not_found("try /healthz or /readyz");
   if (request.method != "GET") return only_get();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return request.path == "/healthz" ? health(now) : readiness();
 }
 

@@ -2,9 +2,9 @@
 
 #include <chrono>
 #include <map>
-#include <mutex>
 #include <string>
 
+#include "common/mutex.h"
 #include "http/message.h"
 #include "telemetry/metrics.h"
 
@@ -26,13 +26,13 @@ class Probes {
   [[nodiscard]] http::Response answer(const http::Request& request, Clock::time_point now) const;
 
  private:
-  [[nodiscard]] http::Response health(Clock::time_point now) const;
-  [[nodiscard]] http::Response readiness() const;
+  [[nodiscard]] http::Response health(Clock::time_point now) const REQUIRES(mutex_);
+  [[nodiscard]] http::Response readiness() const REQUIRES(mutex_);
 
-  mutable std::mutex mutex_;
-  Clock::time_point beat_;  ///< under mutex_, as what follows
-  bool has_beaten_ = false;
-  std::map<std::string, bool> parts_;
+  mutable Mutex mutex_;
+  Clock::time_point beat_ GUARDED_BY(mutex_);
+  bool has_beaten_ GUARDED_BY(mutex_) = false;
+  std::map<std::string, bool> parts_ GUARDED_BY(mutex_);
 };
 
 /// What --health-probe-bind-address serves. `probes` outlives the handler.

@@ -40,19 +40,19 @@ bool is_nonce(const std::string& text) {
 }  // namespace
 
 void ProgressEndpoint::set_leading(bool leading) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   is_leading_ = leading;
 }
 
 void ProgressEndpoint::set_trust(OperatorKey key, std::string authorities) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   key_ = std::move(key);
   authorities_ = std::move(authorities);
 }
 
 void ProgressEndpoint::track(const std::string& ns, const std::string& name, const TrackedJob& job,
                              const std::optional<api::Progress>& known) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto [found, is_new] = jobs_.try_emplace({ns, name}, Entry{.job = job, .known = known});
   Entry& entry = found->second;
   if (is_new) return;
@@ -64,7 +64,7 @@ void ProgressEndpoint::track(const std::string& ns, const std::string& name, con
 }
 
 void ProgressEndpoint::forget(const std::string& ns, const std::string& name) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   jobs_.erase({ns, name});
 }
 
@@ -89,7 +89,7 @@ http::Response ProgressEndpoint::answer(const http::Request& request, Clock::tim
 http::Response ProgressEndpoint::prove_authorities(const JobName& job, const std::string& nonce) {
   if (!is_nonce(nonce))
     return {.status = 400, .body = fmt::format("the body is no nonce of {} hex digits\n", kNonceDigits)};
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = jobs_.find(job);
   if (found == jobs_.end()) return {.status = 404, .body = "no such job\n"};
   const std::string token = job_token(key_, job.first, job.second, found->second.job.uid);
@@ -101,7 +101,7 @@ http::Response ProgressEndpoint::prove_authorities(const JobName& job, const std
 /// it up.
 std::optional<http::Response> ProgressEndpoint::refuse(const http::Request& request, const JobName& job,
                                                        Clock::time_point now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!is_leading_)
     return http::Response{
         .status = 503, .body = "another replica leads; try again\n", .retry_after_seconds = 1, .close = true};
@@ -127,7 +127,7 @@ bool ProgressEndpoint::spend(Entry& entry, Clock::time_point now) {
 
 /// Remembers it as the job's last, and completes it with whose it is and when the job last moved.
 std::optional<http::Response> ProgressEndpoint::take(const JobName& job, api::ProgressPost& post) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = jobs_.find(job);
   if (found == jobs_.end()) return http::Response{.status = 404, .body = "no such job\n"};
   Entry& entry = found->second;
@@ -152,7 +152,7 @@ std::optional<http::Response> ProgressEndpoint::take(const JobName& job, api::Pr
 /// None where nothing has been taken yet, or the same has been told of already.
 std::optional<api::ProgressPost> ProgressEndpoint::last_refusing(const JobName& job, const std::string& why,
                                                                  TimePoint time) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = jobs_.find(job);
   if (found == jobs_.end()) return std::nullopt;
   auto& last = found->second.last;

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "api/job.h"
 #include "base/job_token.h"
 #include "base/time.h"
+#include "common/mutex.h"
 #include "http/message.h"
 
 namespace trainyard::telemetry {
@@ -67,15 +67,15 @@ class ProgressEndpoint {
   };
   http::Response prove_authorities(const JobName& job, const std::string& nonce);
   std::optional<http::Response> refuse(const http::Request& request, const JobName& job, Clock::time_point now);
-  bool spend(Entry& entry, Clock::time_point now);
+  bool spend(Entry& entry, Clock::time_point now) REQUIRES(mutex_);
   std::optional<http::Response> take(const JobName& job, api::ProgressPost& post);
   std::optional<api::ProgressPost> last_refusing(const JobName& job, const std::string& why, TimePoint time);
 
-  std::mutex mutex_;
-  OperatorKey key_;  ///< under mutex_, as the next three
-  std::string authorities_;
-  bool is_leading_ = false;
-  std::map<JobName, Entry> jobs_;
+  Mutex mutex_;
+  OperatorKey key_ GUARDED_BY(mutex_);
+  std::string authorities_ GUARDED_BY(mutex_);
+  bool is_leading_ GUARDED_BY(mutex_) = false;
+  std::map<JobName, Entry> jobs_ GUARDED_BY(mutex_);
   const OnPost on_post_;
 };
 
