@@ -11,6 +11,7 @@
 #include "api/field.h"
 #include "api/label_rules.h"
 #include "api/quantity.h"
+#include "base/text.h"
 
 namespace trainyard::api {
 namespace {
@@ -150,15 +151,6 @@ void check_volume(const Json& volume, const std::string& path, const Refuse& ref
       refuse(fmt::format("{}.{}.{}", path, kind, field), "Required value");
 }
 
-bool goes_up(std::string_view path) {
-  for (size_t begin = 0; begin <= path.size();) {
-    const size_t end = std::min(path.find('/', begin), path.size());
-    if (path.substr(begin, end - begin) == "..") return true;
-    begin = end + 1;
-  }
-  return false;
-}
-
 /// A mount of no volume is let be: the server says so at the pod's event, as under the reference, and a webhook of the
 /// cluster may add the volume to the pod.
 void check_mounts(const Json& container, const std::string& path, const Refuse& refuse) {
@@ -169,7 +161,7 @@ void check_mounts(const Json& container, const std::string& path, const Refuse& 
     for (const auto& [field, text] : {std::pair{"subPath", &below}, std::pair{"subPathExpr", &expression}}) {
       const std::string whole = fmt::format("{}.volumeMounts.{}", path, field);
       if (text->starts_with('/')) refuse(whole, invalid(*text, "must be a relative path"));
-      if (goes_up(*text)) refuse(whole, invalid(*text, "must not contain '..'"));
+      if (std::ranges::count(parts_of(*text, '/'), "..") > 0) refuse(whole, invalid(*text, "must not contain '..'"));
     }
     if (!below.empty() && !expression.empty())
       refuse(at + ".subPathExpr", invalid(expression, "subPathExpr and subPath are mutually exclusive"));

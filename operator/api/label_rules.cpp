@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace trainyard::api {
 namespace {
 
@@ -22,12 +24,7 @@ bool is_dns_label(std::string_view name) {
 }
 
 bool is_dns_subdomain(std::string_view name) {
-  for (size_t begin = 0; begin <= name.size();) {
-    const size_t end = std::min(name.find('.', begin), name.size());
-    if (!is_dns_label(name.substr(begin, end - begin))) return false;
-    begin = end + 1;
-  }
-  return name.size() <= kLongestPrefix;
+  return name.size() <= kLongestPrefix && std::ranges::all_of(parts_of(name, '.'), is_dns_label);
 }
 
 bool has_name_form(std::string_view name) {

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <numeric>
 #include <utility>
-#include <vector>
 
 namespace trainyard {
 
@@ -46,6 +45,14 @@ std::string digest_of(std::string_view text) {
   std::string hex(16, '0');
   for (size_t i = 0; i < hex.size(); ++i) hex[i] = kDigits[(hash >> (60 - 4 * i)) & 15];
   return hex;
+}
+
+std::vector<std::string_view> parts_of(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (size_t end; (end = text.find(separator)) != text.npos; text.remove_prefix(end + 1))
+    parts.push_back(text.substr(0, end));
+  parts.push_back(text);
+  return parts;
 }
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {

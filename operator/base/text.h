@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace trainyard {
 
@@ -20,6 +21,9 @@ namespace trainyard {
 
 /// 16 hex digits that another text does not have: FNV-1a, the same in every build. Nothing for secrets.
 [[nodiscard]] std::string digest_of(std::string_view text);
+
+/// What lies between the separators, at least one part; a part may be empty. The parts borrow from `text`.
+[[nodiscard]] std::vector<std::string_view> parts_of(std::string_view text, char separator);
 
 /// Every `from`, which is not empty, becomes `to`.
 void replace_all(std::string& text, std::string_view from, std::string_view to);

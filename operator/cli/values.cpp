@@ -49,10 +49,7 @@ bool is_label(std::string_view text) {
 }
 
 bool is_subdomain(std::string_view text) {
-  if (text.size() > 253) return false;
-  for (size_t dot; (dot = text.find('.')) != text.npos; text.remove_prefix(dot + 1))
-    if (!is_label(text.substr(0, dot))) return false;
-  return is_label(text);
+  return text.size() <= 253 && std::ranges::all_of(parts_of(text, '.'), is_label);
 }
 
 }  // namespace
