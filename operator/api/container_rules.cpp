@@ -1,7 +1,6 @@
 #include "api/container_rules.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -15,19 +14,6 @@
 
 namespace trainyard::api {
 namespace {
-
-std::string invalid(const Json& value, std::string_view rule) {
-  return fmt::format("Invalid value: {}: {}", shown(value), rule);
-}
-
-/// Refuses what is none of `known`, which stand in the server's order. "" is what has its default.
-void check_word(const std::string& word, const std::vector<std::string_view>& known, const std::string& path,
-                const Refuse& refuse) {
-  if (word.empty() || std::ranges::find(known, word) != known.end()) return;
-  std::vector<std::string> quoted;
-  for (const std::string_view each : known) quoted.push_back(fmt::format("\"{}\"", each));
-  refuse(path, fmt::format("Unsupported value: {}: supported values: {}", shown(word), fmt::join(quoted, ", ")));
-}
 
 void check_variables(const Json& container, const std::string& path, const Refuse& refuse) {
   const Json& variables = list_or_empty(container, "/env");
@@ -168,46 +154,11 @@ void check_mounts(const Json& container, const std::string& path, const Refuse& 
   }
 }
 
-void check_toleration(const Json& toleration, const std::string& path, const Refuse& refuse) {
-  const std::string key = text_at(toleration, "/key"), how = text_at(toleration, "/operator"),
-                    value = text_at(toleration, "/value"), effect = text_at(toleration, "/effect");
-  if (const std::string defect = key.empty() ? "" : qualified_name_defect(key); !defect.empty())
-    refuse(path + ".key", invalid(key, defect));
-  if (key.empty() && how != "Exists")
-    refuse(path + ".operator", invalid(how, "operator must be Exists when `key` is empty, which means \"match all values "
-                                            "and all keys\""));
-  if (int_at(toleration, "/tolerationSeconds") && effect != "NoExecute")
-    refuse(path + ".effect", invalid(effect, "effect must be 'NoExecute' when `tolerationSeconds` is set"));
-  if (how == "Exists" && !value.empty())
-    refuse(path + ".operator", invalid(value, "value must be empty when `operator` is 'Exists'"));
-  if (const std::string defect = label_value_defect(value); how != "Exists" && !defect.empty())
-    refuse(path + ".operator", invalid(value, defect));
-  check_word(how, {"Equal", "Exists"}, path + ".operator", refuse);
-  check_word(effect, {"NoSchedule", "PreferNoSchedule", "NoExecute"}, path + ".effect", refuse);
-}
-
-std::string in_small_letters(std::string text) {
-  std::ranges::for_each(text, [](char& c) { c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return text;
-}
-
-void check_label_map(const Json& object, const char* field, const std::string& path, const Refuse& refuse) {
-  const Json* const labels = object_at(object, std::string("/") + field);
-  if (!labels) return;
-  const std::string at = fmt::format("{}.{}", path, field);
-  for (const auto& [key, value] : labels->items()) {
-    if (const std::string defect = qualified_name_defect(key); !defect.empty()) refuse(at, invalid(key, defect));
-    if (!value.is_string()) continue;
-    const auto text = value.get<std::string>();
-    if (const std::string defect = label_value_defect(text); !defect.empty()) refuse(at, invalid(text, defect));
-  }
-}
-
 }  // namespace
 
 void check_container_fields(const Json& container, const std::string& path, const Refuse& refuse) {
-  check_word(text_at(container, "/imagePullPolicy"), {"Always", "IfNotPresent", "Never"}, path + ".imagePullPolicy",
-             refuse);
+  check_word(text_at(container, "/imagePullPolicy"), {"Always", "IfNotPresent", "Never"},
+             path + ".imagePullPolicy", refuse);
   check_variables(container, path, refuse);
   check_resources(container, path + ".resources", refuse);
   for (const char* const probe : {"livenessProbe", "readinessProbe", "startupProbe"})
@@ -227,32 +178,6 @@ void check_volumes(const Json& spec, const std::string& path, const Refuse& refu
     for (size_t i = 0; i < containers.size(); ++i)
       check_mounts(containers[i], fmt::format("{}.{}[{}]", path, list, i), refuse);
   }
-}
-
-void check_pod_fields_alone(const Json& spec, const std::string& path, const Refuse& refuse) {
-  const std::string policy = text_at(spec, "/dnsPolicy"), host = text_at(spec, "/hostname");
-  check_word(policy, {"ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"}, path + ".dnsPolicy", refuse);
-  if (policy == "None" && !object_at(spec, "/dnsConfig"))
-    refuse(path + ".dnsConfig", "Required value: must provide `dnsConfig` when `dnsPolicy` is None");
-  else if (policy == "None" && list_or_empty(spec, "/dnsConfig/nameservers").empty())
-    refuse(path + ".dnsConfig.nameservers", "Required value: must provide at least one DNS nameserver when `dnsPolicy` "
-                                            "is None");
-  if (const std::string defect = host.empty() ? "" : label_defect(host); !defect.empty())
-    refuse(path + ".hostname", invalid(host, defect));
-  if (const auto seconds = int_at(spec, "/activeDeadlineSeconds"); seconds && *seconds < 1)
-    refuse(path + ".activeDeadlineSeconds", invalid(*seconds, "must be between 1 and 2147483647, inclusive"));
-  const Json& tolerations = list_or_empty(spec, "/tolerations");
-  for (size_t i = 0; i < tolerations.size(); ++i)
-    check_toleration(tolerations[i], fmt::format("{}.tolerations[{}]", path, i), refuse);
-  check_label_map(spec, "nodeSelector", path, refuse);
-}
-
-void check_labels(const Json& metadata, const std::string& path, const Refuse& refuse) {
-  check_label_map(metadata, "labels", path, refuse);
-  if (const Json* const annotations = object_at(metadata, "/annotations"))
-    for (const auto& [key, value] : annotations->items())
-      if (const std::string defect = qualified_name_defect(in_small_letters(key)); !defect.empty())
-        refuse(path + ".annotations", invalid(key, defect));
 }
 
 }  // namespace trainyard::api

@@ -9,6 +9,7 @@
 #include "api/field.h"
 #include "api/job.h"
 #include "api/label_rules.h"
+#include "api/pod_field_rules.h"
 #include "api/ports.h"
 
 // The rules and their wording are those of Kubernetes' pkg/apis/core/validation; what the schema of the job checks as
@@ -51,7 +52,7 @@ class PodRules {
       check_labels(*metadata, path_ + ".metadata", refuses());
     if (const Json* const spec = object_at(template_, "/spec")) {
       check_volumes(*spec, path_ + ".spec", refuses());
-      check_pod_fields_alone(*spec, path_ + ".spec", refuses());
+      check_pod_fields(*spec, path_ + ".spec", refuses());
     }
     return std::move(violations_);
   }
@@ -77,9 +78,9 @@ class PodRules {
   void check_container(const Json& container, const std::string& path, std::set<std::string>& names) {
     const std::string name = text_at(container, "/name");
     if (const std::string defect = name.empty() ? "" : label_defect(name); !defect.empty())
-      refuse(path + ".name", fmt::format("Invalid value: {}: {}", shown(name), defect));
+      refuse(path + ".name", invalid(name, defect));
     else if (!name.empty() && !names.insert(name).second)
-      refuse(path + ".name", fmt::format("Duplicate value: {}", shown(name)));
+      refuse(path + ".name", duplicate(name));
     const Json& variables = list_or_empty(container, "/env");
     for (size_t i = 0; i < variables.size(); ++i)
       check_source(variables[i], fmt::format("{}.env[{}].valueFrom", path, i));
@@ -100,12 +101,12 @@ class PodRules {
     if (!source) return;
     const auto count = std::ranges::count_if(*source, [](const Json& one) { return !one.is_null(); });
     if (count == 0)
-      refuse(path, "Invalid value: \"\": must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or "
-                   "`secretKeyRef`");
+      refuse(path, invalid("", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or "
+                               "`secretKeyRef`"));
     else if (!text_at(variable, "/value").empty())
-      refuse(path, "Invalid value: \"\": may not be specified when `value` is not empty");
+      refuse(path, invalid("", "may not be specified when `value` is not empty"));
     else if (count > 1)
-      refuse(path, "Invalid value: \"\": may not have more than one field specified at a time");
+      refuse(path, invalid("", "may not have more than one field specified at a time"));
   }
 
   void check_ports(const Json& ports, const std::string& path, std::set<std::string>& taken) {
@@ -123,7 +124,7 @@ class PodRules {
     if (name.empty()) return;
     const size_t before = violations_.size();
     const auto require = [&](bool holds, const char* rule) {
-      if (!holds) refuse(path, fmt::format("Invalid value: {}: {}", shown(name), rule));
+      if (!holds) refuse(path, invalid(name, rule));
     };
     const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
     const auto is_known = [&](char c) { return is_letter(c) || c == '-' || (c >= '0' && c <= '9'); };
@@ -134,18 +135,16 @@ class PodRules {
     require(name.find("--") == std::string::npos, "must not contain consecutive hyphens");
     require(name.front() != '-' && name.back() != '-', "must not begin or end with a hyphen");
     if (violations_.size() == before && !names.insert(name).second)
-      refuse(path, fmt::format("Duplicate value: {}", shown(name)));
+      refuse(path, duplicate(name));
   }
 
   void check_number(int64_t number, const std::string& path) {
     if (number == 0) return refuse(path, "Required value");
-    if (number < 0 || number > kMostPort)
-      refuse(path, fmt::format("Invalid value: {}: must be between 1 and {}, inclusive", number, kMostPort));
+    if (number < 0 || number > kMostPort) refuse(path, invalid(number, between(1, kMostPort)));
   }
 
   void check_protocol(const std::string& protocol, const std::string& path) {
-    if (protocol != "TCP" && protocol != "UDP" && protocol != "SCTP")
-      refuse(path, fmt::format("Unsupported value: {}: supported values: \"SCTP\", \"TCP\", \"UDP\"", shown(protocol)));
+    check_word(protocol, {"SCTP", "TCP", "UDP"}, path, refuses());
   }
 
   void check_host_port(const Json& port, const std::string& path, std::set<std::string>& taken) {
@@ -158,7 +157,7 @@ class PodRules {
     const char* const hint = number != kDefaultPort ? ""
                                                     : "; the ranks meet at 23456 where container pytorch has no port "
                                                       "called pytorchjob-port: give it one with another number";
-    refuse(path, fmt::format("Duplicate value: {}{}", shown(whole), hint));
+    refuse(path, duplicate(whole) + hint);
   }
 
   /// This is no rule for init containers.
@@ -167,7 +166,7 @@ class PodRules {
       const int64_t given = number_at(ports[i], "/hostPort");
       if (given != 0 && given != number_at(ports[i], "/containerPort"))
         refuse(fmt::format("{}[{}].hostPort", path, i),
-               fmt::format("Invalid value: {}: must match `containerPort` when `hostNetwork` is true", given));
+               invalid(given, "must match `containerPort` when `hostNetwork` is true"));
     }
   }
 

@@ -9,11 +9,11 @@
 #include <regex>
 #include <set>
 
-#include "api/container_rules.h"
 #include "api/crd.h"
 #include "api/field.h"
 #include "api/job.h"
 #include "api/misspelling.h"
+#include "api/pod_field_rules.h"
 #include "api/schema_defaults.h"
 #include "base/text.h"
 

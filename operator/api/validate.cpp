@@ -7,6 +7,7 @@
 
 #include "api/crd.h"
 #include "api/field.h"
+#include "api/field_error.h"
 #include "api/job.h"
 #include "api/pod_rules.h"
 #include "api/remarks.h"
@@ -16,7 +17,6 @@
 namespace trainyard::api {
 namespace {
 
-constexpr const char* kManagers[] = {"kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue"};
 constexpr const char* kManagedByPath = "spec.runPolicy.managedBy";
 constexpr size_t kLongestLabel = 63;
 
@@ -96,7 +96,7 @@ void check_name(const Json& job, Violations& violations) {
   if (faults.empty()) return;
   const size_t longest = kLongestLabel - longest_service_name(job, "").size();
   refuse(violations, "metadata.name",
-         fmt::format("Invalid value: {}: should match: {}; {}", shown(name), faults, advice_for(job, longest)));
+         invalid(name, fmt::format("should match: {}; {}", faults, advice_for(job, longest))));
 }
 
 void check_service_names(const Json& job, Violations& violations) {
@@ -105,9 +105,9 @@ void check_service_names(const Json& job, Violations& violations) {
   if (name.empty() || name.size() > kLongestLabel || service.size() <= kLongestLabel) return;
   const size_t longest = kLongestLabel - (service.size() - name.size());
   refuse(violations, "metadata.name",
-         fmt::format("Invalid value: {}: must be no more than {} characters, since a service's name has no more than "
-                     "{} and this job needs one called {}; {}",
-                     shown(name), longest, kLongestLabel, shown(service), advice_for(job, longest)));
+         invalid(name, fmt::format("must be no more than {} characters, since a service's name has no more than {} and "
+                                   "this job needs one called {}; {}",
+                                   longest, kLongestLabel, shown(service), advice_for(job, longest))));
 }
 
 void check_managed_by(const Json& job, const Json* old_job, Violations& violations) {
@@ -117,12 +117,11 @@ void check_managed_by(const Json& job, const Json* old_job, Violations& violatio
   };
   const Json manager = manager_of(job);
   if (old_job && manager != manager_of(*old_job))
-    refuse(violations, kManagedByPath, fmt::format("Invalid value: {}: field is immutable", shown(manager)));
-  const auto is_manager = [&](const char* known) { return manager == known; };
-  if (!manager.is_null() && std::none_of(std::begin(kManagers), std::end(kManagers), is_manager))
-    refuse(violations, kManagedByPath,
-           fmt::format("Unsupported value: {}: supported values: \"{}\", \"{}\"", shown(manager), kManagers[0],
-                       kManagers[1]));
+    refuse(violations, kManagedByPath, invalid(manager, "field is immutable"));
+  const std::vector<std::string_view> managers{"kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue"};
+  const auto is_manager = [&](std::string_view known) { return manager == Json(known); };
+  if (!manager.is_null() && std::ranges::none_of(managers, is_manager))
+    refuse(violations, kManagedByPath, unsupported(manager, managers));
 }
 
 void check_queue(const Json& job, const Json& old_job, Violations& violations) {
@@ -130,8 +129,7 @@ void check_queue(const Json& job, const Json& old_job, Violations& violations) {
   if (!is_there(old_job, kQueue) || text_at(job, kQueue) == text_at(old_job, kQueue)) return;
   const Json* const queue = find(job, kQueue);
   refuse(violations, "spec.runPolicy.schedulingPolicy.queue",
-         fmt::format("Invalid value: {}: spec.runPolicy.schedulingPolicy.queue is immutable",
-                     queue ? shown(*queue) : "null"));
+         invalid(queue ? *queue : Json(), "spec.runPolicy.schedulingPolicy.queue is immutable"));
 }
 
 void check_elastic(const Json& job, Verdict& verdict) {
@@ -150,7 +148,7 @@ void check_elastic_range(const Json& job, Violations& violations) {
   const auto most = int_at(job, "/spec/elasticPolicy/maxReplicas");
   if (least && most && *least > *most)
     refuse(violations, "spec.elasticPolicy.minReplicas",
-           fmt::format("Invalid value: {}: must be no more than spec.elasticPolicy.maxReplicas, {}", *least, *most));
+           invalid(*least, fmt::format("must be no more than spec.elasticPolicy.maxReplicas, {}", *most)));
 }
 
 void check_replica_counts(const Json& job, Violations& violations) {
@@ -158,7 +156,7 @@ void check_replica_counts(const Json& job, Violations& violations) {
     const auto replicas = int_at(job, fmt::format("/spec/pytorchReplicaSpecs/{}/replicas", name_of(type)));
     if (replicas && *replicas > kMostReplicas)
       refuse(violations, fmt::format("spec.pytorchReplicaSpecs[{}].replicas", name_of(type)),
-             fmt::format("Invalid value: {}: must be no more than {}", *replicas, kMostReplicas));
+             invalid(*replicas, fmt::format("must be no more than {}", kMostReplicas)));
   }
 }
 
@@ -187,8 +185,7 @@ void check_replica(const std::string& type, const Json& replica, const Json* old
   const std::string path = fmt::format("spec.pytorchReplicaSpecs[{}]", type);
   const bool is_master = type == name_of(ReplicaType::Master);
   if (!is_master && type != name_of(ReplicaType::Worker))
-    refuse(violations, path,
-           fmt::format("Unsupported value: {}: supported values: \"Master\", \"Worker\"", shown(type)));
+    refuse(violations, path, unsupported(type, {"Master", "Worker"}));
   check_containers(replica, path + ".template.spec.containers", violations);
   if (is_master && int_at(replica, "/replicas") != 1) refuse(violations, path + ".replicas", "Forbidden: must be 1");
   if (!is_master && asks_for_none(replica) && !(old_replica && asks_for_none(*old_replica)))
