@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <string_view>
 
 #include "api/field.h"
@@ -161,12 +162,20 @@ void check_container_fields(const Json& container, const std::string& path, cons
              path + ".imagePullPolicy", refuse);
   check_variables(container, path, refuse);
   check_resources(container, path + ".resources", refuse);
+  for (const char* const field : {"runAsUser", "runAsGroup"})
+    check_id(int_at(container, std::string("/securityContext/") + field),
+             fmt::format("{}.securityContext.{}", path, field), refuse);
   for (const char* const probe : {"livenessProbe", "readinessProbe", "startupProbe"})
     if (const Json* const asked = object_at(container, std::string("/") + probe))
       check_probe(*asked, fmt::format("{}.{}", path, probe), refuse);
   for (const char* const hook : {"postStart", "preStop"})
     if (const Json* const asked = object_at(container, std::string("/lifecycle/") + hook))
       check_handler(*asked, fmt::format("{}.lifecycle.{}", path, hook), refuse);
+}
+
+void check_id(const std::optional<int64_t>& id, const std::string& path, const Refuse& refuse) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  if (id && (*id < 0 || *id > kMost)) refuse(path, invalid(*id, between(0, kMost)));
 }
 
 void check_volumes(const Json& spec, const std::string& path, const Refuse& refuse) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "api/field_error.h"
@@ -9,9 +10,11 @@
 // (pkg/apis/core/validation). They are pure.
 namespace trainyard::api {
 
-/// This checks the policy of pulling, names of variables, amounts of resources, probes and hooks of the container at
-/// `path`.
+/// This checks the policy of pulling, names of variables, amounts of resources, user and group, probes and hooks of the
+/// container at `path`.
 void check_container_fields(const Json& container, const std::string& path, const Refuse& refuse);
+/// This checks the number of a user or a group.
+void check_id(const std::optional<int64_t>& id, const std::string& path, const Refuse& refuse);
 /// This checks the volumes of a pod's specification at `path`, and what its containers mount of them.
 void check_volumes(const Json& spec, const std::string& path, const Refuse& refuse);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "api/container_rules.h"
 #include "api/field.h"
 #include "api/label_rules.h"
 
@@ -27,6 +28,28 @@ void check_toleration(const Json& toleration, const std::string& path, const Ref
     refuse(path + ".operator", invalid(value, defect));
   check_word(how, {"Equal", "Exists"}, path + ".operator", refuse);
   check_word(effect, {"NoSchedule", "PreferNoSchedule", "NoExecute"}, path + ".effect", refuse);
+}
+
+/// Two constraints of one kind are the schema's business.
+void check_spread(const Json& constraint, const std::string& path, const Refuse& refuse) {
+  const std::string how = text_at(constraint, "/whenUnsatisfiable");
+  for (const char* const field : {"maxSkew", "minDomains"})
+    if (const auto number = int_at(constraint, std::string("/") + field); number && *number <= 0)
+      refuse(fmt::format("{}.{}", path, field), invalid(*number, "must be greater than zero"));
+  if (text_at(constraint, "/topologyKey").empty()) refuse(path + ".topologyKey", "Required value: can not be empty");
+  if (how != "DoNotSchedule" && how != "ScheduleAnyway")
+    refuse(path + ".whenUnsatisfiable", unsupported(how, {"DoNotSchedule", "ScheduleAnyway"}));
+  if (const auto least = int_at(constraint, "/minDomains"); least && how != "DoNotSchedule")
+    refuse(path + ".minDomains",
+           invalid(*least, fmt::format("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {}", how)));
+}
+
+void check_security(const Json& context, const std::string& path, const Refuse& refuse) {
+  for (const char* const field : {"fsGroup", "runAsUser", "runAsGroup"})
+    check_id(int_at(context, std::string("/") + field), fmt::format("{}.{}", path, field), refuse);
+  const Json& groups = list_or_empty(context, "/supplementalGroups");
+  for (size_t i = 0; i < groups.size(); ++i)
+    check_id(int_at(groups[i], ""), fmt::format("{}.supplementalGroups[{}]", path, i), refuse);
 }
 
 std::string in_small_letters(std::string text) {
@@ -60,6 +83,13 @@ void check_pod_fields(const Json& spec, const std::string& path, const Refuse& r
     refuse(path + ".hostname", invalid(host, defect));
   if (const auto seconds = int_at(spec, "/activeDeadlineSeconds"); seconds && *seconds < 1)
     refuse(path + ".activeDeadlineSeconds", invalid(*seconds, between(1, std::numeric_limits<int32_t>::max())));
+  if (const Json* const context = object_at(spec, "/securityContext"))
+    check_security(*context, path + ".securityContext", refuse);
+  if (!list_or_empty(spec, "/ephemeralContainers").empty())
+    refuse(path + ".ephemeralContainers", "Forbidden: cannot be set on create");
+  const Json& constraints = list_or_empty(spec, "/topologySpreadConstraints");
+  for (size_t i = 0; i < constraints.size(); ++i)
+    check_spread(constraints[i], fmt::format("{}.topologySpreadConstraints[{}]", path, i), refuse);
   const Json& tolerations = list_or_empty(spec, "/tolerations");
   for (size_t i = 0; i < tolerations.size(); ++i)
     check_toleration(tolerations[i], fmt::format("{}.tolerations[{}]", path, i), refuse);

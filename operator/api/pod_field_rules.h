@@ -9,7 +9,8 @@
 // are pure.
 namespace trainyard::api {
 
-/// This checks DNS, host name, deadline, tolerations and the selector of nodes of a pod's specification at `path`.
+/// This checks DNS, host name, deadline, users and groups, containers that may come only later, tolerations, and what
+/// selects and spreads over nodes, of a pod's specification at `path`.
 void check_pod_fields(const Json& spec, const std::string& path, const Refuse& refuse);
 /// This checks labels and annotations of the metadata at `path`.
 void check_labels(const Json& metadata, const std::string& path, const Refuse& refuse);

@@ -53,6 +53,9 @@ WRONG = [
     ("metadata.name", "a" * 64, "must be no more than 63 characters", "must be no more than 63 characters"),
     ("metadata.name", "a" * 60, "must be no more than 54 characters, since a service's name", "no more than 54"),
     ("metadata.name", "jöb", "metadata.name", "metadata.name: Invalid value: \"jöb\""),
+    (f"{WORKER}.template.spec.topologySpreadConstraints",
+     [{"maxSkew": skew, "topologyKey": "a", "whenUnsatisfiable": "DoNotSchedule"} for skew in (1, 2)],
+     "topologySpreadConstraints[1]: Duplicate value", "topologySpreadConstraints[1]: "),
     ("metadata.annotations", {"a": 1}, "annotations", "metadata.annotations.a: must be a text, but is 1"),
 ]
 
@@ -68,6 +71,14 @@ def other(pod=None, **fields):
 
 def tolerating(**toleration):
     return a_pod(tolerations=[toleration])
+
+
+def spread(**constraint):
+    return a_pod(topologySpreadConstraints=[
+        {"maxSkew": 1, "topologyKey": "a", "whenUnsatisfiable": "DoNotSchedule", **constraint}])
+
+
+IDS = "must be between 0 and 2147483647, inclusive"
 
 
 VOLUME, MOUNT = {"volumes": [{"name": "v", "emptyDir": {}}]}, {"name": "v", "mountPath": "/v"}
@@ -161,6 +172,25 @@ NO_PODS = [
     (a_pod(nodeSelector={"/a": "d"}), 'nodeSelector: Invalid value: "/a": prefix part must be non-empty'),
     (a_pod(nodeSelector={"a" * 64: "d"}), "name part must be no more than 63 characters"),
     (a_pod(nodeSelector={"a": "d" * 64}), "must be no more than 63 characters"),
+    (a_pod(securityContext={"runAsUser": -1}), f"securityContext.runAsUser: Invalid value: -1: {IDS}"),
+    (a_pod(securityContext={"runAsGroup": 1 << 31}), f"securityContext.runAsGroup: Invalid value: 2147483648: {IDS}"),
+    (a_pod(securityContext={"fsGroup": -1}), f"securityContext.fsGroup: Invalid value: -1: {IDS}"),
+    (a_pod(securityContext={"supplementalGroups": [0, -1]}),
+     f"securityContext.supplementalGroups[1]: Invalid value: -1: {IDS}"),
+    (other(securityContext={"runAsUser": 1 << 31}),
+     f"containers[1].securityContext.runAsUser: Invalid value: 2147483648: {IDS}"),
+    (other(securityContext={"runAsGroup": -1}), f"containers[1].securityContext.runAsGroup: Invalid value: -1: {IDS}"),
+    (a_pod(ephemeralContainers=[{"name": "e", "image": "i", "terminationMessagePolicy": "File",
+                                 "imagePullPolicy": "Always"}]),
+     "ephemeralContainers: Forbidden: cannot be set on create"),
+    (spread(maxSkew=0), "topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero"),
+    (spread(topologyKey=""), "topologySpreadConstraints[0].topologyKey: Required value: can not be empty"),
+    (spread(whenUnsatisfiable=""), 'topologySpreadConstraints[0].whenUnsatisfiable: Unsupported value: "": supported '
+                                   'values: "DoNotSchedule", "ScheduleAnyway"'),
+    (spread(minDomains=0), "topologySpreadConstraints[0].minDomains: Invalid value: 0: must be greater than zero"),
+    (spread(minDomains=2, whenUnsatisfiable="ScheduleAnyway"),
+     "topologySpreadConstraints[0].minDomains: Invalid value: 2: can only use minDomains if "
+     "whenUnsatisfiable=DoNotSchedule, not ScheduleAnyway"),
     (tolerating(key="a", operator="Exists", value="b"),
      """tolerations[0].operator: Invalid value: "b": value must be empty when `operator` is 'Exists'"""),
     (tolerating(operator="Equal"), "tolerations[0].operator: Invalid value: \"Equal\": operator must be Exists when `key` is"),
