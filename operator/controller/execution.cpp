@@ -190,7 +190,7 @@ void Execution::on_created(const Stage& stage, const decide::Create& wanted, con
 
 void Execution::on_made(const decide::Create& wanted, const Json& object) {
   hands_.cluster.learn(wanted.kind, object);
-  memory_->refused.erase(wanted.name);
+  memory_->refused.erase({wanted.kind, wanted.name});
   memory_->foreign_kinds.erase(wanted.kind);
   if (wanted.kind == Kind::Secret) memory_->token_is_there = true;
   if (wanted.kind == Kind::NetworkPolicy) memory_->network_policy_is_there = true;
@@ -202,7 +202,7 @@ void Execution::on_made(const decide::Create& wanted, const Json& object) {
 
 void Execution::on_refused(const decide::Create& wanted, const kube::ApiError& error) {
   has_failed_ = true;
-  memory_->refused[wanted.name] = error.message;
+  memory_->refused[{wanted.kind, wanted.name}] = error.message;
   if (const char* const name = event_name_of(wanted.kind))
     say(true, fmt::format("FailedCreate{}", name), fmt::format("Error creating: {}", error.message),
         fmt::format("refused {} {}", wanted.name, error.message));

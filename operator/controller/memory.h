@@ -17,7 +17,7 @@ namespace trainyard::controller {
 struct Memory {
   std::string uid;  ///< of the job; another one of the same name begins with nothing
   bool token_is_there = false, network_policy_is_there = false;
-  std::map<std::string, std::string> refused;  ///< names whose creation the API refused last, and its reason
+  decide::RefusedCreates refused;
   decide::ForeignNames foreign_pods, foreign_services;
   std::set<decide::Kind> foreign_kinds;  ///< PodGroup, Autoscaler: another's has the job's name
   std::chrono::steady_clock::time_point foreign_checked{};  ///< when these were last looked for

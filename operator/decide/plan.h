@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/job.h"
@@ -42,6 +43,9 @@ enum class Kind { Job, Pod, Service, Secret, NetworkPolicy, PodGroup, Autoscaler
 /// Names that something else has, and when that was asked to end; none: it stays.
 using ForeignNames = std::map<std::string, std::optional<TimePoint>>;
 
+/// Why the API refused to create an object last, by its kind and name: a pod and its service share a name.
+using RefusedCreates = std::map<std::pair<Kind, std::string>, std::string>;
+
 using Nodes = std::map<std::string, const api::Node*>;  ///< by name
 
 /// Everything a decision about one job looks at: borrowed for the call. Pods, services and the rest are those that the
@@ -56,7 +60,7 @@ struct Observed {
   ForeignNames foreign_pods;     ///< names this job needs that another's pod has
   ForeignNames foreign_services;
   std::set<Kind> foreign_kinds;  ///< PodGroup, Autoscaler: what is named as the job and something else's
-  std::map<std::string, std::string> refused;           ///< names whose creation the API refused last, and its reason
+  RefusedCreates refused;
   std::map<std::string, std::string> kubelet_warnings;  ///< by a pod's uid: what its node said last of it
   std::optional<api::ProgressPost> post;                ///< rank 0's last, of whatever generation
   TimePoint listens_since;                              ///< since when this operator can be posted to

@@ -6,6 +6,7 @@
 #include <array>
 #include <initializer_list>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -160,10 +161,19 @@ Look of_name(const Replica& replica, const Draft& draft) {
   return look;
 }
 
+/// Why the API refused to create the object; null where it did not.
+const std::string* refused_creation(Kind kind, const std::string& name, const Draft& draft) {
+  const auto found = draft.seen.refused.find({kind, name});
+  return found == draft.seen.refused.end() ? nullptr : &found->second;
+}
+
 Look of_refusal(const Replica& replica, const Draft& draft) {
-  const auto refused = draft.seen.refused.find(replica.name);
-  if (refused == draft.seen.refused.end() || (replica.pod && replica.service)) return {};
-  return {Finding{0, "CannotCreate", fmt::format("the API refuses it: {}; it is tried again", refused->second)}};
+  for (const auto& [kind, is_there, what] : {std::tuple{Kind::Pod, replica.pod != nullptr, "it"},
+                                             std::tuple{Kind::Service, replica.service != nullptr, "its service"}})
+    if (const std::string* const reason = refused_creation(kind, replica.name, draft); reason && !is_there)
+      return {
+          Finding{0, "CannotCreate", fmt::format("the API refuses {}: {}; it is tried again", what, *reason)}};
+  return {};
 }
 
 /// The first finding, and what was wanted on the way to it.
@@ -198,12 +208,14 @@ std::string taken_for_all(const Draft& draft) {
 
 /// What the API refuses of what is the job's as a whole.
 std::string refused_for_all(const Draft& draft) {
-  for (const std::string& name : {token_secret_name(draft.job()), network_policy_name(draft.job())})
-    if (const auto refused = draft.seen.refused.find(name); refused != draft.seen.refused.end())
-      return fmt::format("{}, which its pods need: the API refuses it: {}; it is tried again", name, refused->second);
-  const auto refused = draft.seen.refused.find(draft.job().name);
-  if (refused == draft.seen.refused.end()) return "";
-  return fmt::format("its autoscaler or PodGroup: the API refuses it: {}; it is tried again", refused->second);
+  for (const auto& [kind, name] : {std::pair{Kind::Secret, token_secret_name(draft.job())},
+                                   std::pair{Kind::NetworkPolicy, network_policy_name(draft.job())}})
+    if (const std::string* const reason = refused_creation(kind, name, draft))
+      return fmt::format("{}, which its pods need: the API refuses it: {}; it is tried again", name, *reason);
+  for (const auto& [kind, what] : {std::pair{Kind::Autoscaler, "autoscaler"}, std::pair{Kind::PodGroup, "PodGroup"}})
+    if (const std::string* const reason = refused_creation(kind, draft.job().name, draft))
+      return fmt::format("its {}: the API refuses it: {}; it is tried again", what, *reason);
+  return "";
 }
 
 /// Reason and message of what is wrong with the job as a whole.

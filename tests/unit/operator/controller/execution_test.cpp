@@ -149,13 +149,27 @@ TEST_CASE("execution: a refused create fails the look and is remembered, until i
   plan.creates = {create_of(Kind::Pod, "Pod", "job-worker-0")};
   carrier.api.prepare("POST " + kPods, 403, refusal("Forbidden", "over quota"));
   CHECK(carrier.carry_out(plan) == Outcome::Failed);
-  CHECK(carrier.memory->refused == std::map<std::string, std::string>{{"job-worker-0", "over quota"}});
+  CHECK(carrier.memory->refused == decide::RefusedCreates{{{Kind::Pod, "job-worker-0"}, "over quota"}});
   CHECK(carrier.pods() == 0);
 
   carrier.outcomes.clear();
   carrier.api.prepare("POST " + kPods, 201, object_of("Pod", "job-worker-0"));
   CHECK(carrier.carry_out(plan) == Outcome::Done);
   CHECK(carrier.memory->refused.empty());
+}
+
+TEST_CASE("execution: a pod stays refused where only its service, which has its name, is made", "[controller]") {
+  Carrier carrier;
+  decide::Plan plan;
+  plan.creates = {create_of(Kind::Pod, "Pod", "job-worker-0")};
+  carrier.api.prepare("POST " + kPods, 403, refusal("Forbidden", "over quota"));
+  CHECK(carrier.carry_out(plan) == Outcome::Failed);
+
+  carrier.outcomes.clear();
+  plan.creates = {create_of(Kind::Service, "Service", "job-worker-0")};
+  carrier.api.prepare("POST " + kServices, 201, object_of("Service", "job-worker-0"));
+  CHECK(carrier.carry_out(plan) == Outcome::Done);
+  CHECK(carrier.memory->refused == decide::RefusedCreates{{{Kind::Pod, "job-worker-0"}, "over quota"}});
 }
 
 TEST_CASE("execution: where what pods need is refused nothing else is written", "[controller]") {

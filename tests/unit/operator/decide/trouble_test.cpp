@@ -57,10 +57,16 @@ TEST_CASE("trouble is recognised, said with its next step, and taken back when i
        [](World& world) {
          world.pods.erase("job-worker-0");
          world.foreign_pods = {};
-         world.refused = {{"job-worker-0", "exceeded quota"}};
+         world.refused = {{{Kind::Pod, "job-worker-0"}, "exceeded quota"}};
          world.services.erase("job-worker-0");
        },
        "CannotCreate", "exceeded quota"},
+      {"a service that the API refuses beside its pod",
+       [](World& world) {
+         world.services.erase("job-worker-0");
+         world.refused = {{{Kind::Service, "job-worker-0"}, "quota of services"}};
+       },
+       "CannotCreate", "the API refuses its service: quota of services"},
   }));
   INFO(row.situation);
   World world(spec_of(2));
@@ -94,8 +100,9 @@ TEST_CASE("a name whose holder is ending is waited for in silence, for a while",
 
 TEST_CASE("what all pods need and the API refuses is said, and no pod is blamed", "[decide]") {
   World world(spec_of(1), {{"trainyard.dev/network-policy", "true"}});
-  const std::string name = GENERATE_COPY(token_secret_name(world.job), network_policy_name(world.job));
-  world.refused = {{name, "exceeded quota"}};
+  const auto [kind, name] = GENERATE_COPY(std::pair{Kind::Secret, token_secret_name(world.job)},
+                                          std::pair{Kind::NetworkPolicy, network_policy_name(world.job)});
+  world.refused = {{{kind, name}, "exceeded quota"}};
   world.carry_out(world.look(), 1);
   CHECK(world.trouble() == "CannotCreate");
   REQUIRE(world.said("CannotCreate").size() == 1);
@@ -166,7 +173,7 @@ TEST_CASE("a foreign PodGroup or autoscaler, and a PodGroup that is refused, are
   }
   SECTION("a PodGroup that is refused") {
     world.settings.gang_scheduler = GENERATE(GangScheduler::Volcano, GangScheduler::SchedulerPlugins);
-    world.refused = {{"job", "quota of PodGroups"}};
+    world.refused = {{{Kind::PodGroup, "job"}, "quota of PodGroups"}};
     reason = "CannotCreate";
     says = "quota of PodGroups";
   }

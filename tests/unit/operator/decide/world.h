@@ -28,7 +28,7 @@ class World {
   std::optional<int64_t> poster;                        ///< of this generation; none: of the present one
   std::string refusal;                                  ///< of a post that came after it
   TimePoint listens_since;                              ///< the operator
-  std::map<std::string, std::string> refused;
+  RefusedCreates refused;
   ForeignNames foreign_pods;
   std::set<Kind> foreign_kinds;
   std::map<std::string, std::string> kubelet_warnings;
