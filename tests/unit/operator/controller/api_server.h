@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "base/json.h"
 #include "http/server.h"
+#include "kube/event_loop.h"
 
 namespace trainyard::controller::test {
 
@@ -21,6 +23,9 @@ class ApiServer {
   void prepare(const std::string& request, int status, const std::string& body);
   void prepare(const std::string& request, int status, const Json& body) { prepare(request, status, dump(body)); }
 
+  /// What a list of this path has from now on. A watch of it for which no answer is prepared ends at once.
+  void set_list(const std::string& path, const Json& items);
+
   [[nodiscard]] std::string url() const;
   /// "POST /api/v1/…" of those that came so far, in their order.
   [[nodiscard]] std::vector<std::string> requests() const;
@@ -31,7 +36,8 @@ class ApiServer {
   http::Response answer(const http::Request& request);
 
   mutable std::mutex mutex_;
-  std::map<std::string, std::deque<http::Response>> answers_;  ///< under mutex_, as the next two
+  std::map<std::string, std::deque<http::Response>> answers_;  ///< under mutex_, as the next three
+  std::map<std::string, Json> lists_;
   std::vector<std::string> requests_;
   std::map<std::string, std::string> bodies_;
   http::Server server_;  ///< last: its threads use all above
@@ -39,5 +45,8 @@ class ApiServer {
 
 /// A Status of kind "Failure", as the API server refuses with.
 [[nodiscard]] Json refusal(const std::string& reason, const std::string& message);
+
+/// Runs the loop until `holds`, which it looks at again and again. Throws where that takes half a minute.
+void run_until(kube::EventLoop& loop, const std::function<bool()>& holds);
 
 }  // namespace trainyard::controller::test

@@ -8,49 +8,17 @@
 #include <vector>
 
 #include "unit/operator/controller/api_server.h"
+#include "unit/operator/controller/objects.h"
 
 using namespace trainyard;
 using namespace trainyard::controller;
 using namespace std::chrono_literals;
-using controller::test::ApiServer;
-using controller::test::refusal;
+using namespace controller::test;
 using decide::Kind;
 
 namespace {
 
-const std::string kPods = "/api/v1/namespaces/ns/pods";
-const std::string kServices = "/api/v1/namespaces/ns/services";
-const std::string kSecrets = "/api/v1/namespaces/ns/secrets";
-const std::string kJob = "/apis/kubeflow.org/v1/namespaces/ns/pytorchjobs/job";
 const Json kGone = {{"kind", "Status"}, {"status", "Success"}};
-
-Json metadata(const std::string& name, const std::string& owner_uid) {
-  return {{"name", name},
-          {"namespace", "ns"},
-          {"uid", "uid-" + name},
-          {"resourceVersion", "20"},
-          {"ownerReferences",
-           {{{"apiVersion", "kubeflow.org/v1"},
-             {"kind", "PyTorchJob"},
-             {"name", "job"},
-             {"uid", owner_uid},
-             {"controller", true}}}}};
-}
-
-Json object_of(const char* kind, const std::string& name, const std::string& owner_uid = "uid-job") {
-  return {{"apiVersion", "v1"}, {"kind", kind}, {"metadata", metadata(name, owner_uid)}};
-}
-
-/// The job with that status and version.
-Json job_object(const std::string& version = "10", const Json& status = Json::object()) {
-  const Json worker = {{"replicas", 1},
-                       {"template", {{"spec", {{"containers", {{{"name", "pytorch"}, {"image", "i"}}}}}}}}};
-  return {{"apiVersion", "kubeflow.org/v1"},
-          {"kind", "PyTorchJob"},
-          {"metadata", {{"name", "job"}, {"namespace", "ns"}, {"uid", "uid-job"}, {"resourceVersion", version}}},
-          {"spec", {{"pytorchReplicaSpecs", {{"Worker", worker}}}}},
-          {"status", status}};
-}
 
 decide::Create create_of(Kind kind, const char* kind_name, const std::string& name) {
   return {kind, name, object_of(kind_name, name)};
