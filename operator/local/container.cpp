@@ -131,6 +131,9 @@ void Container::on_time(TimePoint now) {
 
 bool Container::on_probe_end(pid_t pid, int status) {
   if (!settings_.probe || !settings_.probe->on_end(pid, status)) return false;
+  if (settings_.probe->is_redirected())
+    console_.warning(
+        fmt::format("{}: its startupProbe has succeeded by a redirect that is not followed", settings_.label));
   has_started_ = has_started_ || settings_.probe->has_succeeded();
   return true;
 }

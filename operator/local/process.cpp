@@ -99,14 +99,14 @@ Started start(const Program& program) {
   return {pid, std::move(reading)};
 }
 
-pid_t start(const std::function<bool()>& question) {
+pid_t start(const std::function<int()>& question) {
   const pid_t parent = ::getpid(), pid = forked();
   if (pid == 0) {
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(128 + SIGKILL);
     reset_signals();
-    ::_exit(question() ? 0 : 1);
+    ::_exit(question());
   }
   ::setpgid(pid, pid);  // whoever comes first
   return pid;

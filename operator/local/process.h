@@ -29,8 +29,8 @@ struct Started {
 /// Starts it in a process group of its own, with an empty stdin; the kernel kills it when this process dies.
 /// Throws Refusal, without the process, where its root, folder or program is not to be had.
 [[nodiscard]] Started start(const Program& program);
-/// Answers a question in a process of its own, which ends with 0 where the answer is yes. Its id, which is also its
+/// Answers a question in a process of its own, which ends with the answer as its exit code. Its id, which is also its
 /// process group. The question must take no lock that another thread of this process may hold.
-[[nodiscard]] pid_t start(const std::function<bool()>& question);
+[[nodiscard]] pid_t start(const std::function<int()>& question);
 
 }  // namespace trainyard::local

@@ -3,12 +3,12 @@
 #include <sys/types.h>
 
 #include <chrono>
-#include <functional>
 #include <optional>
 #include <string>
 
 #include "base/json.h"
 #include "base/time.h"
+#include "local/probe_question.h"
 #include "local/process.h"
 
 namespace trainyard::local {
@@ -33,6 +33,8 @@ class StartupProbe {
   bool on_end(pid_t pid, int status);
 
   [[nodiscard]] bool has_succeeded() const { return has_succeeded_; }
+  /// It has succeeded by a redirect that was not followed.
+  [[nodiscard]] bool is_redirected() const { return is_redirected_; }
   [[nodiscard]] bool has_failed() const { return failures_ >= threshold_; }
   [[nodiscard]] std::optional<TimePoint> next_time() const;
   [[nodiscard]] pid_t pid() const { return pid_; }  ///< of the try that is under way; 0: none is
@@ -42,10 +44,10 @@ class StartupProbe {
   void end_try();
 
   std::vector<std::string> command_;  ///< exec; empty: `question_`
-  std::function<bool()> question_;    ///< answered in a process of its own
+  Question question_;                 ///< answered in a process of its own
   std::chrono::seconds delay_, period_, timeout_;
   int threshold_ = 3, failures_ = 0;
-  bool has_succeeded_ = false;
+  bool has_succeeded_ = false, is_redirected_ = false;
   std::optional<TimePoint> next_try_;
   TimePoint give_up_at_;
   pid_t pid_ = 0;

@@ -1,6 +1,7 @@
 #include "local/startup_probe.h"
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -8,8 +9,11 @@
 
 #include <array>
 #include <catch2/catch.hpp>
+#include <csignal>
+#include <functional>
 #include <thread>
 
+#include "base/text.h"
 #include "local/refusal.h"
 
 using namespace trainyard;
@@ -18,10 +22,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A port of this machine that is listened at. It gives each client an answer, "" being none.
+/// A port of this machine that is listened at. It gives each request an answer, "" being none.
 class Server {
  public:
-  explicit Server(std::string answer) : answer_(std::move(answer)) {
+  using Answers = std::function<std::string(const std::string& request)>;
+  explicit Server(const std::string& answer) : Server([answer](const std::string&) { return answer; }) {}
+  explicit Server(Answers answers) : answers_(std::move(answers)) {
     sockaddr_in address{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
     socklen_t size = sizeof address;
     REQUIRE(::bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), size) == 0);
@@ -39,11 +45,13 @@ class Server {
       const UniqueFd client(::accept(socket_.get(), nullptr, nullptr));
       if (!client.valid()) return;
       std::array<char, 1024> request{};
-      if (::read(client.get(), request.data(), request.size()) > 0)
-        static_cast<void>(::send(client.get(), answer_.data(), answer_.size(), MSG_NOSIGNAL));
+      const ssize_t got = ::read(client.get(), request.data(), request.size());
+      if (got <= 0) continue;
+      const std::string answer = answers_(std::string(request.data(), static_cast<size_t>(got)));
+      static_cast<void>(::send(client.get(), answer.data(), answer.size(), MSG_NOSIGNAL));
     }
   }
-  std::string answer_;
+  Answers answers_;
   UniqueFd socket_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   int port_ = 0;
   std::jthread thread_;
@@ -63,13 +71,18 @@ void finish_try(StartupProbe& probe) {
   CHECK(probe.on_end(pid, status));
 }
 
-bool succeeds(const Json& how, const Json& ports = Json::array()) {
+std::string outcome_of(const Json& how, const Json& ports = Json::array()) {
   StartupProbe probe(how, Json{{"name", "a"}, {"ports", ports}});
   probe.begin(TimePoint());
   probe.on_time(here(), TimePoint());
-  if (probe.pid() == 0) return false;
+  if (probe.pid() == 0) return "no try";
   finish_try(probe);
-  return probe.has_succeeded();
+  return !probe.has_succeeded() ? "failure" : probe.is_redirected() ? "redirect" : "success";
+}
+
+bool succeeds(const Json& how, const Json& ports = Json::array()) {
+  const std::string outcome = outcome_of(how, ports);
+  return outcome == "success" || outcome == "redirect";
 }
 
 }  // namespace
@@ -94,6 +107,53 @@ TEST_CASE("startupProbe: a command, a connection or an answer of HTTP decides", 
   { closed = Server("").port(); }
   CHECK_FALSE(succeeds(Json{{"tcpSocket", {{"port", closed}}}}));
   CHECK_FALSE(succeeds(Json{{"httpGet", {{"port", closed}}}}));
+}
+
+TEST_CASE("startupProbe: a redirect to the same host is followed, and any other is a success that is warned of",
+          "[startup_probe]") {
+  struct Row {
+    const char *location, *outcome;
+  };
+  const auto row = GENERATE(values<Row>({
+      {"/ok", "success"},
+      {"ok?x=1", "success"},
+      {"//127.0.0.1:PORT/ok", "success"},
+      {"http://127.0.0.1:PORT/ok", "success"},
+      {"/bad", "failure"},
+      {"/again/1", "success"},
+      {"/for-ever", "failure"},
+      {"http://localhost:PORT/bad", "redirect"},
+      {"http://127.0.0.2:PORT/bad", "redirect"},
+      {"https://127.0.0.1:PORT/bad", "redirect"},
+      {"", "redirect"},
+  }));
+  CAPTURE(row.location);
+  std::string location = row.location;
+  const auto to = [](const std::string& where) { return "HTTP/1.1 302 Found\r\nlocation: " + where + "\r\n\r\n"; };
+  const Server server([&](const std::string& request) -> std::string {
+    for (int i = 1; i < 8; ++i)
+      if (request.starts_with(fmt::format("GET /again/{} ", i))) return to(fmt::format("/again/{}", i + 1));
+    if (request.starts_with("GET /first ")) return to(location);
+    if (request.starts_with("GET /for-ever ")) return to("/for-ever");
+    const bool is_well = request.starts_with("GET /ok") || request.starts_with("GET /again/8 ");
+    return is_well ? "HTTP/1.1 200 OK\r\n\r\n" : "HTTP/1.1 404 Not Found\r\n\r\nLocation: /ok\r\n\r\n";
+  });
+  replace_all(location, "PORT", std::to_string(server.port()));
+  CHECK(outcome_of(Json{{"httpGet", {{"path", "/first"}, {"port", server.port()}}}}) == row.outcome);
+}
+
+TEST_CASE("startupProbe: a server is asked by the probe's address and path, with its headers", "[startup_probe]") {
+  std::string asked;
+  const Server server([&](const std::string& request) {
+    asked = request;
+    return "HTTP/1.1 200 OK\r\n\r\n";
+  });
+  CHECK(succeeds(Json{{"httpGet", {{"path", "a b?c=d"}, {"port", server.port()}}}}));
+  CHECK(asked == fmt::format("GET /a%20b?c=d HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nConnection: close\r\n\r\n",
+                             server.port()));
+  const Json headers = Json::parse(R"([{"name": "host", "value": "here"}, {"name": "A", "value": "b"}])");
+  CHECK(succeeds(Json{{"httpGet", {{"port", server.port()}, {"httpHeaders", headers}}}}));
+  CHECK(asked == "GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\nA: b\r\n\r\n");
 }
 
 TEST_CASE("startupProbe: it asks in time, gives a try up, and fails at its threshold", "[startup_probe]") {
@@ -138,6 +198,7 @@ TEST_CASE("startupProbe: what takes a cluster is refused", "[startup_probe]") {
       {R"({"httpGet": {"port": 1, "scheme": "HTTPS"}})", "exec, tcpSocket and httpGet with scheme HTTP work here"},
       {R"({"httpGet": {"port": 1, "host": "example.org"}})", "host 'example.org' must be an address"},
       {R"({"tcpSocket": {"port": "web"}})", R"(port "web" is none of the container's)"},
+      {R"({"httpGet": {"port": 1, "path": "/\u0001"}})", "is no URL"},
       {R"({"tcpSocket": {"port": 0}})", "port 0 is none of the container's"},
   }));
   CHECK_THROWS_WITH(StartupProbe(Json::parse(row.probe), Json{{"name", "a"}}), Catch::Contains(row.problem));
