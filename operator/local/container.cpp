@@ -55,7 +55,7 @@ void Container::start(TimePoint now) {
   started_ = now;
   restart_at_.reset();
   is_asked_to_end_ = false;
-  if (settings_.probe) settings_.probe->begin(now);
+  if (settings_.probe) settings_.probe->begin(pid_, now);
   has_started_ = has_started_ || !settings_.probe;
 }
 

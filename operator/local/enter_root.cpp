@@ -94,7 +94,30 @@ void take(const RootStep& step, const std::string& host, const std::string& root
   }
 }
 
+UniqueFd opened(const std::string& path, int flags) {
+  UniqueFd file(::open(path.c_str(), flags | O_CLOEXEC));
+  check(file.valid(), path);
+  return file;
+}
+
+bool are_same(int a, int b) {
+  struct stat first {}, second {};
+  return ::fstat(a, &first) == 0 && ::fstat(b, &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
+}
+
 }  // namespace
+
+void join_root(pid_t pid) {
+  const std::string process = fmt::format("/proc/{}", pid);
+  const UniqueFd own_users = opened("/proc/self/ns/user", O_RDONLY), users = opened(process + "/ns/user", O_RDONLY),
+                 mounts = opened(process + "/ns/mnt", O_RDONLY), root = opened(process + "/root", O_PATH);
+  // Nobody may enter the user namespace in which they are. Without root it is another, and gives the right to the rest.
+  if (!are_same(own_users.get(), users.get())) check(::setns(users.get(), CLONE_NEWUSER) == 0, "its user namespace");
+  check(::setns(mounts.get(), CLONE_NEWNS) == 0, "its mount namespace");
+  // Inside a chroot the namespace's root is not the one that was entered.
+  check(::fchdir(root.get()) == 0 && ::chroot(".") == 0, "its root");
+}
 
 void enter_root(const std::vector<RootStep>& steps, const std::string& staging) {
   unshare_mounts();

@@ -43,7 +43,13 @@ void reset_signals() {
 /// the same, and no other lock that is taken here is one that the endpoint's thread takes.
 [[noreturn]] void become(const Program& program, pid_t parent, int output) {
   ::setpgid(0, 0);
-  if (!program.root.empty()) enter_root(program.root, program.staging);
+  if (program.root.empty()) {
+    // It runs in the machine's own.
+  } else if (program.beside > 0) {
+    join_root(program.beside);
+  } else {
+    enter_root(program.root, program.staging);
+  }
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a user namespace forgets it, so not before
   if (::getppid() != parent) ::_exit(128 + SIGKILL);
   if (!program.folder.empty() && ::chdir(program.folder.c_str()) != 0)

@@ -18,6 +18,7 @@ struct Program {
   std::string folder;                    ///< "": where this program was started
   std::vector<RootStep> root;            ///< empty: the machine's own
   std::string staging;                   ///< an empty folder, for a root
+  pid_t beside = 0;                      ///< not 0: the process that has made the root already, in which this one runs
   bool is_silent = false;                ///< nobody reads what it writes
 };
 

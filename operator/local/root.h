@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -34,5 +36,8 @@ void check_places(const std::vector<Mount>& mounts, const std::filesystem::path&
 /// A child calls it between fork and exec of a process with one thread. `staging`: an empty folder, of which nothing
 /// stays. Throws Refusal, saying what the kernel does not allow and what would.
 void enter_root(const std::vector<RootStep>& steps, const std::string& staging);
+
+/// The same for the root that process `pid`, which lives, has entered: from then on both see what either writes.
+void join_root(pid_t pid);
 
 }  // namespace trainyard::local

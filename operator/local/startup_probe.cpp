@@ -29,8 +29,9 @@ StartupProbe::StartupProbe(const Json& probe, const Json& container)
     throw Refusal("startupProbe: exec, tcpSocket and httpGet with scheme HTTP work here; replace it by one of them");
 }
 
-void StartupProbe::begin(TimePoint now) {
+void StartupProbe::begin(pid_t container, TimePoint now) {
   stop();
+  container_ = container;
   failures_ = 0;
   has_succeeded_ = false;
   next_try_ = now + delay_;
@@ -56,7 +57,7 @@ void StartupProbe::on_time(const Program& program, TimePoint now) {
   give_up_at_ = now + timeout_;
   try {
     ask(program);
-  } catch (const Refusal&) {  // it has no such program
+  } catch (const Refusal&) {  // it has no such program, or has just ended
     ++failures_;
   }
 }
@@ -68,6 +69,7 @@ void StartupProbe::ask(const Program& program) {
   }
   Program asking = program;
   asking.command = command_;
+  asking.beside = container_;
   asking.is_silent = true;  // a pipe that nobody empties would stop it
   pid_ = start(asking).pid;
 }

@@ -23,8 +23,8 @@ class StartupProbe {
   StartupProbe(const StartupProbe&) = delete;
   StartupProbe& operator=(const StartupProbe&) = delete;
 
-  /// The container has started.
-  void begin(TimePoint now);
+  /// The container has started as this process.
+  void begin(pid_t container, TimePoint now);
   /// The container has ended.
   void stop();
   /// Begins a try that is due and gives one up that takes too long. `program`: the container's.
@@ -50,7 +50,7 @@ class StartupProbe {
   bool has_succeeded_ = false, is_redirected_ = false;
   std::optional<TimePoint> next_try_;
   TimePoint give_up_at_;
-  pid_t pid_ = 0;
+  pid_t container_ = 0, pid_ = 0;
 };
 
 }  // namespace trainyard::local

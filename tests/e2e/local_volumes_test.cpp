@@ -29,6 +29,14 @@ std::string job_with_volumes() {
          job.yaml();
 }
 
+/// The job works where it is started, and this clone may be closed to others.
+Command as_nobody(const LocalRun& local, Command command) {
+  fs::permissions(local.base(), fs::perms::all);
+  command.words = Words{"env", "--chdir", local.base(), "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"} +
+                  command.words;
+  return command;
+}
+
 }  // namespace
 
 TEST_CASE("run: volumes are where they are mounted, and a claim is kept from run to run", "[local]") {
@@ -51,17 +59,31 @@ TEST_CASE("run: volumes are where they are mounted, and a claim is kept from run
 TEST_CASE("run: volumes take no root", "[local]") {
   if (::geteuid() != 0) return skip("not root, so the case before has shown it");
   const LocalRun local;
-  Command command = local.command(job_with_volumes());
-  fs::permissions(local.base(), fs::perms::all);
-  // The job works where it is started, and this clone may be closed to others.
-  command.words = Words{"env", "--chdir", local.base(), "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"} +
-                  command.words;
-  const Ended ended = run(command);
+  const Ended ended = run(as_nobody(local, local.command(job_with_volumes())));
   CAPTURE(ended.all());
   if (has(ended.err, "cannot be mounted")) return skip("this kernel gives user namespaces to root alone");
   if (has(ended.err, "Permission denied") && ended.code == 127) return skip("the program lies where nobody may run it");
   CHECK(ended.code == 0);
   CHECK(has(ended.out, "j-worker-0 | from the secret\n"));
+}
+
+TEST_CASE("run: a sidecar's startupProbe sees what the sidecar writes into / itself, without root, too", "[local]") {
+  const bool is_root = GENERATE(true, false);
+  if (!is_root && ::geteuid() != 0) return skip("not root, so the run before has shown it");
+  const LocalRun local;
+  ScriptJob job{.worker = "[ -e /trainyard-made ] || echo after"};
+  job.pod =
+      "volumes: [{name: e, emptyDir: {}}], initContainers: [{name: a, image: none, restartPolicy: Always, command: "
+      "[bash, -c, 'touch /trainyard-made; exec sleep 300'], volumeMounts: [{name: e, mountPath: /scratch}], startupProbe: {"
+      "periodSeconds: 1, exec: {command: [test, -e, /trainyard-made]}}}], ";
+  const Command command = local.command(job.yaml());
+  const Ended ended = run(is_root ? command : as_nobody(local, command));
+  CAPTURE(is_root, ended.all());
+  if (has(ended.err, "cannot be mounted")) return skip("this kernel gives user namespaces to root alone");
+  if (has(ended.err, "Permission denied") && ended.code == 127) return skip("the program lies where nobody may run it");
+  CHECK(ended.code == 0);
+  CHECK_FALSE(has(ended.err, "startupProbe"));
+  CHECK(has(ended.out, "j-worker-0 | after\n"));
 }
 
 TEST_CASE("run: what an init container writes is mounted by its subPath as it is", "[local]") {

@@ -10,11 +10,13 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <filesystem>
 #include <functional>
 #include <thread>
 
 #include "base/text.h"
 #include "local/refusal.h"
+#include "support/support.h"
 
 using namespace trainyard;
 using namespace trainyard::local;
@@ -73,7 +75,7 @@ void finish_try(StartupProbe& probe) {
 
 std::string outcome_of(const Json& how, const Json& ports = Json::array()) {
   StartupProbe probe(how, Json{{"name", "a"}, {"ports", ports}});
-  probe.begin(TimePoint());
+  probe.begin(::getpid(), TimePoint());
   probe.on_time(here(), TimePoint());
   if (probe.pid() == 0) return "no try";
   finish_try(probe);
@@ -156,13 +158,40 @@ TEST_CASE("startupProbe: a server is asked by the probe's address and path, with
   CHECK(asked == "GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\nA: b\r\n\r\n");
 }
 
+TEST_CASE("startupProbe: a command sees what its container writes into / itself", "[startup_probe]") {
+  const test::TemporaryFolder folder;
+  Program program = here();
+  program.command = {"sh", "-c", "touch /trainyard-made; exec sleep 300"};
+  program.root = plan_root({{"/scratch", folder.path()}});
+  program.staging = folder / "root";
+  std::filesystem::create_directory(program.staging);
+  pid_t container = 0;
+  try {
+    container = start(program).pid;
+  } catch (const Refusal&) {
+    return test::skip("this kernel lets nobody mount");
+  }
+  StartupProbe probe(Json::parse(R"({"exec": {"command": ["test", "-e", "/trainyard-made"]}, "periodSeconds": 1,
+    "failureThreshold": 10000})"),
+                     Json{{"name", "a"}});
+  probe.begin(container, TimePoint());
+  for (TimePoint now; !probe.has_succeeded() && !probe.has_failed(); now += 1s) {
+    probe.on_time(program, now);
+    finish_try(probe);
+  }
+  CHECK(probe.has_succeeded());
+  ::kill(-container, SIGKILL);
+  ::waitpid(container, nullptr, 0);
+  CHECK_FALSE(std::filesystem::exists("/trainyard-made"));
+}
+
 TEST_CASE("startupProbe: it asks in time, gives a try up, and fails at its threshold", "[startup_probe]") {
   StartupProbe probe(Json::parse(R"({"exec": {"command": ["sleep", "300"]}, "initialDelaySeconds": 5,
     "periodSeconds": 10, "timeoutSeconds": 2, "failureThreshold": 2})"),
                      Json{{"name", "a"}});
   const TimePoint begin(1000s);
   CHECK_FALSE(probe.next_time());
-  probe.begin(begin);
+  probe.begin(::getpid(), begin);
   CHECK(probe.next_time() == begin + 5s);
   probe.on_time(here(), begin + 4s);
   CHECK(probe.pid() == 0);
@@ -184,7 +213,7 @@ TEST_CASE("startupProbe: it asks in time, gives a try up, and fails at its thres
   CHECK(probe.has_failed());
   CHECK_FALSE(probe.next_time());
   REQUIRE(::waitpid(second, &status, 0) == second);
-  probe.begin(begin + 20s);
+  probe.begin(::getpid(), begin + 20s);
   CHECK_FALSE(probe.has_failed());
   CHECK(probe.next_time() == begin + 25s);
 }
