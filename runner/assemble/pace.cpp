@@ -1,6 +1,7 @@
 #include "assemble/pace.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace trainyard::train {
 
@@ -13,8 +14,10 @@ Pace::Pace(const data::Loader& loader, int64_t step) : Pace(loader) {
   begin_rows_ = seen / an_epoch * rows_per_epoch_ + seen % an_epoch;
 }
 
-int64_t Pace::steps_until(int64_t epochs) const {
-  const int64_t left = std::max<int64_t>(epochs * rows_per_epoch_ - begin_rows_, 0);
+int64_t Pace::steps_until(double epochs) const {
+  constexpr double kMostRows = 9e18;
+  const double rows = std::min(std::ceil(epochs * static_cast<double>(rows_per_epoch_)), kMostRows);
+  const int64_t left = std::max<int64_t>(std::llrint(rows) - begin_rows_, 0);
   return begin_step_ + (left + rows_per_step_ - 1) / rows_per_step_;
 }
 

@@ -22,8 +22,8 @@ class Pace {
   /// Steps of the epoch under way, of the present size, before `step` + 1.
   [[nodiscard]] int64_t steps_of_epoch(int64_t step) const { return rows(step) % rows_per_epoch_ / rows_per_step_; }
   [[nodiscard]] int64_t steps_an_epoch() const { return (rows_per_epoch_ + rows_per_step_ - 1) / rows_per_step_; }
-  /// Steps of the whole run, those before it was resumed too, until so many epochs are done.
-  [[nodiscard]] int64_t steps_until(int64_t epochs) const;
+  /// Steps of the whole run, those before it was resumed too, until so many epochs, or such a part of one, are done.
+  [[nodiscard]] int64_t steps_until(double epochs) const;
 
  private:
   int64_t rows_per_step_, rows_per_epoch_;

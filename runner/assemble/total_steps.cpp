@@ -20,7 +20,7 @@ int64_t total_steps_after(int64_t step, config::Training training, const data::L
   const auto epochs = training.epochs;
   int64_t total = total_steps_of(training, loader, pace);
   for (int64_t runs = 2; total < step; ++runs) {
-    training.steps = steps * runs, training.epochs = epochs * runs;
+    training.steps = steps * runs, training.epochs = epochs * static_cast<double>(runs);
     const int64_t longer = total_steps_of(training, loader, pace);
     if (longer == total) break;  // data.tokens ends it
     total = longer;

@@ -79,7 +79,7 @@ struct Validation {
 
 struct Training {
   int64_t steps = 0;  ///< 0: as `epochs` says
-  int64_t epochs = 1;
+  double epochs = 1;
   int64_t batch_size = 8;  ///< rows a rank and micro-batch
   int64_t sequence_length = 512;
   int64_t accumulation_steps = 1;
@@ -97,6 +97,7 @@ struct Training {
 struct Optimizer {
   double lr = 3e-4;
   int64_t warmup_steps = 0;
+  double warmup_ratio = 0;        ///< in place of warmup_steps: a share of all steps, rounded up
   bool warmup_from_zero = false;  ///< its first step has the rate 0, and the peak comes after its last
   int64_t stable_steps = 0;
   Decay decay = Decay::Cosine;

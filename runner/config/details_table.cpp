@@ -77,6 +77,9 @@ bool validates(const Config& config) {
   return has_held_out_rows(config) || !config.validation.tokens.empty();
 }
 
+bool warms_up(const Config& config) {
+  return config.optimizer.warmup_steps > 0 || config.optimizer.warmup_ratio > 0;
+}
 bool decays(const Config& config) {
   return config.optimizer.decay != Decay::Constant;
 }
@@ -185,8 +188,9 @@ constexpr Detail kDetails[] = {
     {"training.loss_scale_growth_factor", "parallel.param_dtype", kFloat16, uses_float16},
     {"training.loss_scale_backoff_factor", "parallel.param_dtype", kFloat16, uses_float16},
     {"training.loss_scale_growth_interval", "parallel.param_dtype", kFloat16, uses_float16},
-    {"optimizer.warmup_from_zero", "optimizer.warmup_steps", "1 or more",
-     [](const Config& config) { return config.optimizer.warmup_steps > 0; }},
+    {"optimizer.warmup_ratio", "optimizer.warmup_steps", "0",
+     [](const Config& config) { return config.optimizer.warmup_steps == 0; }},
+    {"optimizer.warmup_from_zero", "optimizer.warmup_steps", "1 or more (or a warmup_ratio)", warms_up},
     {"optimizer.min_lr_ratio", "optimizer.decay", kDecaying, decays},
     {"optimizer.stable_steps", "optimizer.decay", kDecaying, decays},
     {"optimizer.decayed_parameters", "optimizer.weight_decay", "above 0",

@@ -119,7 +119,8 @@ void add_validation(std::vector<Key>& table) {
 void add_training(std::vector<Key>& table) {
   const SectionKeys<Training> key{table, "training", &Config::training};
   key("steps", &Training::steps, between(0, kMany), "Optimizer steps; 0: as epochs says.");
-  key("epochs", &Training::epochs, between(1, kMany), "Passes over the data, where steps is 0.");
+  key("epochs", &Training::epochs, {.min = 0, .max = kMany, .above_min = true},
+      "Passes over the data, where steps is 0. A part of a pass ends with the step that completes it.");
   key("batch_size", &Training::batch_size, between(1, kRows), "Rows (sequences) a rank and micro-batch.");
   key("sequence_length", &Training::sequence_length, between(1, kTokens), "Tokens a row.");
   key("accumulation_steps", &Training::accumulation_steps, between(1, kRows), "Micro-batches an optimizer step.");
@@ -157,6 +158,8 @@ void add_optimizer(std::vector<Key>& table) {
   const SectionKeys<Optimizer> key{table, "optimizer", &Config::optimizer};
   key("lr", &Optimizer::lr, above(0), "Peak learning rate of AdamW.");
   key("warmup_steps", &Optimizer::warmup_steps, between(0, kMany), "Steps of linear warm-up.");
+  key("warmup_ratio", &Optimizer::warmup_ratio, between(0, 1),
+      "In place of warmup_steps: this share of all steps, rounded up.");
   key("warmup_from_zero", &Optimizer::warmup_from_zero, kAny,
       "Step n of the warm-up, counted from 1, has (n - 1) / warmup_steps of the peak, as in transformers. false: it has "
       "n / warmup_steps, so the last has the peak.");

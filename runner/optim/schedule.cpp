@@ -46,7 +46,9 @@ double Schedule::at(int64_t step) const {
 }
 
 Schedule schedule_of(const config::Optimizer& o, int64_t total_steps) {
-  return {o.lr, o.warmup_steps, o.stable_steps, total_steps, o.decay, o.min_lr_ratio, o.warmup_from_zero};
+  const int64_t share = std::llrint(std::ceil(static_cast<double>(total_steps) * o.warmup_ratio));
+  const int64_t warmup_steps = std::max(o.warmup_steps, share);
+  return {o.lr, warmup_steps, o.stable_steps, total_steps, o.decay, o.min_lr_ratio, o.warmup_from_zero};
 }
 
 }  // namespace trainyard::optim

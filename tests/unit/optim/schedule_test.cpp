@@ -45,6 +45,19 @@ TEST_CASE("Schedule: a warm-up from zero has the peak after its last step, and d
   CHECK(schedule_of(settings, 12).at(0) == 0);
 }
 
+TEST_CASE("Schedule: a warm-up that is a share of the steps rounds up, as transformers has it", "[optim]") {
+  const auto warmup = [](double ratio, int64_t steps) {
+    config::Optimizer settings;
+    settings.warmup_ratio = ratio;
+    return schedule_of(settings, steps).warmup_steps;
+  };
+  CHECK(warmup(0.25, 12) == 3);
+  CHECK(warmup(0.25, 13) == 4);
+  CHECK(warmup(0.03, 1) == 1);
+  CHECK(warmup(1, 7) == 7);
+  CHECK(warmup(0, 7) == 0);
+}
+
 TEST_CASE("Schedule: clamped decay has the rates of Megatron's AnnealingLR", "[optim]") {
   struct Row {
     config::Decay decay;

@@ -45,6 +45,15 @@ TEST_CASE("pace: epochs are as many passes over the data at any size of a step, 
   CHECK(Pace(*one, 20).steps_until(1) == 20);  // more than that is done
 }
 
+TEST_CASE("pace: a part of an epoch ends with the step that completes it", "[train]") {
+  const auto loader = packed(100, 5, 2);
+  CHECK(Pace(*loader).steps_until(0.5) == 5);
+  CHECK(Pace(*loader).steps_until(0.51) == 6);
+  CHECK(Pace(*loader).steps_until(2.5) == 25);
+  CHECK(Pace(*loader).steps_until(1e-9) == 1);
+  CHECK(Pace(*loader).steps_until(1e300) > 0);  // past what can be counted
+}
+
 TEST_CASE("pace: the short end of an epoch of images counts as a whole micro-batch", "[train]") {
   const auto images = std::make_shared<data::Images>();
   images->count = 10, images->height = images->width = 1;
