@@ -23,6 +23,24 @@ std::string steps_of_fraction(const Entry& entry, const config::Loaded& run, std
   return fmt::format("{}", std::llrint(std::ceil(number_of(entry) * static_cast<double>(steps))));
 }
 
+std::string steps_or_fraction(const Entry& entry, const config::Loaded& run, std::string_view ours) {
+  const double number = number_of(entry);
+  if (number > 0 && number < 1) return steps_of_fraction(entry, run, ours);
+  return number == std::floor(number) ? fmt::format("{:.0f}", number) : entry.value;
+}
+
+std::string steps_of_warmup(const Entry& entry, const config::Loaded& run) {
+  return run.config.training.steps == 0 ? "" : steps_of_fraction(entry, run, "optimizer.warmup_steps");
+}
+
+std::string fraction_of_warmup(const Entry& entry, const config::Loaded& run) {
+  return run.config.training.steps == 0 ? entry.value : "";
+}
+
+bool has_warmup(const config::Loaded& run) {
+  return run.config.optimizer.warmup_steps > 0 || run.config.optimizer.warmup_ratio > 0;
+}
+
 std::string part_of_peak(const Entry& entry, const config::Loaded& run) {
   const double peak = run.config.optimizer.lr, least = number_of(entry);
   if (peak < least && !entry.is_default)

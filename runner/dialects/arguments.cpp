@@ -131,9 +131,19 @@ class Sorter {
   bool is_scripts(const Flag& flag) {
     if (flag.name == kKwargs) return add_kwargs(value_of(flag));
     const Row* const row = row_of(scripts(), flag.name);
-    if (!row) return false;
+    if (!row) return !flag.value && is_negated(flag);
     const std::string value = row->bare.empty() ? value_of(flag) : value_or(flag, std::string(row->bare));
     sorted_.flags.push_back({.key = flag.name, .value = value, .origin = "--" + flag.name, .layer = config::kFlagLayer});
+    return true;
+  }
+
+  /// `--no_x` of a truth value is `--x false`, as transformers and torchtitan have it.
+  bool is_negated(const Flag& flag) {
+    const std::string positive = positive_of(flag.name);
+    const Row* const row = positive.empty() ? nullptr : row_of(scripts(), positive);
+    if (!row || row->bare != "true") return false;
+    sorted_.flags.push_back(
+        {.key = positive, .value = "false", .origin = "--" + flag.name, .layer = config::kFlagLayer});
     return true;
   }
 

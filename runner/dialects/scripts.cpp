@@ -20,7 +20,11 @@ double number(const Document& document, std::string_view key, double otherwise) 
 }
 
 std::string warmup_steps(const Entry& entry, const Document&, const config::Loaded& run) {
-  return steps_of_fraction(entry, run, "optimizer.warmup_steps");
+  return steps_of_warmup(entry, run);
+}
+
+std::string warmup_ratio(const Entry& entry, const Document&, const config::Loaded& run) {
+  return fraction_of_warmup(entry, run);
 }
 
 std::string min_lr_ratio(const Entry& entry, const Document&, const config::Loaded& run) {
@@ -28,7 +32,7 @@ std::string min_lr_ratio(const Entry& entry, const Document&, const config::Load
 }
 
 std::string with_warmup(const Entry&, const Document&, const config::Loaded& run) {
-  return run.config.optimizer.warmup_steps > 0 ? "true" : "";
+  return has_warmup(run) ? "true" : "";
 }
 
 std::string decay_iters(const Entry& entry, const Document&, const config::Loaded& run) {
@@ -165,6 +169,7 @@ std::vector<Row> hyperpod() {
       derives("lr_decay_iters", "", decay_iters, "only the number of steps"),
       derives("min_lr", "optimizer.min_lr_ratio", min_lr_ratio, "divided by `lr`"),
       derives("warmup", "optimizer.warmup_steps", warmup_steps, "a fraction of `max_steps`, rounded up"),
+      derives("warmup", "optimizer.warmup_ratio", warmup_ratio, kWithoutSteps),
       only("plateau", {"0", "0.0"}, "write --optimizer.stable_steps N"),
       takes("dataset", "data.path"),
       no_op("dataset_config_name", ""),
@@ -247,7 +252,7 @@ std::vector<Row> tutorials() {
 
 std::vector<Row> script_rows() {
   std::vector<Row> rows = hyperpod();
-  for (const auto& part : {tutorials(), fsdp2_example(), trainer_arguments()})
+  for (const auto& part : {tutorials(), fsdp2_example(), trainer_arguments(), trainer_surroundings()})
     rows.insert(rows.end(), part.begin(), part.end());
   rows.insert(rows.end(), fsdp_rows().begin(), fsdp_rows().end());
   return rows;

@@ -29,6 +29,7 @@ const Dialect& scripts();
 /// Those of them that are transformers' TrainingArguments, what these are where they are left out, and what
 /// contradicts.
 std::vector<Row> trainer_arguments();
+std::vector<Row> trainer_surroundings();
 Variant trainer_variant();
 void check_trainer_arguments(const Document& document);
 

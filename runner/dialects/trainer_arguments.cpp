@@ -27,7 +27,7 @@ std::string no_warmup(const Entry& entry, const Document&) {
 }
 
 std::string from_zero(const Entry&, const Document& document, const config::Loaded& run) {
-  return !is_schedule(document, "constant") && run.config.optimizer.warmup_steps > 0 ? "true" : "";
+  return !is_schedule(document, "constant") && has_warmup(run) ? "true" : "";
 }
 
 /// The floor that a word has by itself; others have it from lr_scheduler_kwargs, or none.
@@ -45,35 +45,53 @@ bool is_zero(const Entry& entry) {
   return number_of(entry) == 0;
 }
 
-/// Steps, or a fraction of them below 1; 0 asks for nothing where the same is said as a fraction.
-std::string steps_or_fraction(const Entry& entry, const config::Loaded& run, std::string_view ours) {
-  const double number = number_of(entry);
-  if (number > 0 && number < 1) return steps_of_fraction(entry, run, ours);
-  return number == std::floor(number) ? fmt::format("{:.0f}", number) : entry.value;
+/// Whether a warm-up is said as a fraction: by warmup_ratio, and below 1 by warmup_steps as in version 5.
+bool is_fraction(const Entry& entry) {
+  return entry.key == "warmup_ratio" || number_of(entry) < 1;
+}
+
+/// None by "constant", and none by a 0 beside which the other flag says one.
+bool asks_for_warmup(const Entry& entry, const Document& document) {
+  return !is_schedule(document, "constant") && (!is_zero(entry) || !find(document, "warmup_ratio"));
 }
 
 std::string trainer_warmup(const Entry& entry, const Document& document, const config::Loaded& run) {
-  const Entry* const ratio = find(document, "warmup_ratio");
-  if (is_schedule(document, "constant") || (is_zero(entry) && ratio)) return "";
-  return steps_or_fraction(entry, run, "optimizer.warmup_steps");
+  if (!asks_for_warmup(entry, document)) return "";
+  const bool is_steps = !is_fraction(entry) || is_zero(entry);
+  return is_steps ? steps_or_fraction(entry, run, "optimizer.warmup_steps") : steps_of_warmup(entry, run);
 }
 
 std::string trainer_warmup_ratio(const Entry& entry, const Document& document, const config::Loaded& run) {
-  if (is_schedule(document, "constant") || is_zero(entry)) return "";
-  return steps_of_fraction(entry, run, "optimizer.warmup_steps");
+  const bool is_asked = asks_for_warmup(entry, document) && is_fraction(entry) && !is_zero(entry);
+  return is_asked ? fraction_of_warmup(entry, run) : "";
 }
 
 std::string why_no_warmup(const Entry& entry, const Document& document) {
   return is_schedule(document, "constant") && !is_zero(entry) ? "lr_scheduler_type constant has no warm-up" : "";
 }
 
+bool saves_by_steps(const Document& document) {
+  return is_same_word("steps", value_of(document, "save_strategy", "steps"));
+}
+
+std::string why_no_save(const Entry& entry, const Document& document) {
+  return saves_by_steps(document) || entry.is_default ? "" : "save_strategy is not steps";
+}
+
+std::string why_no_validation(const Entry&, const Document& document) {
+  const auto is_no = [&](std::string_view key) { return is_same_word("no", value_of(document, key, "steps")); };
+  return is_no("eval_strategy") || is_no("evaluation_strategy") ? "eval_strategy is no" : "";
+}
+
 std::string logging_steps(const Entry& entry, const Document&, const config::Loaded& run) {
   return steps_or_fraction(entry, run, "metrics.interval");
 }
-std::string eval_steps(const Entry& entry, const Document&, const config::Loaded& run) {
+std::string eval_steps(const Entry& entry, const Document& document, const config::Loaded& run) {
+  if (!why_no_validation(entry, document).empty()) return "";
   return steps_or_fraction(entry, run, "validation.interval");
 }
-std::string save_steps(const Entry& entry, const Document&, const config::Loaded& run) {
+std::string save_steps(const Entry& entry, const Document& document, const config::Loaded& run) {
+  if (!saves_by_steps(document)) return "";
   return steps_or_fraction(entry, run, "checkpoint.interval");
 }
 
@@ -92,7 +110,10 @@ constexpr std::array kTrainerFlags = std::to_array<std::string_view>(
     {"per_device_train_batch_size", "gradient_accumulation_steps", "num_train_epochs", "learning_rate", "max_grad_norm",
      "adam_beta1", "adam_beta2", "adam_epsilon", "warmup_steps", "warmup_ratio", "lr_scheduler_type",
      "gradient_checkpointing", "logging_steps", "eval_steps", "per_device_eval_batch_size", "output_dir", "save_steps",
-     "save_total_limit"});
+     "save_total_limit", "optim", "label_smoothing_factor", "dataloader_num_workers", "dataloader_prefetch_factor",
+     "dataloader_pin_memory", "dataloader_drop_last", "dataloader_persistent_workers", "train_sampling_strategy",
+     "group_by_length", "data_seed", "save_strategy", "eval_strategy", "evaluation_strategy", "logging_strategy",
+     "overwrite_output_dir", "load_best_model_at_end", "report_to"});
 
 /// The parameters that decay are the same: here those of two or more dimensions, there all but biases and norms.
 constexpr std::array kTrainerDefaults = std::to_array<Default>({{"per_device_train_batch_size", "8"},
@@ -130,9 +151,10 @@ std::vector<Row> trainer_arguments() {
       because(derives("warmup_steps", "optimizer.warmup_steps", trainer_warmup,
                       "below 1 a fraction of the steps, rounded up"),
               why_no_warmup),
-      because(derives("warmup_ratio", "optimizer.warmup_steps", trainer_warmup_ratio,
-                      "a fraction of the steps, rounded up"),
+      derives("warmup_steps", "optimizer.warmup_ratio", trainer_warmup_ratio, kWithoutSteps),
+      because(derives("warmup_ratio", "optimizer.warmup_steps", trainer_warmup, "a fraction of the steps, rounded up"),
               why_no_warmup),
+      derives("warmup_ratio", "optimizer.warmup_ratio", trainer_warmup_ratio, kWithoutSteps),
       schedule,
       derives("lr_scheduler_type", "optimizer.min_lr_ratio", floor_of,
               "`linear` and `cosine`: 0; `polynomial`: 1e-7, or `lr_end`, divided by the rate"),
@@ -146,10 +168,12 @@ std::vector<Row> trainer_arguments() {
       truth("fp16", "parallel.param_dtype", {{"true", "fp16"}, {"false", ""}}),
       derives("logging_steps", "metrics.interval", logging_steps, "below 1 a fraction of the steps, rounded up"),
       takes("logging_dir", "metrics.tensorboard"),
-      derives("eval_steps", "validation.interval", eval_steps, "below 1 a fraction of the steps, rounded up"),
+      because(derives("eval_steps", "validation.interval", eval_steps, "below 1 a fraction of the steps, rounded up"),
+              why_no_validation),
       takes("per_device_eval_batch_size", "validation.batch_size"),
       takes("output_dir", "checkpoint.dir"),
-      derives("save_steps", "checkpoint.interval", save_steps, "below 1 a fraction of the steps, rounded up"),
+      because(derives("save_steps", "checkpoint.interval", save_steps, "below 1 a fraction of the steps, rounded up"),
+              why_no_save),
       follows("save_total_limit", "checkpoint.keep", kept_checkpoints, "`none`, or 0 and less: all"),
       truth("use_cpu", "device.kind", {{"true", "cpu"}, {"false", ""}}),
   };

@@ -230,9 +230,6 @@ TEST_CASE("load: flags of scripts are checked as ours are", "[dialects]") {
         "and at most 1048576");
   CHECK(config::error_of([] { load({"--save_path"}); }) == "--save_path needs a value after it");
   CHECK(config::error_of([] {
-          load({"--warmup", "0.1"});
-        }) == "--warmup is a fraction of --max_steps; give that too, or --optimizer.warmup_steps");
-  CHECK(config::error_of([] {
           load({"--lr", "1e-3", "--optimizer.lr", "1e-4"});
         }) == "--lr contradicts --optimizer.lr: optimizer.lr would be 0.001 and 0.0001; keep one");
   CHECK(config::error_of([] {

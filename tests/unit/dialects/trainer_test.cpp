@@ -1,6 +1,8 @@
 // The flags of transformers' Trainer: its schedules, and what it takes where a flag is left out.
 #include <catch2/catch.hpp>
 
+#include <chrono>
+
 #include "config/print.h"
 #include "unit/dialects/support.h"
 
@@ -88,8 +90,131 @@ TEST_CASE("Trainer: a warm-up is steps or, below 1, a fraction of them that roun
         "--warmup_ratio: warmup_ratio 0.4 contradicts warmup_steps 2 (--warmup_steps): optimizer.warmup_steps would be "
         "2 and 4; keep one");
   CHECK(config::error_of([] {
-          load({"--warmup_ratio", "0.1"});
-        }) == "--warmup_ratio is a fraction of --max_steps; give that too, or --optimizer.warmup_steps");
+          load({"--save_steps", "0.1"});
+        }) == "--save_steps is a fraction of --max_steps; give that too, or --checkpoint.interval");
+}
+
+TEST_CASE("Trainer: a warm-up that is a fraction of epochs stays one until the data says the steps", "[dialects]") {
+  const std::vector<std::vector<std::string>> trials{{"--warmup_ratio", "0.03", "--num_train_epochs", "2"},
+                                                     {"--warmup_steps", "0.03", "--num_train_epochs", "2"},
+                                                     {"--warmup_steps", "0", "--warmup_ratio", "0.03"},
+                                                     {"--warmup", "0.03", "--epochs", "2"}};
+  for (const auto& flags : trials) {
+    INFO(flags.front());
+    const Config config = load(flags).config;
+    CHECK(config.optimizer.warmup_ratio == 0.03);
+    CHECK(config.optimizer.warmup_steps == 0);
+  }
+  CHECK(load({"--warmup_ratio", "0.03"}).config.optimizer.warmup_from_zero);
+  CHECK(load({"--warmup_ratio", "0.5", "--max_steps", "9"}).config.optimizer.warmup_ratio == 0);
+  CHECK(load({"--warmup_ratio", "0.5", "--lr_scheduler_type", "constant"}).config.optimizer.warmup_ratio == 0);
+  const config::Loaded both = load({"--warmup_ratio", "0.5", "--warmup_steps", "7"});  // there steps go before a ratio
+  CHECK(both.config.optimizer.warmup_steps == 7);
+  CHECK(both.config.optimizer.warmup_ratio == 0);
+  CHECK_THAT(config::error_of([] { load({"--warmup_ratio", "1.5"}); }),
+             Catch::StartsWith("--warmup_ratio: warmup_ratio (optimizer.warmup_ratio) is '1.5'; it must be a number"));
+}
+
+TEST_CASE("Trainer: epochs may be a part of one", "[dialects]") {
+  CHECK(load({"--num_train_epochs", "0.5"}).config.training.epochs == 0.5);
+  CHECK(load({"--num_train_epochs", "3.0"}).config.training.epochs == 3);
+}
+
+TEST_CASE("Trainer: flags that mean something here", "[dialects]") {
+  const auto config = [](const std::vector<std::string>& flags) { return load(flags).config; };
+  CHECK(config({"--optim", "adamw_torch"}).optimizer.lr == 5e-5);
+  CHECK(config({"--optim=adamw_torch_fused"}).optimizer.lr == 5e-5);
+  const auto of_corpus = [](std::vector<std::string> flags) {
+    flags.insert(flags.end(), {"--dataset", "corpus.jsonl"});
+    return load(flags).config;
+  };
+  const Config loader = of_corpus({"--dataloader_num_workers", "4", "--dataloader_prefetch_factor", "3"});
+  CHECK(loader.data.num_workers == 4);
+  CHECK(loader.data.prefetch_factor == 3);
+  CHECK_FALSE(of_corpus({"--train_sampling_strategy", "sequential"}).data.shuffle);
+  CHECK(of_corpus({"--data_seed", "7"}).data.seed == 7);
+
+  CHECK(config({"--save_strategy", "steps", "--save_steps", "7"}).checkpoint.interval == 7);
+  const Config at_epochs = config({"--save_strategy", "epoch"});
+  CHECK(at_epochs.checkpoint.epoch_interval == 1);
+  CHECK(at_epochs.checkpoint.interval == 0);
+  const Config at_end = config({"--save_strategy", "no", "--save_steps", "7"});
+  CHECK(at_end.checkpoint.enabled);
+  CHECK(at_end.checkpoint.interval == 0);
+  CHECK(at_end.checkpoint.epoch_interval == 0);
+  CHECK(config({"--overwrite_output_dir"}).checkpoint.resume == "never");
+  CHECK(config({"--overwrite_output_dir", "--resume_from_checkpoint", "old"}).checkpoint.resume == "old");
+  CHECK(config({"--ignore_data_skip"}).checkpoint.exclude == "data");
+
+  CHECK(config({"--eval_strategy", "steps", "--eval_steps", "9"}).validation.interval == 9);
+  CHECK(config({"--eval_strategy", "steps", "--logging_steps", "8"}).validation.interval == 8);
+  CHECK(config({"--evaluation_strategy", "steps"}).validation.interval == 500);
+  CHECK(config({"--eval_strategy", "no", "--eval_steps", "9"}).validation.interval == 0);
+
+  CHECK(config({"--report_to", "tensorboard", "--output_dir", "out"}).metrics.tensorboard == "out/runs");
+  CHECK(config({"--report_to", "all", "--logging_dir", "logs"}).metrics.tensorboard == "logs");
+  CHECK(config({"--report_to", "none"}).metrics.tensorboard.empty());
+  CHECK(config({"--ddp_timeout", "60"}).comm.timeout == std::chrono::seconds(60));
+  CHECK(config({"--ddp_backend", "gloo"}).comm.backend == config::Backend::Gloo);
+}
+
+TEST_CASE("Trainer: flags that change nothing are taken, and those of which more might be expected say why",
+          "[dialects]") {
+  struct Case {
+    std::vector<std::string> flags;
+    std::string note;
+  };
+  const std::vector<Case> cases{
+      {{"--dataloader_pin_memory"}, ""},
+      {{"--no_dataloader_pin_memory"},
+       "--no_dataloader_pin_memory: dataloader_pin_memory false changes nothing: batches are copied over pinned memory "
+       "where there is a GPU"},
+      {{"--dataloader_drop_last", "false"}, ""},
+      {{"--dataloader_drop_last", "true"},
+       "--dataloader_drop_last: dataloader_drop_last true changes nothing: a batch of text is always full: the next "
+       "pass goes on in it"},
+      {{"--dataloader_persistent_workers"}, ""},
+      {{"--save_strategy", "steps"}, ""},
+      {{"--save_strategy", "epoch"}, ""},
+      {{"--save_strategy", "epoch", "--save_steps", "7"},
+       "--save_steps: save_steps 7 changes nothing: save_strategy is not steps"},
+      {{"--eval_strategy", "no", "--eval_steps", "7"},
+       "--eval_steps: eval_steps 7 changes nothing: eval_strategy is no"},
+      {{"--report_to", "wandb"},
+       "--report_to: report_to wandb changes nothing: every step is in metrics.jsonl, and TensorBoard and Prometheus "
+       "can read along"},
+      {{"--do_train", "--do_eval"}, ""},
+      {{"--logging_strategy", "epoch"},
+       "--logging_strategy: logging_strategy epoch changes nothing: lines come by steps, as logging_steps says"},
+  };
+  for (const Case& each : cases) {
+    INFO(each.flags.front());
+    const std::vector<std::string> wanted{each.note};
+    CHECK(load(each.flags).notes == (each.note.empty() ? std::vector<std::string>{} : wanted));
+  }
+}
+
+TEST_CASE("Trainer: flags that would change the result are refused by name", "[dialects]") {
+  struct Case {
+    std::vector<std::string> flags;
+    const char* message;
+  };
+  const std::vector<Case> cases{
+      {{"--optim", "adafactor"},
+       "--optim: optim is adafactor: AdamW as PyTorch has it is what is offered; use adamw_torch or adamw_torch_fused"},
+      {{"--save_strategy", "best"}, "--save_strategy: save_strategy is best: no measure chooses a checkpoint here"},
+      {{"--eval_strategy", "epoch"}, "--eval_strategy: eval_strategy is epoch: validations come by steps here"},
+      {{"--label_smoothing_factor", "0.1"},
+       "--label_smoothing_factor: label_smoothing_factor is 0.1: the loss is plain"},
+      {{"--group_by_length"}, "--group_by_length: group_by_length is true: for pairs write --data.padding bucket"},
+      {{"--load_best_model_at_end"}, "--load_best_model_at_end: load_best_model_at_end is true: no measure chooses"},
+      {{"--neftune_noise_alpha", "5"}, "--neftune_noise_alpha: neftune_noise_alpha is 5: no noise is added"},
+      {{"--deepspeed", "zero3.json"}, "--deepspeed: deepspeed is zero3.json: ranks share a model by --fsdp"},
+  };
+  for (const Case& each : cases) {
+    INFO(each.flags.front());
+    CHECK_THAT(config::error_of([&] { load(each.flags); }), Catch::StartsWith(each.message));
+  }
 }
 
 TEST_CASE("Trainer: what its flags leave out is as it has it", "[dialects]") {
