@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/large_numbers.h"
 
 namespace trainyard::checkpoint {
 
@@ -39,12 +40,13 @@ std::string config_text(const json& state, const std::string& where, DType dtype
   if (!state.contains("config_json") || !state["config_json"].is_string())
     throw InputError(
         fmt::format("{}: records no config.json of its model, so nobody could load the weights without it", where));
-  auto config = nlohmann::ordered_json::parse(state["config_json"].get<std::string>(), nullptr, false);
+  const std::string held = with_large_numbers_held(state["config_json"].get<std::string>());
+  auto config = nlohmann::ordered_json::parse(held, nullptr, false);
   if (!config.is_object()) throw InputError(fmt::format("{}: the config.json it records is no JSON object", where));
   if (config.contains("dtype")) config["dtype"] = name_of(dtype);  // transformers 5 renamed it
   if (config.contains("torch_dtype") || !config.contains("dtype")) config["torch_dtype"] = name_of(dtype);
   for (const char* const key : {"quantization_config", "compression_config"}) config.erase(key);
-  return config.dump(2) + "\n";
+  return with_large_numbers_released(config.dump(2)) + "\n";
 }
 
 }  // namespace trainyard::checkpoint

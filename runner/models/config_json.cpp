@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json_depth.h"
+#include "base/large_numbers.h"
 #include "models/family.h"
 #include "models/training_fields.h"
 
@@ -100,11 +101,11 @@ std::string to_hugging_face(const ModelConfig& config) {
 std::string to_hugging_face(const ModelConfig& config, const std::string& given) {
   const ModelConfig before = given.empty() ? ModelConfig{} : parse_config(given, "config.json");
   if (given.empty() || before.family != config.family) return to_hugging_face(config);
-  auto document = nlohmann::ordered_json::parse(given);
+  auto document = nlohmann::ordered_json::parse(with_large_numbers_held(given));
   if (const json said = fields_of(before), now = fields_of(config); said != now) write_changes(said, now, document);
   document["architectures"] = {family_of(config).architecture};
   if (document.contains(kLayerTypes) && !document[kLayerTypes].is_null()) document[kLayerTypes] = layer_types_of(config);
-  return document.dump(2) + "\n";
+  return with_large_numbers_released(document.dump(2)) + "\n";
 }
 
 }  // namespace trainyard::models

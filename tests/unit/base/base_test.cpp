@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "base/cpus.h"
@@ -13,6 +14,7 @@
 #include "base/byte_io.h"
 #include "base/flags.h"
 #include "base/json_depth.h"
+#include "base/large_numbers.h"
 #include "base/text.h"
 #include "support/support.h"
 
@@ -179,6 +181,19 @@ TEST_CASE("is_shallow_json: counts open brackets, and not those in strings", "[b
   for (int i = 0; i < 1000; ++i) many += ",[]";
   CHECK(is_shallow_json(many + "]"));
   CHECK(is_shallow_json(nested(499, '"' + std::string(1000, '[') + "\\\"" + std::string(1000, '[') + '"')));
+}
+
+TEST_CASE("JSON that is changed: whole numbers beyond 64 bits go through as they are written", "[base]") {
+  const auto through = [](const std::string& text) {
+    return with_large_numbers_released(nlohmann::ordered_json::parse(with_large_numbers_held(text)).dump());
+  };
+  for (const std::string text :
+       {R"({"a":18446744073709551616,"b":[-9223372036854775809,123456789012345678901234567890]})",
+        R"({"a":18446744073709551615,"b":-9223372036854775808,"c":[0,-1,1.5,true,null,1e+300]})",
+        R"({"18446744073709551616":"18446744073709551616 \" 18446744073709551616"})", "18446744073709551616", "[]"}) {
+    CHECK(through(text) == text);
+  }
+  CHECK(with_large_numbers_held(R"("a string without an end\)") == R"("a string without an end\)");
 }
 
 TEST_CASE("MappedFile: maps, and names what it cannot map", "[base]") {

@@ -147,6 +147,8 @@ TEST_CASE("config.json: what it says of the stored weights is true of those that
         json{{"dtype", "bfloat16"}, {"torch_dtype", "bfloat16"}});
   CHECK(written(R"({"quantization_config": {"quant_method": "fp8"}, "compression_config": {}, "torch_dtype": "x"})") ==
         json{{"torch_dtype", "bfloat16"}});
+  CHECK_THAT(config_text({{"config_json", R"({"a": 36893488147419103232})"}}, "here", DType::BFloat16),
+             Contains("\"a\": 36893488147419103232,"));
 }
 
 }  // namespace trainyard::checkpoint

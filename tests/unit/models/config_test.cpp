@@ -162,6 +162,9 @@ TEST_CASE("to_hugging_face: a given config.json stays as it came, but for what i
       CHECK(written == given);
     }
   }
+  std::string with_large_number = small().dump();
+  with_large_number.insert(1, R"("of_nobody": [36893488147419103232],)");
+  CHECK_THAT(to_hugging_face(parse(small()), with_large_number), Catch::Contains("36893488147419103232\n"));
   const ModelConfig other = preset("qwen3-tiny");
   CHECK(to_hugging_face(other, small().dump()) == to_hugging_face(other));
   CHECK(to_hugging_face(other, "") == to_hugging_face(other));
