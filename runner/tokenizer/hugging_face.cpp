@@ -168,6 +168,11 @@ bool has_punct(const SplitRule& rule) {
   return runs_in_oniguruma(rule) && with_symbols_in_punct(rule.pattern) != rule.pattern;
 }
 
+/// The same of what a word is.
+bool has_word(const SplitRule& rule) {
+  return runs_in_oniguruma(rule) && with_signs_in_word(rule.pattern) != rule.pattern;
+}
+
 /// Whether a text has other ids by `steps` than it had when a class made none, and a space was put before the text
 /// alone.
 bool are_new(const TextSteps& steps, const TextSteps& of_file) {
@@ -197,6 +202,7 @@ std::unique_ptr<Tokenizer> read_hugging_face(std::string_view content, const std
   fingerprint.add("hugging-face 1").add(content).add(special.content);
   if (std::ranges::any_of(steps.before, runs_in_oniguruma)) fingerprint.add("oniguruma");  // it was PCRE2, with other ids
   if (std::ranges::any_of(steps.before, has_punct)) fingerprint.add("symbols in [:punct:]");
+  if (std::ranges::any_of(steps.before, has_word)) fingerprint.add("signs in Word");
   if (are_new(steps, of_file)) fingerprint.add("steps of the class, a space before each piece");
   if (numbering == Numbering::Anew) fingerprint.add("added tokens numbered anew");
   std::map<int32_t, std::string> unspelled = reader.unspelled();

@@ -7,6 +7,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "base/lowercase.h"
 #include "tokenizer/pattern.h"
 
 namespace trainyard::tokenizer {
@@ -48,7 +49,7 @@ void initialize_oniguruma() {
 
 OnigurumaCode compile_oniguruma(const std::string& written) {
   initialize_oniguruma();
-  const std::string pattern = with_symbols_in_punct(written);
+  const std::string pattern = with_signs_in_word(with_symbols_in_punct(written));
   OnigRegex code = nullptr;
   OnigErrorInfo info{};
   const OnigUChar* const begin = bytes_of(pattern);
@@ -96,31 +97,69 @@ class OnigurumaPattern : public Pattern {
 
 }  // namespace
 
-std::string with_symbols_in_punct(std::string_view pattern) {
-  constexpr std::string_view kPunct = "[:punct:]", kNoPunct = "[:^punct:]";
+namespace {
+
+constexpr std::string_view kPunct = "[:punct:]", kNoPunct = "[:^punct:]";
+
+bool names_property(std::string_view escape) {
+  return escape.starts_with("\\p{") || escape.starts_with("\\P{");
+}
+
+/// How long the escape is that `pattern` begins with: \p{…} with its name, else a character.
+size_t escape_length(std::string_view pattern) {
+  const size_t end = names_property(pattern) ? pattern.find('}') : std::string_view::npos;
+  return end == std::string_view::npos ? 2 : end + 1;
+}
+
+/// A bracket that opens a class takes in its ^, and a bracket at the front, which is one of its characters.
+size_t token_length(std::string_view pattern, bool is_in_class) {
+  for (const std::string_view name : {kPunct, kNoPunct})
+    if (is_in_class && pattern.starts_with(name)) return name.size();
+  if (pattern[0] == '\\') return escape_length(pattern);
+  if (pattern[0] != '[') return 1;
+  const size_t opened = pattern.starts_with("[^") ? 2 : 1;
+  return opened + (pattern.substr(opened).starts_with(']') ? 1 : 0);
+}
+
+/// `pattern` with what `replace` makes of each token, which it gets with whether that is in a class.
+template <typename Replace>
+std::string with_tokens_replaced(std::string_view pattern, const Replace& replace) {
   std::string out;
   int depth = 0;  // of classes in classes
-  const auto take = [&](size_t length) {
-    out += pattern.substr(0, length);
-    pattern.remove_prefix(std::min(length, pattern.size()));
-  };
   while (!pattern.empty()) {
-    if (depth > 0 && pattern.starts_with(kPunct)) {
-      take(kPunct.size());
-      out += R"(\p{S})";
-    } else if (depth > 0 && pattern.starts_with(kNoPunct)) {
-      pattern.remove_prefix(kNoPunct.size());
-      out += R"([^[:punct:]\p{S}])";
-    } else if (pattern[0] == '[') {
-      ++depth;
-      take(pattern.starts_with("[^") ? 2 : 1);
-      if (pattern.starts_with(']')) take(1);  // at the front of a class it is one of its characters
-    } else {
-      if (pattern[0] == ']' && depth > 0) --depth;
-      take(pattern[0] == '\\' ? 2 : 1);
-    }
+    const std::string_view token = pattern.substr(0, token_length(pattern, depth > 0));
+    out += replace(token, depth > 0);
+    if (token[0] == '[' && token != kPunct && token != kNoPunct) ++depth;
+    if (token == "]" && depth > 0) --depth;
+    pattern.remove_prefix(token.size());
   }
   return out;
+}
+
+/// The property's name as Oniguruma looks it up, without ^; "" where `escape` names none.
+std::string property_of(std::string_view escape) {
+  if (!names_property(escape)) return "";
+  std::string name;
+  for (const char c : escape.substr(3, escape.size() - 4))
+    if (std::string_view(" -_^").find(c) == std::string_view::npos) name += c;
+  return lowercase(name);
+}
+
+}  // namespace
+
+std::string with_symbols_in_punct(std::string_view pattern) {
+  return with_tokens_replaced(pattern, [](std::string_view token, bool) -> std::string {
+    if (token == kPunct) return R"([:punct:]\p{S})";
+    return token == kNoPunct ? R"([^[:punct:]\p{S}])" : std::string(token);
+  });
+}
+
+std::string with_signs_in_word(std::string_view pattern) {
+  return with_tokens_replaced(pattern, [](std::string_view token, bool is_in_class) -> std::string {
+    if (is_in_class || property_of(token) != "word") return std::string(token);
+    const bool is_negated = (token[1] == 'P') != (token[3] == '^');
+    return is_negated ? R"(\W)" : R"(\w)";
+  });
 }
 
 std::unique_ptr<Pattern> oniguruma_pattern(const std::string& pattern) {

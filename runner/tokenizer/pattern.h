@@ -55,6 +55,10 @@ std::unique_ptr<Pattern> oniguruma_pattern(const std::string& pattern);
 /// Face `tokenizers` has that version, Debian 12 an older one. oniguruma_pattern() does this.
 std::string with_symbols_in_punct(std::string_view pattern);
 
+/// `pattern`, in the same syntax, with \w for a \p{Word} that stands in no class: that newer version reads both alike,
+/// the older one without six signs (² ³ ¹ ¼ ½ ¾). oniguruma_pattern() does this, too.
+std::string with_signs_in_word(std::string_view pattern);
+
 /// Whether `pattern` is written in the part of both syntaxes that both engines read alike and run alike: literal text,
 /// general categories, white space and simple classes, groups that are not repeated, quantifiers, look-ahead; and has no
 /// match without length. It is then PCRE2's to run, which is several times faster.

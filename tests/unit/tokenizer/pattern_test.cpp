@@ -83,6 +83,15 @@ TEST_CASE("Regex: a pattern is read as Oniguruma reads it", "[tokenizer]") {
       {R"([^\][:^punct:]]+)", "a$]!b", {"a", "$", "]", "!", "b"}},
       {R"([]a[:punct:]]+)", "xa]~x", {"x", "a]~", "x"}},
       {R"([:punct:]+)", "run$", {"r", "un", "$"}},
+      {R"(\p{Word}+)", "a²³¹¼½¾b×c", {"a²³¹¼½¾b", "×", "c"}},
+      {R"(\P{^w_ORD}+)", "a²¾×c", {"a²¾", "×", "c"}},
+      {R"(\p{^Word}+)", "a²×¾c", {"a²", "×", "¾c"}},
+      {R"(\P{Word}+)", "a²×¾c", {"a²", "×", "¾c"}},
+      {R"([\p{Word}×]+)", "a²×¾÷c", {"a", "²", "×", "¾÷", "c"}},
+      {R"([^\p{Word}]+)", "a²×÷¾c", {"a", "²×÷¾", "c"}},
+      {R"([\p{Word}&&[^a]]+)", "a²¾×c", {"a²¾×", "c"}},
+      {R"([\}\w]+|\{)", "a}²{b", {"a}", "²", "{", "b"}},
+      {R"(\\p{2})", "a\\ppb", {"a", "\\pp", "b"}},
       {R"(\w+)", "a_b-c\u0301", {"a_b", "-", "c\u0301"}},
       {R"(\p{Han}+)", "a\u3001\u5b57b", {"a\u3001", "\u5b57", "b"}},
       {R"((?<n>a)\g<n>)", "aab", {"aa", "b"}},
@@ -210,6 +219,9 @@ TEST_CASE("Regex: the fingerprint stays where the ids stay, and is another where
   Fingerprint without_symbols;
   without_symbols.add("hugging-face 1").add(with_pattern("[[:punct:]]")).add("").add("oniguruma");
   CHECK(fingerprint("[[:punct:]]") != without_symbols.hex());
+  Fingerprint without_signs;
+  without_signs.add("hugging-face 1").add(with_pattern(R"(\\p{Word})")).add("").add("oniguruma");
+  CHECK(fingerprint(R"(\\p{Word})") != without_signs.hex());
 }
 
 }  // namespace trainyard::tokenizer
