@@ -195,6 +195,8 @@ std::unique_ptr<Tokenizer> read_hugging_face(std::string_view content, const std
   VocabularyReader reader = read_vocabulary(root.at("model"));
   std::map<int32_t, AddedToken> added;
   const Numbering numbering = read_added_tokens(root.at("added_tokens"), reader, added);
+  special.as_in_transformers =
+      tokens_in_transformers(special.read_by_transformers, added, special.has_config ? class_of(special) : "");
   special.added = joined(std::move(added), special.added, reader);
   const auto of_class = special.has_config ? steps_of_class(special) : std::nullopt;
   const TextSteps steps = of_class.value_or(of_file);
@@ -205,6 +207,8 @@ std::unique_ptr<Tokenizer> read_hugging_face(std::string_view content, const std
   if (std::ranges::any_of(steps.before, has_word)) fingerprint.add("signs in Word");
   if (are_new(steps, of_file)) fingerprint.add("steps of the class, a space before each piece");
   if (numbering == Numbering::Anew) fingerprint.add("added tokens numbered anew");
+  if (has_other_tokens(special, [&](const std::string& written) { return reader.find(written); }))
+    fingerprint.add("added tokens as in transformers");
   std::map<int32_t, std::string> unspelled = reader.unspelled();
   BpeModel::Vocabulary vocabulary = reader.take();
   if (!of_class) vocabulary = with_options(std::move(vocabulary), root.at("model"), reader);

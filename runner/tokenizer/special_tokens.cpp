@@ -40,23 +40,40 @@ void read_ends(const Field& config, SpecialTokens& special) {
   if (const auto bos = text_of("bos_token")) special.bos = bos;
 }
 
+bool has_normalized(const Field& token) {
+  return token.value().is_object() && !token.at("normalized").is_null();
+}
+
+/// A token of a list says by `__type` that its flags are its own.
+bool has_own_flags(const json& token) {
+  return token.is_object() && token.contains("__type");
+}
+
 /// Every token that has a role: eos_token, pad_token, and those of the lists.
 void read_roles(const Field& config, SpecialTokens& special) {
   read_ends(config, special);
-  const auto add = [&](const json& value) {
-    if (auto token = token_with_role(Field(value, config.where()))) special.named.emplace(token->content, *token);
-  };
   for (const auto& [name, value] : config.object().items()) {
-    if (name.ends_with("_token")) add(value);
+    const Field field(value, config.where());
+    const auto token = name.ends_with("_token") ? token_with_role(field) : std::nullopt;
+    if (token) special.named.emplace(token->content, *token);
+    if (token) special.read_by_transformers.roles.emplace(token->content, WrittenToken{*token, has_normalized(field)});
     if (name != "additional_special_tokens" && name != "extra_special_tokens") continue;
-    if (value.is_array() || value.is_object())
-      for (const json& each : value) add(each);
+    if (!value.is_array() && !value.is_object()) continue;
+    for (const json& each : value)
+      if (const auto extra = token_with_role(Field(each, config.where()))) {
+        special.named.emplace(extra->content, *extra);
+        special.read_by_transformers.extra.emplace(
+            extra->content, has_own_flags(each) ? read_added_token(Field(each, config.where())) : *extra);
+      }
   }
 }
 
 void read_added_tokens_file(const Field& file, SpecialTokens& special) {
-  for (const auto& [text, id] : file.object().items())
-    special.added[Field(id, file.where() + ": " + text).token_id()] = {.content = text, .normalized = true};
+  for (const auto& [text, id] : file.object().items()) {
+    const AddedToken token{.content = text, .normalized = true};
+    special.added[Field(id, file.where() + ": " + text).token_id()] = token;
+    special.read_by_transformers.added[text] = {.token = token, .has_normalized = false};
+  }
 }
 
 void read_added_tokens_decoder(const Field& decoder, SpecialTokens& special) {
@@ -65,11 +82,14 @@ void read_added_tokens_decoder(const Field& decoder, SpecialTokens& special) {
     const auto number = parse_int(id);
     if (!number || *number < 0 || *number >= kMaxVocab)
       throw InputError(fmt::format("{}: the key must be a token id from 0 to {}", field.where(), kMaxVocab - 1));
-    special.added[static_cast<int32_t>(*number)] = read_added_token(field);
+    const AddedToken& added = special.added[static_cast<int32_t>(*number)] = read_added_token(field);
+    special.read_by_transformers.added[added.content] = {added, has_normalized(field)};
   }
 }
 
 void read_config(const Field& config, SpecialTokens& special) {
+  const Field decoder = config.at("added_tokens_decoder");
+  if (!decoder.is_null()) special.read_by_transformers = {.has_decoder = true};
   read_roles(config, special);
   special.has_config = true;
   if (const Field name = config.at("tokenizer_class"); !name.is_null()) special.tokenizer_class = name.text();
@@ -79,8 +99,7 @@ void read_config(const Field& config, SpecialTokens& special) {
     special.extra_ids = extra.token_id();
     if (special.extra_ids > kMaxExtraIds) extra.fail(fmt::format("a number up to {}", kMaxExtraIds));
   }
-  if (const Field decoder = config.at("added_tokens_decoder"); !decoder.is_null())
-    read_added_tokens_decoder(decoder, special);
+  if (!decoder.is_null()) read_added_tokens_decoder(decoder, special);
 }
 
 /// What is not read as a model here is none of the tokenizer's business.
@@ -93,6 +112,17 @@ void read_model_config(const fs::path& config, SpecialTokens& special) {
   };
   special.model_type = text_of("model_type");
   if (special.tokenizer_class.empty()) special.tokenizer_class = text_of("tokenizer_class");
+}
+
+void make_special(WrittenToken& written) {
+  written.token.special = true;
+  if (!written.has_normalized) written.token.normalized = false;
+}
+
+/// Of added_tokens.json every token that has a role or is of the lists.
+void set_special_by_role(ReadByTransformers& read) {
+  for (auto& [content, token] : read.added)
+    if (!read.has_decoder && (read.roles.contains(content) || read.extra.contains(content))) make_special(token);
 }
 
 /// Of a token of added_tokens.json its role says whether it is special; elsewhere its flags do.
@@ -130,13 +160,60 @@ SpecialTokens read_special_tokens(const fs::path& folder, SpecialTokensAre in_te
   read_if_there(folder / "special_tokens_map.json", special, read_roles);
   read_if_there(folder / "tokenizer_config.json", special, read_config);
   set_special_by_role(special);
+  set_special_by_role(special.read_by_transformers);
   read_model_config(folder / "config.json", special);
   if (special.tokenizer_class.ends_with("Fast")) special.tokenizer_class.resize(special.tokenizer_class.size() - 4);
   return special;
 }
 
+TokensByContent tokens_in_transformers(const ReadByTransformers& read, const std::map<int32_t, AddedToken>& of_file,
+                                       std::string_view class_name) {
+  std::map<std::string, WrittenToken> written = read.added;
+  TokensByContent tokens;
+  for (const auto& [id, token] : of_file) {
+    if (!read.has_decoder) written[token.content] = {token};
+    if (class_name.empty()) tokens[token.content] = token;
+  }
+  for (const auto& [content, role] : read.roles)
+    if (const auto known = written.find(content); known != written.end()) make_special(known->second);
+  for (const auto& [content, each] : written) {
+    const bool was_special = tokens.contains(content) && tokens[content].special;
+    tokens[content] = each.token;
+    tokens[content].special |= was_special;  // what tokenizers once takes for special remains it
+  }
+  for (auto [content, role] : read.roles) {
+    make_special(role);
+    tokens.emplace(content, role.token);
+  }
+  tokens.insert(read.extra.begin(), read.extra.end());
+  if (class_name == "Qwen2Tokenizer")  // adds them all once more, without flags
+    for (auto& [content, token] : tokens)
+      if (read.roles.contains(content) || read.extra.contains(content)) token = {.content = content, .special = true};
+  return tokens;
+}
+
+bool has_other_tokens(const SpecialTokens& special, const FindToken& find) {
+  TokensByContent now = special.as_in_transformers.value_or(TokensByContent{}), before;
+  for (const auto& [id, token] : special.added) before[token.content] = token;
+  for (auto& [content, token] : before) token.special |= special.named.contains(content);
+  const TokensByContent added = before;
+  before.insert(special.named.begin(), special.named.end());
+  const auto is_idle = [&](const auto& each) {
+    const bool has_id = added.contains(each.first) || find(each.first);
+    return !has_id || (each.second.special && special.in_text == SpecialTokensAre::Text);
+  };
+  std::erase_if(now, is_idle), std::erase_if(before, is_idle);
+  return now != before;
+}
+
 std::map<int32_t, AddedToken> tokens_in_text(const SpecialTokens& special, const FindToken& find) {
-  std::map<int32_t, AddedToken> tokens = special.added;
+  std::map<int32_t, AddedToken> tokens;
+  if (special.as_in_transformers) {
+    for (const auto& [content, token] : *special.as_in_transformers)
+      if (const auto id = find(content)) tokens.emplace(*id, token);
+    return tokens;
+  }
+  tokens = special.added;
   for (auto& [id, token] : tokens) token.special |= special.named.contains(token.content);
   for (const auto& [content, token] : special.named)
     if (const auto id = find(content)) tokens.emplace(*id, token);

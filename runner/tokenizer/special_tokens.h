@@ -6,12 +6,30 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "tokenizer/json_file.h"
 #include "tokenizer/token_finder.h"
 #include "tokenizer/tokenizer.h"
 
 namespace trainyard::tokenizer {
+
+using TokensByContent = std::map<std::string, AddedToken>;
+
+/// A token as a file writes it.
+struct WrittenToken {
+  AddedToken token;
+  bool has_normalized = true;  ///< else `normalized` is what follows from `special`
+};
+
+/// What transformers' AutoTokenizer reads of the files beside the vocabulary: with an added_tokens_decoder it passes
+/// over added_tokens.json and special_tokens_map.json.
+struct ReadByTransformers {
+  bool has_decoder = false;
+  std::map<std::string, WrittenToken> added;  ///< of added_tokens_decoder, else of added_tokens.json
+  std::map<std::string, WrittenToken> roles;  ///< that have a role, as eos_token has
+  TokensByContent extra;                      ///< of additional_special_tokens and extra_special_tokens
+};
 
 /// What the files of a tokenizer's folder say beside its vocabulary.
 struct SpecialTokens {
@@ -28,17 +46,29 @@ struct SpecialTokens {
   int64_t extra_ids = 0;                 ///< T5's sentinels: <extra_id_{n-1}> first, behind the last piece
   std::string content;                   ///< the files read, for the fingerprint
   SpecialTokensAre in_text = SpecialTokensAre::Text;
+  ReadByTransformers read_by_transformers;
+  std::optional<TokensByContent> as_in_transformers;  ///< what tokens_in_text() gives; none: as `added` and `named` say
 };
 
 /// Reads added_tokens.json, tokenizer_config.json and special_tokens_map.json of `folder`, as far as they are there,
 /// and which family config.json is of. Throws InputError, naming file and field.
 SpecialTokens read_special_tokens(const std::filesystem::path& folder, SpecialTokensAre in_text);
 
+/// The tokens to look for in text, with their flags, as transformers' AutoTokenizer has them: those of `of_file`, which
+/// are tokenizer.json's, under those of the folder's files. `class_name`: the class that it makes anew (class_of()); ""
+/// where it takes the file's.
+TokensByContent tokens_in_transformers(const ReadByTransformers& read, const std::map<int32_t, AddedToken>& of_file,
+                                       std::string_view class_name);
+
 /// A token as JSON has it: {"content": …, "lstrip": …}. Without `normalized` it is looked for in normalised text unless
 /// it is special.
 AddedToken read_added_token(const Field& token);
 
 using FindToken = std::function<std::optional<int32_t>(const std::string& written)>;
+
+/// Whether some text has other tokens by as_in_transformers than by `added` and `named`, which counted before. `find`
+/// is for those of the vocabulary.
+bool has_other_tokens(const SpecialTokens& special, const FindToken& find);
 
 /// The tokens to look for in text: those that were added, and those with a role that `find` knows.
 std::map<int32_t, AddedToken> tokens_in_text(const SpecialTokens& special, const FindToken& find);

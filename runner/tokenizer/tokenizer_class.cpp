@@ -120,19 +120,27 @@ std::string_view class_of_family(std::string_view model_type) {
 
 }  // namespace
 
-std::optional<TextSteps> steps_of_class(const SpecialTokens& special) {
+std::string_view class_of(const SpecialTokens& special) {
+  constexpr std::string_view kQwen2 = "Qwen2Tokenizer", kGptNeoX = "GPTNeoXTokenizer";
+  if (has(kByFile, special.model_type)) return "";
+  if (special.model_type == "qwen2") return kQwen2;
   const bool is_named = !special.tokenizer_class.empty();
   const std::string_view name = is_named ? special.tokenizer_class : class_of_family(special.model_type);
-  if (has(kByFile, special.model_type)) return std::nullopt;
+  return name == kQwen2 || name == kGptNeoX || has(kLikeGpt2, name) ? name : "";
+}
+
+std::optional<TextSteps> steps_of_class(const SpecialTokens& special) {
+  const std::string_view name = class_of(special);
+  if (name.empty()) return std::nullopt;
   TextSteps steps{.add_prefix_space = special.add_prefix_space.value_or(false)};
-  if (name == "Qwen2Tokenizer" || special.model_type == "qwen2") {
+  if (name == "Qwen2Tokenizer") {
     steps.normalization = {Normalization::Nfc};
     steps.before = {{kQwen2Pattern}};
     return steps;
   }
   steps.rules = {{kGpt2Pattern}};
   if (name == "GPTNeoXTokenizer") steps.normalization = {Normalization::Nfc};
-  return name == "GPTNeoXTokenizer" || has(kLikeGpt2, name) ? std::optional(steps) : std::nullopt;
+  return steps;
 }
 
 }  // namespace trainyard::tokenizer

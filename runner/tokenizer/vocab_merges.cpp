@@ -71,10 +71,14 @@ std::unique_ptr<Tokenizer> read_vocab_and_merges(const NamedContent& vocab, cons
   VocabularyReader reader(tokens);
   read_merges(merges, reader);
   special.named.emplace(kUsualEnd, AddedToken{.content = kUsualEnd, .special = true});
+  special.read_by_transformers.roles.emplace(kUsualEnd, WrittenToken{special.named.at(kUsualEnd)});
   const TextSteps steps = steps_of(special);
+  special.as_in_transformers = tokens_in_transformers(special.read_by_transformers, {}, class_of(special));
   Fingerprint fingerprint;
   fingerprint.add("vocab-merges 1").add(vocab.content).add(merges.content).add(special.content);
   if (steps != older_steps_of(special)) fingerprint.add("steps of the class, a space before each piece");
+  if (has_other_tokens(special, [&](const std::string& written) { return reader.find(written); }))
+    fingerprint.add("added tokens as in transformers");
   std::map<int32_t, std::string> unspelled = reader.unspelled();
   return std::make_unique<BpeTokenizer>(BpeParts{.model = BpeModel(reader.take()),
                                                  .splitter = PieceSplitter(steps, vocab.where),

@@ -161,6 +161,15 @@ TEST_CASE("fingerprints: rules that do not act leave them as they were", "[token
   CHECK_FALSE(is_as_it_was(digits, word, gpt2));
   gpt2.add_prefix_space = false;
   CHECK_FALSE(is_as_it_was(level, word, gpt2));
+  const AddedToken special{.content = "<w>", .special = true};
+  SpecialTokens with_role;
+  with_role.named = {{"<w>", special}};
+  with_role.read_by_transformers.roles = {{"<w>", {.token = special}}};
+  CHECK(is_as_it_was(level, word, with_role));
+  SpecialTokens of_list;
+  of_list.named = {{"<w>", special}};
+  of_list.read_by_transformers.extra = {{"<w>", special}};
+  CHECK_FALSE(is_as_it_was(level, word, of_list));  // it was text, and is found
 }
 
 }  // namespace trainyard::tokenizer
