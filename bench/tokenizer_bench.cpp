@@ -15,8 +15,8 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "data/corpus.h"
+#include "tokenizer/bpe/trainer.h"
 #include "tokenizer/tokenizer.h"
-#include "tokenizer/trainer.h"
 
 namespace trainyard::bench {
 namespace {

@@ -17,7 +17,7 @@
 #include "common/standard_streams.h"
 #include "http/listener.h"
 #include "kube/kubeconfig.h"
-#include "local/refusal.h"
+#include "local/manifest/refusal.h"
 
 namespace trainyard::cli {
 namespace {

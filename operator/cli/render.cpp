@@ -5,7 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/settings.h"
-#include "local/offline.h"
+#include "local/manifest/offline.h"
 
 namespace trainyard::cli {
 namespace {

@@ -13,9 +13,9 @@
 #include "cli/command.h"
 #include "cli/settings.h"
 #include "cli/values.h"
-#include "decide/init_container.h"
-#include "local/refusal.h"
-#include "local/yaml.h"
+#include "decide/objects/init_container.h"
+#include "local/manifest/refusal.h"
+#include "local/manifest/yaml.h"
 #include "serve/operator.h"
 
 namespace trainyard::cli {

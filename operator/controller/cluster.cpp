@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-#include "decide/names.h"
+#include "decide/objects/names.h"
 
 namespace trainyard::controller {
 namespace {

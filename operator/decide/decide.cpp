@@ -2,23 +2,24 @@
 
 #include <utility>
 
-#include "decide/autoscaler.h"
 #include "decide/calendar.h"
 #include "decide/conditions.h"
-#include "decide/converge.h"
-#include "decide/defect.h"
-#include "decide/finish.h"
-#include "decide/limits.h"
+#include "decide/objects/names.h"
 #include "decide/plan.h"
-#include "decide/pod_group.h"
 #include "decide/pod_reports.h"
-#include "decide/progress.h"
-#include "decide/recover.h"
-#include "decide/restart.h"
-#include "decide/stall.h"
+#include "decide/rules/autoscaler.h"
+#include "decide/rules/converge.h"
+#include "decide/rules/defect.h"
+#include "decide/rules/finish.h"
+#include "decide/rules/limits.h"
+#include "decide/rules/pod_group.h"
+#include "decide/rules/progress.h"
+#include "decide/rules/recover.h"
+#include "decide/rules/restart.h"
+#include "decide/rules/stall.h"
+#include "decide/rules/suspend.h"
+#include "decide/rules/trouble.h"
 #include "decide/status.h"
-#include "decide/suspend.h"
-#include "decide/trouble.h"
 
 namespace trainyard::decide {
 namespace {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <utility>
 
-#include "decide/gang.h"
-#include "decide/objects.h"
+#include "decide/objects/objects.h"
+#include "decide/rules/gang.h"
 
 namespace trainyard::decide {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "decide/conditions.h"
-#include "decide/names.h"
+#include "decide/objects/names.h"
 
 namespace trainyard::decide {
 namespace {

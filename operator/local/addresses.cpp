@@ -10,7 +10,7 @@
 
 #include "api/ports.h"
 #include "common/unique_fd.h"
-#include "local/refusal.h"
+#include "local/manifest/refusal.h"
 
 namespace trainyard::local {
 namespace {

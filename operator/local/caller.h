@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "local/expand.h"
+#include "local/manifest/expand.h"
 
 namespace trainyard::local {
 

@@ -5,8 +5,8 @@
 
 #include "api/quantity.h"
 #include "local/addresses.h"
+#include "local/manifest/refusal.h"
 #include "local/pod_context.h"
-#include "local/refusal.h"
 
 namespace trainyard::local {
 namespace {

@@ -11,12 +11,12 @@
 
 #include "api/quantity.h"
 #include "base/job_token.h"
-#include "decide/limits.h"
-#include "decide/names.h"
+#include "decide/objects/names.h"
+#include "decide/rules/limits.h"
 #include "local/caller.h"
 #include "local/ids.h"
-#include "local/refusal.h"
-#include "local/volume_files.h"
+#include "local/manifest/refusal.h"
+#include "local/volumes/volume_files.h"
 
 namespace trainyard::local {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "decide/conditions.h"
 #include "decide/plan.h"
-#include "local/gpus.h"
+#include "local/containers/gpus.h"
 #include "local/pod_run.h"
 #include "local/progress_inbox.h"
 

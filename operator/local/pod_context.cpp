@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "local/refusal.h"
+#include "local/manifest/refusal.h"
 
 namespace trainyard::local {
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "api/job.h"
-#include "local/expand.h"
-#include "local/input.h"
+#include "local/manifest/expand.h"
+#include "local/manifest/input.h"
 
 namespace trainyard::local {
 

@@ -7,7 +7,7 @@
 #include <ranges>
 
 #include "local/caller.h"
-#include "local/refusal.h"
+#include "local/manifest/refusal.h"
 
 namespace trainyard::local {
 namespace fs = std::filesystem;

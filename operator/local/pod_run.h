@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "api/pod.h"
-#include "local/container.h"
+#include "local/containers/container.h"
 #include "local/pod_context.h"
-#include "local/volumes.h"
+#include "local/volumes/volumes.h"
 
 namespace trainyard::local {
 

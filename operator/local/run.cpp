@@ -10,12 +10,12 @@
 #include <set>
 #include <system_error>
 
-#include "decide/names.h"
+#include "decide/objects/names.h"
 #include "local/addresses.h"
 #include "local/caller.h"
-#include "local/check.h"
 #include "local/ids.h"
-#include "local/refusal.h"
+#include "local/manifest/check.h"
+#include "local/manifest/refusal.h"
 #include "local/session.h"
 
 namespace trainyard::local {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "decide/plan.h"
-#include "local/input.h"
+#include "local/manifest/input.h"
 
 namespace trainyard::local {
 

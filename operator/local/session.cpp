@@ -11,8 +11,8 @@
 #include <sstream>
 
 #include "local/caller.h"
-#include "local/refusal.h"
-#include "local/strays.h"
+#include "local/containers/strays.h"
+#include "local/manifest/refusal.h"
 
 namespace trainyard::local {
 namespace {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <set>
 
+#include "local/containers/signals.h"
 #include "local/job_run.h"
-#include "local/signals.h"
 
 namespace trainyard::local {
 

@@ -11,7 +11,7 @@
 #include <random>
 
 #include "decide/conditions.h"
-#include "decide/names.h"
+#include "decide/objects/names.h"
 #include "http/listener.h"
 #include "webhook/admission.h"
 #include "webhook/certificate.h"

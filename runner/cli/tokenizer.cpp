@@ -17,8 +17,8 @@
 #include "cli/parse.h"
 #include "data/corpus_files.h"
 #include "data/documents.h"
+#include "tokenizer/bpe/trainer.h"
 #include "tokenizer/tokenizer.h"
-#include "tokenizer/trainer.h"
 
 namespace trainyard::cli {
 namespace {

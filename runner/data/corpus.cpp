@@ -17,7 +17,7 @@
 #include "data/documents.h"
 #include "data/unpacking.h"
 #include "tokenizer/fingerprint.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/text/utf8.h"
 
 namespace trainyard::data {
 namespace {

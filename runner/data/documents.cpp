@@ -11,8 +11,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/corpus_files.h"
-#include "tokenizer/borders.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/text/borders.h"
+#include "tokenizer/text/utf8.h"
 
 namespace trainyard::data {
 namespace {

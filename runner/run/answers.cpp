@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "run/generate.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/text/utf8.h"
 
 namespace trainyard::train {
 namespace {

@@ -7,7 +7,7 @@
 #include "assemble/stop_ids.h"
 #include "run/answers.h"
 #include "run/generate.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/text/utf8.h"
 
 namespace trainyard::train {
 

@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "tokenizer/added_tokens.h"
+#include "tokenizer/files/readers.h"
 #include "tokenizer/fingerprint.h"
-#include "tokenizer/readers.h"
+#include "tokenizer/text/added_tokens.h"
 
 namespace trainyard::tokenizer {
 namespace {

@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
-#include "tokenizer/json_file.h"
-#include "tokenizer/readers.h"
+#include "tokenizer/files/json_file.h"
+#include "tokenizer/files/readers.h"
 #include "tokenizer/tokenizer.h"
 
 namespace trainyard::tokenizer {

@@ -5,15 +5,15 @@
 #include <optional>
 
 #include "base/error.h"
-#include "tokenizer/added_tokens.h"
-#include "tokenizer/borders.h"
+#include "tokenizer/bpe/word_cache.h"
+#include "tokenizer/files/readers.h"
+#include "tokenizer/files/sentencepiece_model.h"
 #include "tokenizer/fingerprint.h"
-#include "tokenizer/readers.h"
-#include "tokenizer/sentencepiece_model.h"
-#include "tokenizer/sentencepiece_normalizer.h"
+#include "tokenizer/text/added_tokens.h"
+#include "tokenizer/text/borders.h"
+#include "tokenizer/text/sentencepiece_normalizer.h"
+#include "tokenizer/text/utf8.h"
 #include "tokenizer/unigram.h"
-#include "tokenizer/utf8.h"
-#include "tokenizer/word_cache.h"
 #include "tokenizer/workspaces.h"
 
 namespace trainyard::tokenizer {

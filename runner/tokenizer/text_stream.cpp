@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "tokenizer/utf8.h"
+#include "tokenizer/text/utf8.h"
 
 namespace trainyard::tokenizer {
 namespace {

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "tokenizer/utf8.h"
+#include "tokenizer/text/utf8.h"
 
 namespace trainyard::tokenizer {
 namespace {

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/sentencepiece_model.h"
-#include "tokenizer/word_cache.h"
+#include "tokenizer/bpe/word_cache.h"
+#include "tokenizer/files/sentencepiece_model.h"
 
 namespace trainyard::tokenizer {
 

@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "tokenizer/readers.h"
+#include "tokenizer/files/readers.h"
 
 // The first byte chooses the format, the rest is the file. A file that is accepted has to encode and decode.
 namespace {

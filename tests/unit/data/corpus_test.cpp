@@ -20,10 +20,10 @@
 #include "data/loaders.h"
 #include "support/captured_log.h"
 #include "support/support.h"
-#include "tokenizer/byte_level.h"
+#include "tokenizer/files/readers.h"
 #include "tokenizer/fingerprint.h"
-#include "tokenizer/readers.h"
-#include "tokenizer/splitter.h"
+#include "tokenizer/text/byte_level.h"
+#include "tokenizer/text/splitter.h"
 
 namespace trainyard::data {
 namespace {

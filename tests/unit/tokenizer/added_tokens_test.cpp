@@ -4,9 +4,9 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "support/support.h"
-#include "tokenizer/added_tokens.h"
+#include "tokenizer/files/readers.h"
 #include "tokenizer/fingerprint.h"
-#include "tokenizer/readers.h"
+#include "tokenizer/text/added_tokens.h"
 #include "tokenizer/tokenizer.h"
 
 namespace trainyard::tokenizer {

@@ -7,9 +7,9 @@
 
 #include "base/files.h"
 #include "support/support.h"
-#include "tokenizer/byte_level.h"
-#include "tokenizer/readers.h"
-#include "tokenizer/splitter.h"
+#include "tokenizer/files/readers.h"
+#include "tokenizer/text/byte_level.h"
+#include "tokenizer/text/splitter.h"
 #include "tokenizer/tokenizer.h"
 
 namespace trainyard::tokenizer {

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "support/support.h"
-#include "tokenizer/readers.h"
+#include "tokenizer/files/readers.h"
 #include "tokenizer/tokenizer.h"
 
 // Each format by a small file made here: what is read out of it, and what is said of a damaged one.

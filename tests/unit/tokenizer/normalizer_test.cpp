@@ -10,10 +10,10 @@
 
 #include "base/files.h"
 #include "support/support.h"
-#include "tokenizer/normalizer.h"
-#include "tokenizer/sentencepiece_model.h"
-#include "tokenizer/sentencepiece_normalizer.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/files/sentencepiece_model.h"
+#include "tokenizer/text/normalizer.h"
+#include "tokenizer/text/sentencepiece_normalizer.h"
+#include "tokenizer/text/utf8.h"
 
 namespace trainyard::tokenizer {
 namespace {

@@ -3,11 +3,11 @@
 #include <random>
 
 #include "base/error.h"
+#include "tokenizer/files/readers.h"
 #include "tokenizer/fingerprint.h"
-#include "tokenizer/pattern.h"
-#include "tokenizer/readers.h"
-#include "tokenizer/splitter.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/text/pattern.h"
+#include "tokenizer/text/splitter.h"
+#include "tokenizer/text/utf8.h"
 
 namespace trainyard::tokenizer {
 namespace {

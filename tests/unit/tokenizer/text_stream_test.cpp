@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "support/support.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/text/utf8.h"
 
 namespace trainyard::tokenizer {
 namespace {

@@ -4,11 +4,11 @@
 
 #include "base/error.h"
 #include "support/support.h"
-#include "tokenizer/byte_level.h"
-#include "tokenizer/normalizer.h"
-#include "tokenizer/splitter.h"
+#include "tokenizer/text/byte_level.h"
+#include "tokenizer/text/normalizer.h"
+#include "tokenizer/text/splitter.h"
+#include "tokenizer/text/utf8.h"
 #include "tokenizer/tokenizer.h"
-#include "tokenizer/utf8.h"
 
 namespace trainyard::tokenizer {
 namespace {

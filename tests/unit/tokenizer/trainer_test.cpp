@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "support/support.h"
+#include "tokenizer/bpe/trainer.h"
 #include "tokenizer/tokenizer.h"
-#include "tokenizer/trainer.h"
 
 namespace trainyard::tokenizer {
 namespace {

@@ -1,4 +1,4 @@
-#include "decide/autoscaler.h"
+#include "decide/rules/autoscaler.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-#include "decide/limits.h"
+#include "decide/rules/limits.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,6 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "decide/names.h"
+#include "decide/objects/names.h"
 #include "unit/operator/decide/world.h"
 
 using namespace trainyard;

@@ -1,4 +1,4 @@
-#include "decide/pod_group.h"
+#include "decide/rules/pod_group.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

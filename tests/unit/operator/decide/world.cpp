@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "decide/gang.h"
-#include "decide/names.h"
+#include "decide/objects/names.h"
+#include "decide/rules/gang.h"
 
 namespace trainyard::decide::test {
 namespace {

@@ -6,8 +6,8 @@
 #include <catch2/catch.hpp>
 
 #include "common/unique_fd.h"
-#include "decide/environment.h"
-#include "local/expand.h"
+#include "decide/objects/environment.h"
+#include "local/manifest/expand.h"
 
 using namespace trainyard;
 using namespace trainyard::local;

@@ -1,8 +1,8 @@
 #include <catch2/catch.hpp>
 
+#include "local/manifest/refusal.h"
 #include "local/pod_context.h"
 #include "local/pod_run.h"
-#include "local/refusal.h"
 
 using namespace trainyard;
 using namespace trainyard::local;

@@ -1,4 +1,4 @@
-#include "local/gpus.h"
+#include "local/containers/gpus.h"
 
 #include <catch2/catch.hpp>
 

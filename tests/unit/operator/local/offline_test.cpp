@@ -1,4 +1,4 @@
-#include "local/offline.h"
+#include "local/manifest/offline.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,11 +1,11 @@
-#include "local/receive.h"
+#include "local/manifest/receive.h"
 
 #include <catch2/catch.hpp>
 #include <regex>
 
-#include "local/check.h"
-#include "local/input.h"
-#include "local/refusal.h"
+#include "local/manifest/check.h"
+#include "local/manifest/input.h"
+#include "local/manifest/refusal.h"
 
 using namespace trainyard;
 using namespace trainyard::local;

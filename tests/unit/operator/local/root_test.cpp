@@ -1,11 +1,11 @@
-#include "local/root.h"
+#include "local/containers/root.h"
 
 #include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <fstream>
 
-#include "local/refusal.h"
+#include "local/manifest/refusal.h"
 #include "support/support.h"
 
 using namespace trainyard;

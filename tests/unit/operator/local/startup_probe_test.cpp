@@ -1,4 +1,4 @@
-#include "local/startup_probe.h"
+#include "local/containers/startup_probe.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "base/text.h"
-#include "local/refusal.h"
+#include "local/manifest/refusal.h"
 #include "support/support.h"
 
 using namespace trainyard;

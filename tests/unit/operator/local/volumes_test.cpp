@@ -1,11 +1,11 @@
-#include "local/volumes.h"
+#include "local/volumes/volumes.h"
 
 #include <catch2/catch.hpp>
 
 #include <fstream>
 #include <sstream>
 
-#include "local/refusal.h"
+#include "local/manifest/refusal.h"
 #include "support/support.h"
 
 using namespace trainyard;

@@ -1,8 +1,8 @@
-#include "local/yaml.h"
+#include "local/manifest/yaml.h"
 
 #include <catch2/catch.hpp>
 
-#include "local/refusal.h"
+#include "local/manifest/refusal.h"
 
 using namespace trainyard;
 using namespace trainyard::local;
