@@ -120,7 +120,7 @@ void check_places(const std::vector<Mount>& mounts, const fs::path& host) {
 }
 
 std::vector<RootStep> plan_root(const std::vector<Mount>& mounts, const fs::path& host) {
-  if (mounts.empty()) return {};
+  if (std::ranges::all_of(mounts, &Mount::is_in_place)) return {};
   Planner planner(host);
   planner.fill("", tree_of(mounts, host));
   return std::move(planner.steps);

@@ -25,8 +25,8 @@ struct RootStep {
 };
 
 /// How to make a root in which each mount is in its place: in this order. A folder of the machine that lacks a mount
-/// point becomes one in memory that has it, and the machine's own content besides. Empty where nothing is mounted.
-/// Throws Refusal where a mount point cannot be.
+/// point becomes one in memory that has it, and the machine's own content besides. Empty where each is in its place
+/// anyway. Throws Refusal where a mount point cannot be.
 [[nodiscard]] std::vector<RootStep> plan_root(const std::vector<Mount>& mounts,
                                               const std::filesystem::path& host = "/");
 

@@ -113,9 +113,9 @@ std::vector<Mount> Volumes::mounts_of(const Json& container, const Variables& va
     const Volume& volume = found->second;
     Mount made{at, source_of(mount, volume, variables), volume.read_only || mount.value("readOnly", false)};
     made.is_sub_path = !volume.read_only && made.source != volume.path;
-    const bool is_there = (volume.is_memory && fs::path(at).lexically_normal() == "/dev/shm") ||
-                          (!made.read_only && made.source.lexically_normal() == fs::path(at).lexically_normal());
-    if (!is_there) mounts.push_back(made);
+    const auto place_of = [](const fs::path& path) { return (path / "").lexically_normal(); };  // "/a/" is "/a"
+    made.is_in_place = !made.read_only && place_of(made.source) == place_of(at);
+    if (!volume.is_memory || place_of(at) != "/dev/shm/") mounts.push_back(made);
   }
   return mounts;
 }

@@ -15,6 +15,7 @@ struct Mount {
   std::filesystem::path source;  ///< on this machine; a file or a folder
   bool read_only = false;
   bool is_sub_path = false;  ///< in a volume that may be written to: where it is not there, it becomes a folder
+  bool is_in_place = false;  ///< it is there anyway: the machine has it at that path
 
   friend bool operator==(const Mount&, const Mount&) = default;
 };
@@ -32,8 +33,8 @@ class Volumes {
 
   /// What is the pod's own lies below it.
   [[nodiscard]] const std::filesystem::path& folder() const { return own_.front(); }
-  /// The mounts that a container asks for, those left out that are there anyway: a folder at its own path, and memory
-  /// at /dev/shm. `variables`: for subPathExpr. Nothing is made for them yet: make_sub_paths().
+  /// The mounts that a container asks for. Memory at /dev/shm is left out, as it is there anyway. `variables`: for
+  /// subPathExpr. Nothing is made for them yet: make_sub_paths().
   [[nodiscard]] std::vector<Mount> mounts_of(const Json& container, const Variables& variables) const;
 
  private:

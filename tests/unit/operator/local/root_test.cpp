@@ -54,6 +54,16 @@ TEST_CASE("plan_root: a mount point at the top, beside the machine's own folders
         Texts{"link /bin usr/bin", "bind /data", "bind /etc", "bind /usr", "bind /checkpoints volume"});
 }
 
+TEST_CASE("plan_root: what is in its place needs no root, but where another mount would hide it", "[root]") {
+  const Host host;
+  const Mount kept{.at = "/data", .source = host.root / "data", .is_in_place = true};
+  CHECK(host.plan({kept}).empty());
+  fs::create_directories(host.root / "data/kept");
+  const Mount inner{.at = "/data/kept", .source = host.root / "data/kept", .is_in_place = true};
+  const auto steps = host.plan({inner, {"/data", host.volume}});
+  CHECK(Texts(steps.end() - 2, steps.end()) == Texts{"bind /data volume", "bind /data/kept"});
+}
+
 TEST_CASE("plan_root: a mount point that the machine has is bound over", "[root]") {
   const Host host;
   CHECK(host.plan({{"/data", host.volume, true}}) ==

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "local/containers/root.h"
 #include "local/manifest/refusal.h"
 #include "support/support.h"
 
@@ -104,11 +105,23 @@ TEST_CASE("volumes: what is in its place already needs no mount", "[volumes]") {
   const VolumesCase fixture(
       R"json([{"name": "h", "hostPath": {"path": "/tmp"}}, {"name": "m", "emptyDir": {"medium": "Memory"}}])json");
   const Volumes volumes(fixture.context(), fixture.folder.path());
-  CHECK(fixture
-            .mounts(volumes, R"json([{"name": "h", "mountPath": "/tmp/"}, {"name": "m", "mountPath": "/dev/shm"}])json")
-            .size() <= 1);
-  CHECK(fixture.mounts(volumes, R"json([{"name": "m", "mountPath": "/dev/shm"}])json").empty());
-  CHECK(fixture.mounts(volumes, R"json([{"name": "h", "mountPath": "/tmp", "readOnly": true}])json").size() == 1);
+  const auto is_in_place = [&](const std::string& mount) {
+    return plan_root(fixture.mounts(volumes, "[" + mount + "]")).empty();
+  };
+  CHECK(is_in_place(R"json({"name": "h", "mountPath": "/tmp/"}, {"name": "m", "mountPath": "/dev/shm"})json"));
+  CHECK_FALSE(is_in_place(R"json({"name": "h", "mountPath": "/tmp", "readOnly": true})json"));
+}
+
+TEST_CASE("volumes: a sub-path of a hostPath is made at its own path, too, and needs no mount there", "[volumes]") {
+  const test::TemporaryFolder host;
+  const std::string disk = host.path().string();
+  const VolumesCase fixture(R"json([{"name": "h", "hostPath": {"path": ")json" + disk + R"json("}}])json");
+  const Volumes volumes(fixture.context(), fixture.folder.path());
+  const auto mounts = fixture.mounts(
+      volumes, R"json([{"name": "h", "subPath": "run/1", "mountPath": ")json" + disk + R"json(/run/1"}])json");
+  make_sub_paths(mounts);
+  CHECK(fs::is_directory(host / "run/1"));
+  CHECK(plan_root(mounts).empty());
 }
 
 TEST_CASE("volumes: a claim that names a PersistentVolume of the input is that folder", "[volumes]") {
