@@ -1,6 +1,7 @@
 #include "assemble/tokenizer.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include "base/error.h"
 
@@ -44,6 +45,17 @@ std::unique_ptr<tokenizer::Tokenizer> tokenizer_of(const config::Loaded& loaded)
                                  "data.tokenizer",
                                  error.what(), from));
   }
+}
+
+void warn_of_other_ids(const config::Data& data, const std::string& family) {
+  if (data.tokenizer.empty()) return;
+  const std::string name = tokenizer::other_class_beside(family, data.tokenizer);
+  if (name.empty()) return;
+  spdlog::warn(
+      "{}: beside the config.json of a {} model transformers' AutoTokenizer splits text as {} does, which gives other "
+      "ids than here; have \"tokenizer_class\": \"PreTrainedTokenizerFast\" in its tokenizer_config.json, and where it "
+      "has that, load it with PreTrainedTokenizerFast",
+      data.tokenizer, family, name);
 }
 
 }  // namespace trainyard::train

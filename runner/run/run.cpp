@@ -150,6 +150,7 @@ Run::Run(const config::Loaded& loaded, const RunSpec& spec, const World& world)
       description_(made_on_every_rank(world.comm, [&] { return description_of({loaded, model_config_, world}); })),
       has_graphs_(has_graphs(loaded, spec, world)) {
   set_recompute(*sharded_.model, spec.recompute);
+  if (notes() == data::Notes::Logged) warn_of_other_ids(config_.data, model_config_.family);
   if (auto held_out = made_on_every_rank(
           world, "reading the validation data", config_.rendezvous.timeout, [&](const AskedToStop& asked_to_stop) {
             return own_rows(validation_loader_of(loader_parts(asked_to_stop), spec_.held_out));

@@ -24,17 +24,26 @@ std::unique_ptr<Tokenizer> load_vocab_and_merges(const fs::path& folder, Special
                                read_special_tokens(folder, in_text));
 }
 
+fs::path folder_of(const fs::path& file) {
+  return file.has_parent_path() ? file.parent_path() : fs::path(".");
+}
+
+/// A vocab.json maps tokens to numbers; only tokenizer.json has an object behind "model".
+bool is_tokenizer_json(std::string_view content, const std::string& where) {
+  if (!trim(content).starts_with('{')) return false;
+  const auto parsed = parse_json(content, where);
+  return parsed.contains("model") && parsed["model"].is_object();
+}
+
 /// Text formats begin with what no SentencePiece model does: '{', "#version" or a line of `base64 rank`. A model is a
 /// protobuf message whose first field is a piece: 0x0A.
 std::unique_ptr<Tokenizer> load_file(const fs::path& path, SpecialTokensAre in_text) {
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  const fs::path folder = folder_of(path);
   const std::string content = read_file(path, kMaxFileBytes);
   const std::string_view text = trim(content);
   if (text.empty()) throw InputError(fmt::format("{}: the file is empty", path.string()));
   if (text.starts_with('{')) {
-    // A vocab.json maps tokens to numbers; only tokenizer.json has an object behind "model".
-    const auto parsed = parse_json(content, path.string());
-    const bool is_whole = parsed.contains("model") && parsed["model"].is_object();
+    const bool is_whole = is_tokenizer_json(content, path.string());
     return is_whole ? read_hugging_face(content, path.string(), read_special_tokens(folder, in_text))
                     : load_vocab_and_merges(folder, in_text);
   }
@@ -46,11 +55,18 @@ std::unique_ptr<Tokenizer> load_file(const fs::path& path, SpecialTokensAre in_t
       path.string()));
 }
 
-/// The original files come first: beside a SentencePiece model a tokenizer.json often is a conversion of it.
-std::unique_ptr<Tokenizer> load_folder(const fs::path& folder, SpecialTokensAre in_text) {
-  constexpr std::array kNames{"tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "tokenizer.json"};
+constexpr std::array kNames{"tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "tokenizer.json"};
+
+/// The original files come first: beside a SentencePiece model a tokenizer.json often is a conversion of it. "" where
+/// there is none.
+fs::path file_in(const fs::path& folder) {
   for (const char* const name : kNames)
-    if (fs::is_regular_file(folder / name)) return load_file(folder / name, in_text);
+    if (fs::is_regular_file(folder / name)) return folder / name;
+  return {};
+}
+
+std::unique_ptr<Tokenizer> load_folder(const fs::path& folder, SpecialTokensAre in_text) {
+  if (const fs::path file = file_in(folder); !file.empty()) return load_file(file, in_text);
   if (fs::exists(folder / "vocab.json") || fs::exists(folder / "merges.txt"))
     return load_vocab_and_merges(folder, in_text);
   throw InputError(
@@ -64,6 +80,15 @@ std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path, SpecialTokensAre
   if (!fs::exists(path))
     throw InputError(fmt::format("{}: no such tokenizer; give a file, a folder, or 'bytes': nothing is downloaded", path.string()));
   return fs::is_directory(path) ? load_folder(path, special) : load_file(path, special);
+}
+
+std::string other_class_beside(const std::string& model_type, const fs::path& path) {
+  const fs::path file = fs::is_directory(path) ? file_in(path) : path;
+  if (path == "bytes" || file.empty()) return "";
+  const std::string content = read_file(file, kMaxFileBytes);
+  if (!is_tokenizer_json(content, file.string())) return "";
+  const SpecialTokens special = read_special_tokens(folder_of(file), SpecialTokensAre::Text);
+  return other_class_of(content, file.string(), special, model_type);
 }
 
 }  // namespace trainyard::tokenizer

@@ -73,4 +73,9 @@ class Tokenizer {
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path,
                                           SpecialTokensAre special = SpecialTokensAre::Text);
 
+/// The class whose steps transformers' AutoTokenizer takes for the tokenizer.json at `path` once that lies beside a
+/// config.json of `model_type`, as in a folder that a model is exported to, where load_tokenizer() takes others; ""
+/// where both are the same, and for other files. Throws as load_tokenizer().
+std::string other_class_beside(const std::string& model_type, const std::filesystem::path& path);
+
 }  // namespace trainyard::tokenizer

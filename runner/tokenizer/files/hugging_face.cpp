@@ -173,11 +173,30 @@ bool has_word(const SplitRule& rule) {
   return runs_in_oniguruma(rule) && with_signs_in_word(rule.pattern) != rule.pattern;
 }
 
+FileSteps read_steps(const Field& root) {
+  FileSteps steps;
+  read_normalizer(root.at("normalizer"), steps.normalization);
+  read_pre_tokenizer(root.at("pre_tokenizer"), steps);
+  if (!steps.is_byte_level)
+    throw InputError(
+        fmt::format("{}: pre_tokenizer: no ByteLevel step: not a byte-level BPE; give the tokenizer's original file",
+                    root.where()));
+  return steps;
+}
+
+/// In whichever syntax they are written.
+bool are_alike(TextSteps one, TextSteps other) {
+  for (TextSteps* const steps : {&one, &other})
+    for (SplitRule& rule : steps->before)
+      if (rule.syntax == PatternSyntax::Oniguruma && !runs_in_oniguruma(rule)) rule.syntax = PatternSyntax::Pcre2;
+  return one == other;
+}
+
 /// Whether a text has other ids by `steps` than it had when a class made none, and a space was put before the text
 /// alone.
 bool are_new(const TextSteps& steps, const TextSteps& of_file) {
   const bool is_before_pieces = steps.add_prefix_space && !steps.before.empty();
-  return is_before_pieces || steps != of_file;
+  return is_before_pieces || !are_alike(steps, of_file);
 }
 
 }  // namespace
@@ -186,12 +205,7 @@ std::unique_ptr<Tokenizer> read_hugging_face(std::string_view content, const std
                                              SpecialTokens special) {
   const auto parsed = parse_json(content, where);
   const Field root(parsed, where);
-  FileSteps of_file;
-  read_normalizer(root.at("normalizer"), of_file.normalization);
-  read_pre_tokenizer(root.at("pre_tokenizer"), of_file);
-  if (!of_file.is_byte_level)
-    throw InputError(fmt::format(
-        "{}: pre_tokenizer: no ByteLevel step: not a byte-level BPE; give the tokenizer's original file", where));
+  const FileSteps of_file = read_steps(root);
   VocabularyReader reader = read_vocabulary(root.at("model"));
   std::map<int32_t, AddedToken> added;
   const Numbering numbering = read_added_tokens(root.at("added_tokens"), reader, added);
@@ -218,6 +232,17 @@ std::unique_ptr<Tokenizer> read_hugging_face(std::string_view content, const std
                                                  .special = std::move(special),
                                                  .unspelled = std::move(unspelled),
                                                  .fingerprint = fingerprint.hex()});
+}
+
+std::string other_class_of(std::string_view content, const std::string& where, SpecialTokens special,
+                           const std::string& model_type) {
+  const auto parsed = parse_json(content, where);
+  const FileSteps of_file = read_steps(Field(parsed, where));
+  const auto here = special.has_config ? steps_of_class(special) : std::nullopt;
+  special.model_type = model_type;
+  const auto there = steps_of_class(special);
+  if (are_alike(here.value_or(of_file), there.value_or(of_file))) return "";
+  return there ? std::string(class_of(special)) : "PreTrainedTokenizerFast";
 }
 
 }  // namespace trainyard::tokenizer

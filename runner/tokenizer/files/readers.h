@@ -17,6 +17,12 @@ std::unique_ptr<Tokenizer> byte_tokenizer(SpecialTokensAre special);
 /// steps_of_class() knows has steps of its own in place of the file's.
 std::unique_ptr<Tokenizer> read_hugging_face(std::string_view content, const std::string& where, SpecialTokens special);
 
+/// The class that transformers' AutoTokenizer takes for a tokenizer.json with `special` once it lies beside a
+/// config.json of `model_type`, where the steps before the model are others than read_hugging_face() takes; "" where
+/// they are the same.
+std::string other_class_of(std::string_view content, const std::string& where, SpecialTokens special,
+                           const std::string& model_type);
+
 struct NamedContent {
   std::string_view content;
   std::string where;

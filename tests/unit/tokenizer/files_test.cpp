@@ -1,11 +1,14 @@
 #include <catch2/catch.hpp>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "support/support.h"
 #include "tokenizer/files/readers.h"
+#include "tokenizer/fingerprint.h"
+#include "tokenizer/text/splitter.h"
 #include "tokenizer/tokenizer.h"
 
 // Each format by a small file made here: what is read out of it, and what is said of a damaged one.
@@ -131,6 +134,50 @@ TEST_CASE("tokenizer_config.json: the class is that of either configuration, els
   if (!tokenizer.empty()) write_file_atomically(folder / "tokenizer_config.json", tokenizer);
   INFO(tokenizer << model);
   CHECK(load_tokenizer(folder.path())->encode("12") == expected);
+}
+
+TEST_CASE("tokenizer.json: the class by which AutoTokenizer splits otherwise beside a model's config.json is told",
+          "[tokenizer]") {
+  const char *const kFast = R"({"tokenizer_class": "PreTrainedTokenizerFast"})",
+             *const kQwen2 = R"({"tokenizer_class": "Qwen2Tokenizer"})";
+  const auto [tokenizer, family, expected] = GENERATE_COPY(table<std::string, std::string, std::string>({
+      {"", "qwen3", "Qwen2Tokenizer"},
+      {"", "qwen2", "Qwen2Tokenizer"},
+      {"", "llama", ""},
+      {"", "mistral", ""},
+      {"{}", "qwen3", "Qwen2Tokenizer"},
+      {kFast, "qwen3", ""},
+      {kFast, "qwen2", "Qwen2Tokenizer"},
+      {kFast, "llama", ""},
+      {kQwen2, "qwen3", ""},
+      {kQwen2, "llama", ""},
+      {kQwen2, "mistral", "PreTrainedTokenizerFast"},
+  }));
+  const test::TemporaryFolder folder;
+  write_file_atomically(folder / "tokenizer.json", tokenizer_json(kAbc));
+  if (!tokenizer.empty()) write_file_atomically(folder / "tokenizer_config.json", tokenizer);
+  INFO(tokenizer << " beside " << family);
+  CHECK(other_class_beside(family, folder.path()) == expected);
+  CHECK(other_class_beside(family, folder / "tokenizer.json") == expected);
+}
+
+TEST_CASE("tokenizer.json: beside a model whose class splits as it does nothing is told", "[tokenizer]") {
+  const test::TemporaryFolder folder;
+  const std::string pattern = nlohmann::json(kQwen2Pattern).dump();
+  const std::string content = tokenizer_json(
+      kAbc,
+      R"({"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"Regex": )" + pattern +
+          R"(}, "behavior": "Isolated"}, {"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}]})",
+      R"({"type": "NFC"})");
+  write_file_atomically(folder / "tokenizer.json", content);
+  CHECK(other_class_beside("qwen3", folder.path()).empty());
+  CHECK(other_class_beside("llama", folder.path()).empty());
+  CHECK(other_class_beside("qwen3", "bytes").empty());
+  SpecialTokens qwen2;
+  qwen2.has_config = true;
+  qwen2.tokenizer_class = "Qwen2Tokenizer";
+  CHECK(read_hugging_face(content, "tokenizer.json", qwen2)->fingerprint() ==
+        Fingerprint().add("hugging-face 1").add(content).add("").hex());
 }
 
 TEST_CASE("vocab.json and merges.txt: the class decides the split pattern, else GPT-2's", "[tokenizer]") {
