@@ -3,21 +3,20 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <initializer_list>
 #include <optional>
-#include <system_error>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "common/signal_queue.h"
 #include "launch/child.h"
 #include "launch/dcgm.h"
 #include "launch/error_folder.h"
@@ -33,36 +32,7 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-/// Takes the signals of a launcher from a descriptor while it lives; children start with an empty mask of their own.
-class Signals {
- public:
-  Signals() {
-    sigset_t wanted;
-    sigemptyset(&wanted);
-    for (const int signal : {SIGTERM, SIGINT, SIGCHLD, SIGUSR1}) sigaddset(&wanted, signal);
-    struct sigaction at_hang_up {};
-    ::sigaction(SIGHUP, nullptr, &at_hang_up);
-    if (at_hang_up.sa_handler != SIG_IGN) sigaddset(&wanted, SIGHUP);  // else it was started by nohup
-    if (::sigprocmask(SIG_BLOCK, &wanted, &old_) != 0)
-      throw std::system_error(errno, std::system_category(), "sigprocmask");
-    fd_ = UniqueFd(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
-    if (!fd_.valid()) throw std::system_error(errno, std::system_category(), "signalfd");
-  }
-  ~Signals() { ::sigprocmask(SIG_SETMASK, &old_, nullptr); }
-  Signals(const Signals&) = delete;
-  Signals& operator=(const Signals&) = delete;
-
-  [[nodiscard]] pollfd poll_entry() const { return {.fd = fd_.get(), .events = POLLIN, .revents = 0}; }
-  [[nodiscard]] std::optional<int> next() const {
-    signalfd_siginfo info{};
-    if (::read(fd_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
-    return static_cast<int>(info.ssi_signo);
-  }
-
- private:
-  UniqueFd fd_;
-  sigset_t old_{};
-};
+constexpr std::initializer_list<int> kSignals{SIGTERM, SIGINT, SIGCHLD, SIGUSR1};  // which a launcher hears
 
 struct Rank {
   pid_t pid = 0;
@@ -77,7 +47,7 @@ class Agent {
         environment_(environment),
         world_(local_world(options, environment)),
         gang_(world_.ranks, options.grace),
-        signals_(std::in_place) {}
+        signals_(std::in_place, kSignals) {}
 
   int run() {
     // Grandchildren whose parent ends come to us, to be reaped here and not left behind.
@@ -111,7 +81,7 @@ class Agent {
   void form_world_again() {
     signals_.reset();  // meeting other nodes listens to signals itself
     world_ = local_world(options_, environment_, world_.restart + 1);
-    signals_.emplace();
+    signals_.emplace(kSignals);
     gang_ = Gang(world_.ranks, options_.grace);
     ranks_.clear();
   }
@@ -303,7 +273,7 @@ class Agent {
   const rendezvous::Environment& environment_;
   LocalWorld world_;
   Gang gang_;
-  std::optional<Signals> signals_;
+  std::optional<SignalQueue> signals_;
   ErrorFolder errors_;
   std::vector<Rank> ranks_;
   std::vector<int> stuck_;  ///< ranks that had to be killed, by their number in the world
