@@ -238,6 +238,13 @@ class Builds(unittest.TestCase):
         self.assertIn("what is wrong", shown)
 
 
+class Names(unittest.TestCase):
+    def test_no_case_of_catch_has_a_semicolon_in_its_name_which_cmake_takes_for_the_end_of_it(self):
+        for file in sorted((ROOT / "tests").rglob("*.cpp")):
+            for case in re.finditer(r'TEST_CASE\(\s*((?:"(?:[^"\\]|\\.)*"\s*)+)', file.read_text()):
+                self.assertNotIn(";", case[1], f"{file}: {case[1]}")
+
+
 @unittest.skipUnless(BUILD, "no build is given")
 class Build(unittest.TestCase):
     def tests(self):
