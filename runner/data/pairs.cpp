@@ -42,6 +42,10 @@ std::string field_of(const json& line, const std::vector<std::string>& fields, c
   throw InputError(fmt::format("{}: no field {}'", where, wanted));
 }
 
+bool has_enough(const std::vector<PairText>& pairs, const PairOptions& options) {
+  return options.max_samples > 0 && static_cast<int64_t>(pairs.size()) == options.max_samples;
+}
+
 /// Where the lines have a pair: each the first of its names that a line has.
 struct PairFields {
   std::vector<std::string> sources, targets;
@@ -56,7 +60,7 @@ void read_pairs_of(const std::filesystem::path& file, const Stretch& lines, cons
     begin = end + 1, ++number;
     if (number % kLinesAtOnce == 0) stop_if_asked(options.how, "reading " + file.string());
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    if (options.max_samples > 0 && static_cast<int64_t>(pairs.size()) == options.max_samples) return;
+    if (has_enough(pairs, options)) return;
     const std::string where = fmt::format("{}:{}", file.string(), number);
     const json object = parse_json_line(line, where);
     if (!object.is_object()) throw InputError(fmt::format("{}: must be a JSON object, is {}", where, object.type_name()));
@@ -115,7 +119,11 @@ std::vector<PairText> read_pairs(const PairOptions& options) {
     if (!has_lines(path))
       throw InputError(fmt::format("{}: pairs of source and target come from .jsonl files", path.string()));
     GroupsOfLines groups(path);
-    while (const auto lines = groups.next()) read_pairs_of(path, *lines, fields, options, pairs);
+    while (!has_enough(pairs, options)) {
+      const auto lines = groups.next();
+      if (!lines) break;
+      read_pairs_of(path, *lines, fields, options, pairs);
+    }
   }
   if (pairs.empty()) throw InputError(fmt::format("{}: no line with a pair", options.path.string()));
   return pairs;

@@ -2,12 +2,15 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <optional>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
 #include "tokenizer/files/json_file.h"
 #include "tokenizer/files/readers.h"
+#include "tokenizer/files/special_tokens.h"
+#include "tokenizer/files/tokenizer_class.h"
 #include "tokenizer/tokenizer.h"
 
 namespace trainyard::tokenizer {
@@ -85,10 +88,15 @@ std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path, SpecialTokensAre
 std::string other_class_beside(const std::string& model_type, const fs::path& path) {
   const fs::path file = fs::is_directory(path) ? file_in(path) : path;
   if (path == "bytes" || file.empty()) return "";
-  const std::string content = read_file(file, kMaxFileBytes);
-  if (!is_tokenizer_json(content, file.string())) return "";
   const SpecialTokens special = read_special_tokens(folder_of(file), SpecialTokensAre::Text);
-  return other_class_of(content, file.string(), special, model_type);
+  SpecialTokens beside_model = special;
+  beside_model.model_type = model_type;
+  const auto here = special.has_config ? steps_of_class(special) : std::nullopt;
+  const auto there = steps_of_class(beside_model);
+  if (here == there) return "";  // as in most runs, whose tokenizer is then not read once more
+  const std::string content = read_file(file, kMaxFileBytes);
+  if (!is_tokenizer_json(content, file.string()) || have_same_steps(content, file.string(), here, there)) return "";
+  return there ? std::string(class_of(beside_model)) : "PreTrainedTokenizerFast";
 }
 
 }  // namespace trainyard::tokenizer

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "tokenizer/files/special_tokens.h"
+#include "tokenizer/text/text_steps.h"
 #include "tokenizer/tokenizer.h"
 
 // One function a file format: content in, tokenizer out, no file system. `where` is what messages call the content.
@@ -17,11 +19,9 @@ std::unique_ptr<Tokenizer> byte_tokenizer(SpecialTokensAre special);
 /// steps_of_class() knows has steps of its own in place of the file's.
 std::unique_ptr<Tokenizer> read_hugging_face(std::string_view content, const std::string& where, SpecialTokens special);
 
-/// The class that transformers' AutoTokenizer takes for a tokenizer.json with `special` once it lies beside a
-/// config.json of `model_type`, where the steps before the model are others than read_hugging_face() takes; "" where
-/// they are the same.
-std::string other_class_of(std::string_view content, const std::string& where, SpecialTokens special,
-                           const std::string& model_type);
+/// Whether a tokenizer.json splits text alike with each of two classes' steps before the model; none: with its own.
+bool have_same_steps(std::string_view content, const std::string& where, const std::optional<TextSteps>& one,
+                     const std::optional<TextSteps>& other);
 
 struct NamedContent {
   std::string_view content;
