@@ -35,7 +35,7 @@ void check_spread(const Json& constraint, const std::string& path, const Refuse&
   const std::string how = text_at(constraint, "/whenUnsatisfiable");
   for (const char* const field : {"maxSkew", "minDomains"})
     if (const auto number = int_at(constraint, std::string("/") + field); number && *number <= 0)
-      refuse(fmt::format("{}.{}", path, field), invalid(*number, "must be greater than zero"));
+      refuse(fmt::format("{}.{}", path, field), invalid(*number, kPositive));
   if (text_at(constraint, "/topologyKey").empty()) refuse(path + ".topologyKey", "Required value: can not be empty");
   if (how != "DoNotSchedule" && how != "ScheduleAnyway")
     refuse(path + ".whenUnsatisfiable", unsupported(how, {"DoNotSchedule", "ScheduleAnyway"}));

@@ -22,7 +22,7 @@ namespace trainyard {
 /// 16 hex digits that another text does not have: FNV-1a, the same in every build. Nothing for secrets.
 [[nodiscard]] std::string digest_of(std::string_view text);
 
-/// What lies between the separators, at least one part; a part may be empty. The parts borrow from `text`.
+/// The parts of `text` between the separators: there is at least one, and any may be empty. They borrow from `text`.
 [[nodiscard]] std::vector<std::string_view> parts_of(std::string_view text, char separator);
 
 /// Every `from`, which is not empty, becomes `to`.

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <utility>
 
+#include "api/label_rules.h"
 #include "base/text.h"
 
 namespace trainyard::cli {
@@ -43,9 +44,7 @@ std::optional<double> next_part(std::string_view& text) {
 }
 
 bool is_label(std::string_view text) {
-  const auto is_end = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  return !text.empty() && text.size() <= 63 && is_end(text.front()) && is_end(text.back()) &&
-         std::ranges::all_of(text, [&](char c) { return is_end(c) || c == '-'; });
+  return api::label_defect(text).empty();
 }
 
 bool is_subdomain(std::string_view text) {

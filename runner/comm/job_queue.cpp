@@ -31,7 +31,7 @@ class JobQueue::Job final : public Work::State {
   Job(std::shared_ptr<Shared> its_queue, std::function<void()> work)
       : queue(std::move(its_queue)), run(std::move(work)) {}
   void wait() override;
-  /// For clang, which does not see that the queue that holds a job is the job's queue.
+  /// It tells clang that the mutex is held: clang does not see that the queue which holds a job is the job's own.
   void is_of_a_held_queue() const ASSERT_HELD(queue->mutex) {}
 
   const std::shared_ptr<Shared> queue;

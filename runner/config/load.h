@@ -51,7 +51,7 @@ struct Arguments {
 /// Throws InputError for a flag --section.key that does not exist, or whose value does not fit.
 Arguments read_arguments(const std::vector<std::string>& arguments);
 
-/// What is wrong with a flag --section.key that does not exist, and which was probably meant.
+/// The error for a flag --section.key that does not exist, with the one that was probably meant.
 std::string unknown_flag(const std::string& name);
 
 /// Sets them in order: the last of a key stays.

@@ -60,7 +60,7 @@ Keys keys_of(const std::vector<fs::path>& files, const CorpusOptions& options, c
   key.add("corpus 1").add(tokenizer.fingerprint()).add(eos_text(eos));
   for (const fs::path& file : files) {
     const bool is_lines = has_lines(file);
-    // What is packed is known by what it is packed to: each rank looks, and unpacking it costs more than reading it.
+    // A packed file is known by its packed bytes: each rank reads them, and unpacking costs more than that.
     key.add(is_lines ? options.field : "").add(is_packed(file) ? "jsonl packed" : is_lines ? "jsonl" : "txt");
     const MappedFile content(file);
     key.add(content.text(), [&] { stop_if_asked(options.how, "reading " + file.string()); });

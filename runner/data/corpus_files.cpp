@@ -146,7 +146,7 @@ std::vector<fs::path> files_below(const fs::path& folder, Notes notes) {
     if (is_logged) log_passed_over(folder, walk.passed_over(is_corpus_file), ".txt and .jsonl");
     return files;
   }
-  refuse_arrow(folder);              // whose .json files hold no text
+  refuse_arrow(folder);         // whose .json files hold no text
   files = walk.files(is_json);  // beside others they may be anything
   const std::string rest = walk.passed_over(is_json);
   if (files.empty())
@@ -163,7 +163,7 @@ std::string ending_of(const fs::path& path) {
   return is_packed(path) ? lowercase(path.stem().extension().string()) + last : last;
 }
 
-/// Hugging Face's data sets and torchtitan's c4_test name them so.
+// Hugging Face's data sets and torchtitan's c4_test name them so.
 bool is_json(const fs::path& path) {
   return has_ending(path, ".json");
 }

@@ -10,8 +10,9 @@ namespace trainyard::data {
 enum class Notes { Logged, Unsaid };
 
 /// The .txt and .jsonl files of a corpus, endings in any case, the latter packed (.jsonl.gz, .jsonl.zst) too: `path`
-/// itself, or what lies below it, in the order of their names. Where there is none of these, the .json files likewise. Links are followed, and a file that has several names is
-/// there once: under the name of the place where it lies, where that is one of the corpus, else under the first.
+/// itself, or what lies below it, in the order of their names. Where there is none of these, the .json files likewise.
+/// Links are followed, and a file that has several names is there once: under the name of the place where it lies, where
+/// that is one of the corpus, else under the first.
 /// Hidden names are passed over; what else is not read is counted by its ending in a line of the log.
 /// Throws InputError where there is no such file, where it is Arrow (data/arrow.h), for a folder that may not be read,
 /// for a link of such an ending that leads to nothing, and for a link that leads to a folder above it.

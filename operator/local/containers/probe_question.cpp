@@ -76,7 +76,7 @@ class Url {
   bool is_valid_;
 };
 
-/// What an httpGet asks.
+/// The request of an httpGet.
 struct Get {
   sockaddr_in address;
   std::string url;
@@ -107,7 +107,7 @@ std::string request_for(const Url& url, const Get& get) {
                      query.empty() ? "" : "?", query, get.host.empty() ? host : get.host, get.headers);
 }
 
-/// What an answer begins with, as far as a probe reads it.
+/// The beginning of an answer, as far as a probe reads it.
 struct Head {
   int64_t code = 0;
   std::string location;
