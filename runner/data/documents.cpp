@@ -26,10 +26,6 @@ bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-bool is_inside_character(std::string_view text, size_t at) {
-  return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
-}
-
 /// Where former versions cut a text of more than `limit` bytes.
 size_t former_part_length(std::string_view text, size_t limit) {
   const auto is_line = [&](size_t cut) {  // a line may begin with a letter of ASCII, or with what is not ASCII
@@ -42,7 +38,7 @@ size_t former_part_length(std::string_view text, size_t limit) {
   for (size_t cut = limit - 1; cut > limit / 2; --cut)
     if (is_line(cut) || is_word(cut)) return cut;
   size_t cut = limit;
-  while (cut > limit - 4 && is_inside_character(text, cut)) --cut;
+  while (cut > limit - 4 && tokenizer::is_inside_character(text, cut)) --cut;
   return cut;
 }
 

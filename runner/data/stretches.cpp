@@ -10,23 +10,17 @@
 #include "base/text.h"
 #include "data/corpus_files.h"
 #include "data/unpacking.h"
+#include "tokenizer/text/utf8.h"
 
 namespace trainyard::data {
-namespace {
 namespace fs = std::filesystem;
-
-bool is_inside_character(std::string_view text, size_t at) {
-  return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
-}
-
-}  // namespace
 
 std::optional<size_t> part_length(std::string_view document, size_t begin, const IsBorder& is_border,
                                   const PartSizes& sizes) {
   const size_t rest = document.size() - begin;
   if (rest <= sizes.usual) return rest;
   const auto is_end = [&](size_t length) {
-    return !is_inside_character(document, begin + length) && is_border(document, begin + length);
+    return !tokenizer::is_inside_character(document, begin + length) && is_border(document, begin + length);
   };
   for (size_t length = sizes.usual; length > 0; --length)
     if (is_end(length)) return length;

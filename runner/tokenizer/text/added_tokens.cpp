@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kRoomForForms = 64;
 
 size_t character_border(std::string_view text, size_t at) {
-  while (at > 0 && at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
+  while (at > 0 && at < text.size() && is_inside_character(text, at)) --at;
   return at;
 }
 

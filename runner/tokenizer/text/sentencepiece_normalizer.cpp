@@ -65,7 +65,7 @@ void SentencePieceNormalizer::append(std::string_view text, std::string& out) co
 /// Only the last character of `before` counts.
 bool SentencePieceNormalizer::ends_with_space(std::string_view before) const {
   size_t begin = before.size() - 1;
-  while (begin > 0 && (static_cast<unsigned char>(before[begin]) & 0xC0) == 0x80) --begin;
+  while (begin > 0 && is_inside_character(before, begin)) --begin;
   return step_at_front(before.substr(begin)).text.ends_with(' ');
 }
 

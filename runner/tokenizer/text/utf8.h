@@ -25,6 +25,11 @@ constexpr size_t utf8_length(unsigned char lead) {
   return lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
 }
 
+/// Whether the byte at `at` of well-formed text is one of a character that begins before it.
+constexpr bool is_inside_character(std::string_view text, size_t at) {
+  return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
+}
+
 constexpr bool is_ascii(char byte) {
   return static_cast<unsigned char>(byte) < 0x80;
 }
