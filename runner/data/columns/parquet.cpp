@@ -1,0 +1,188 @@
+#include "data/columns/parquet.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "data/columns/damage.h"
+#include "data/columns/parquet_pages.h"
+#include "data/columns/parquet_schema.h"
+#include "data/columns/taking.h"
+#include "data/stretches.h"
+
+namespace trainyard::data {
+namespace parquet {
+namespace {
+namespace fs = std::filesystem;
+
+/// Calls `act`; what it finds wrong is told with the name of the file.
+template <class Act>
+auto in_file(const std::string& name, const Act& act) {
+  try {
+    return act();
+  } catch (const Damage& damage) {
+    throw InputError(fmt::format("{}: is damaged: {}; get it again", name, damage.what()));
+  } catch (const NotOffered& error) {
+    throw InputError(fmt::format("{}: {}", name, error.what()));
+  }
+}
+
+constexpr std::string_view kMagic = "PAR1", kMagicOfEncrypted = "PARE";
+constexpr const char* kEncrypted = "is encrypted, which is not read; write it without";
+
+/// A file: magic, pages, footer, the footer's size in 4 bytes, magic.
+struct Parts {
+  std::string_view pages;  ///< from the file's beginning on
+  std::string_view footer;
+};
+
+Parts parts_of(std::string_view bytes) {
+  if (bytes.starts_with(kMagicOfEncrypted) || bytes.ends_with(kMagicOfEncrypted)) throw NotOffered(kEncrypted);
+  if (!bytes.starts_with(kMagic)) throw NotOffered("is no Parquet file: it does not begin with PAR1");
+  if (!bytes.ends_with(kMagic) || bytes.size() < 12)
+    throw NotOffered("is cut off: it begins as a Parquet file and does not end as one, with PAR1; get it again");
+  const size_t end = bytes.size() - kMagic.size() - 4;
+  std::string_view size = bytes.substr(end, 4);
+  const size_t footer = take_integer(size);
+  if (footer > end - kMagic.size())
+    throw Damage(fmt::format("its footer is to have {} of its {} bytes", footer, bytes.size()));
+  return {.pages = bytes.substr(0, end - footer), .footer = bytes.substr(end - footer, footer)};
+}
+
+Codec codec_of(CompressionCodec codec) {
+  switch (codec) {
+    case CompressionCodec::Uncompressed: return Codec::None;
+    case CompressionCodec::Snappy: return Codec::Snappy;
+    case CompressionCodec::Gzip: return Codec::Gzip;
+    case CompressionCodec::Brotli: return Codec::Brotli;
+    case CompressionCodec::Lz4: return Codec::OldLz4;
+    case CompressionCodec::Zstd: return Codec::Zstd;
+    case CompressionCodec::Lz4Raw: return Codec::Lz4;
+    case CompressionCodec::Lzo: throw NotOffered("is packed by LZO, which is not read; write it with zstd or Snappy");
+  }
+  throw NotOffered(fmt::format("is packed by codec number {}, which is not known here; write it with zstd or Snappy",
+                               static_cast<int32_t>(codec)));
+}
+
+void check(const RowGroup& group, const std::string& column) {
+  if (group.column.is_encrypted) throw NotOffered(fmt::format("the column '{}' {}", column, kEncrypted));
+  if (group.column.is_elsewhere)
+    throw NotOffered("has its columns in other files, as a _metadata does; name those instead");
+  if (group.column.values != group.rows)
+    throw Damage(fmt::format("a row group of {} rows has a column of {} values", group.rows, group.column.values));
+  codec_of(group.column.codec);
+}
+
+void check(const std::vector<RowGroup>& groups, int64_t rows, const std::string& column) {
+  int64_t left = rows;
+  for (const RowGroup& group : groups) {
+    check(group, column);
+    if (group.rows > left) throw Damage(fmt::format("its row groups have more rows than the file, which has {}", rows));
+    left -= group.rows;
+  }
+  if (left != 0) throw Damage(fmt::format("its row groups have {} of {} rows", rows - left, rows));
+}
+
+class PagesOfText final : public TextRows {
+ public:
+  PagesOfText(std::shared_ptr<const ParquetContent> file, std::shared_ptr<const ChunkOfText> chunk,
+              std::vector<Page> pages)
+      : file_(std::move(file)), chunk_(std::move(chunk)), pages_(std::move(pages)) {}
+
+  void for_each(const VisitRow& visit) const override {
+    in_file(file_->name, [&] {
+      for (const Page& page : pages_) {
+        int64_t row = page.first_row;
+        chunk_->for_each(page, [&](std::string_view text) { visit(text, row++); });
+      }
+    });
+  }
+
+  [[nodiscard]] size_t bytes() const override {
+    size_t sum = 0;
+    for (const Page& page : pages_) sum += page.header.bytes + page.content.size();
+    return sum;
+  }
+
+ private:
+  std::shared_ptr<const ParquetContent> file_;
+  std::shared_ptr<const ChunkOfText> chunk_;
+  std::vector<Page> pages_;
+};
+
+class ParquetColumn final : public TextColumn {
+ public:
+  ParquetColumn(ParquetContent file, const std::string& column)
+      : file_(std::make_shared<const ParquetContent>(std::move(file))) {
+    in_file(file_->name, [&] { read_metadata(column); });
+  }
+
+  std::shared_ptr<const TextRows> next() override {
+    return in_file(file_->name, [&]() -> std::shared_ptr<const TextRows> {
+      for (;;) {
+        std::vector<Page> pages = next_pages();
+        if (!pages.empty()) return std::make_shared<const PagesOfText>(file_, chunk_, std::move(pages));
+        if (group_ == groups_.size()) return nullptr;
+        const RowGroup& group = groups_[group_++];
+        pages_.emplace(content_, group.column, std::exchange(row_, row_ + group.rows));
+        chunk_ = nullptr;
+      }
+    });
+  }
+
+  [[nodiscard]] int64_t rows() const override { return rows_; }
+
+ private:
+  void read_metadata(const std::string& column) {
+    const Parts parts = parts_of(file_->bytes);
+    content_ = parts.pages;
+    const FileMetaData metadata = read_file_metadata(parts.footer);
+    const TextLeaf leaf = find_text_column(metadata.schema, column);
+    column_ = {.name = column, .is_nullable = leaf.is_nullable};
+    rows_ = metadata.rows;
+    groups_ = read_row_groups(parts.footer, leaf.number);
+    check(groups_, rows_, column);
+  }
+
+  /// Pages of the row group, so many that a worker has some time to spend on them. None at its end.
+  std::vector<Page> next_pages() {
+    std::vector<Page> pages;
+    for (size_t bytes = 0; pages_ && bytes < kPartBytes;) {
+      const auto page = pages_->next();
+      if (!page) break;
+      bytes += page->header.bytes + bytes_of_text(*page, pages_->dictionary());
+      pages.push_back(*page);
+    }
+    if (!pages.empty() && !chunk_)
+      chunk_ = std::make_shared<const ChunkOfText>(column_, codec_of(groups_[group_ - 1].column.codec),
+                                                   pages_->dictionary());
+    return pages;
+  }
+
+  std::shared_ptr<const ParquetContent> file_;
+  std::string_view content_;
+  ColumnOfText column_;
+  int64_t rows_ = 0, row_ = 1;  ///< row_: the first of the next row group
+  std::vector<RowGroup> groups_;
+  size_t group_ = 0;  ///< the next
+  std::optional<PagesOfChunk> pages_;         ///< of the row group before that
+  std::shared_ptr<const ChunkOfText> chunk_;  ///< likewise, once there is a page of it
+};
+
+}  // namespace
+}  // namespace parquet
+
+std::unique_ptr<TextColumn> open_parquet(const std::filesystem::path& file, const std::string& column) {
+  const auto mapped = std::make_shared<const MappedFile>(file);
+  return read_parquet({.name = file.string(), .bytes = mapped->text(), .memory = mapped}, column);
+}
+
+std::unique_ptr<TextColumn> read_parquet(ParquetContent content, const std::string& column) {
+  return std::make_unique<parquet::ParquetColumn>(std::move(content), column);
+}
+
+}  // namespace trainyard::data

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace trainyard::data {
+
+/// Whether a file holds a table: its ending, in any case, is .parquet or .arrow.
+bool is_table(const std::filesystem::path& file);
+
+/// Hands on the text of a row, which counts from 1 in its file. The view is as long as the call.
+using VisitRow = std::function<void(std::string_view text, int64_t row)>;
+
+/// A column of text in some rows of a file that follow one another. Several threads may read rows of one file at once.
+class TextRows {
+ public:
+  virtual ~TextRows() = default;
+  /// Throws InputError, naming the file, for what is damaged or is not offered, and for a row without a text (null).
+  virtual void for_each(const VisitRow& visit) const = 0;
+  /// What the rows take in the file, about: what progress is told by.
+  [[nodiscard]] virtual size_t bytes() const = 0;
+};
+
+/// A column of text of a file, some rows at a time, so that a file of any size takes bounded memory. One thread.
+class TextColumn {
+ public:
+  virtual ~TextColumn() = default;
+  /// The next rows, which hold on to what they need of the file; null at the end. Throws InputError for what is damaged.
+  virtual std::shared_ptr<const TextRows> next() = 0;
+  /// Of the whole file.
+  [[nodiscard]] virtual int64_t rows() const = 0;
+};
+
+/// Throws InputError: the file is damaged or no such file, has no such column (and which it has), or the column holds no
+/// text.
+std::unique_ptr<TextColumn> open_text_column(const std::filesystem::path& file, const std::string& column);
+
+}  // namespace trainyard::data
