@@ -13,6 +13,7 @@
 #include "assemble/tokenizer.h"
 #include "base/error.h"
 #include "config/value.h"
+#include "data/corpus_files.h"
 #include "data/split.h"
 #include "data/split_rows.h"
 
@@ -25,7 +26,7 @@ constexpr const char *kEmbedded = "embedded", *kRandom = "random";  // in place 
 /// Documents that nothing ends run into each other.
 void check_ends(const config::Data& data, const tokenizer::Tokenizer& tokenizer) {
   if (!data.append_eos || tokenizer.eos_id()) return;
-  if (data.path != kEmbedded && data::has_several_documents({.path = data.path}))
+  if (data.path != kEmbedded && data::has_several_documents({.path = data.path, .field = data.field}))
     throw InputError(fmt::format("{} has more than one document, but {}", data.path, no_end_of(data)));
   spdlog::warn("{}: its end is not marked, as the tokenizer {} has no token that ends a document", data.path,
                data.tokenizer);
@@ -96,7 +97,7 @@ void require_text_files(const config::Loaded& loaded) {
   for (const auto& [key, path] : {std::pair("data.path", config.data.path),
                                   {"validation.path", config.validation.path},
                                   {"sample.path", config.sample.path}}) {
-    if (path.empty() || path == kEmbedded || path == kRandom || fs::exists(path)) continue;
+    if (path.empty() || path == kEmbedded || path == kRandom || data::is_there(path)) continue;
     throw InputError(fmt::format("{} is '{}': no such file or folder, and nothing is downloaded", loaded.subject(key),
                                  config::shown(path)));
   }

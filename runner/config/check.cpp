@@ -52,9 +52,10 @@ void check_model(const Loaded& loaded) {
 }
 
 void check_data(const Loaded& loaded) {
-  check_one_of(loaded, kData,
-               "no data is given; set data.path (a .txt or .jsonl file, a folder, embedded or random), data.tokens or "
-               "data.images");
+  check_one_of(
+      loaded, kData,
+      "no data is given; set data.path (a .txt, .jsonl or .parquet file, a folder, embedded or random), data.tokens or "
+      "data.images");
   const std::string& path = loaded.config.data.path;
   if (path == "random" && loaded.config.training.steps == 0)
     throw InputError(is(loaded, "data.path") + ", which has no end; set training.steps");

@@ -46,10 +46,14 @@ void add_model(std::vector<Key>& table) {
 void add_data(std::vector<Key>& table) {
   const SectionKeys<Data> key{table, "data", &Config::data};
   key("path", &Data::path, kAny,
-      "The corpus: a .txt file, a .jsonl or .json file of JSON lines (packed as .gz or .zst, too), a folder of them, "
-      "`embedded` for the Shakespeare that ships with the program, or `random` for token ids drawn at random, without an "
+      "The corpus: a .txt file, a .jsonl or .json file of JSON lines (packed as .gz or .zst, too), a .parquet or "
+      ".arrow "
+      "table, a folder of them or one of Hugging Face datasets (save_to_disk), a pattern such as "
+      "`data/train-*.parquet`, "
+      "`embedded` for the Shakespeare that ships with the program, or `random` for token ids drawn at random, without "
+      "an "
       "end. Exactly one of path, tokens and images is given.");
-  key("field", &Data::field, kNotEmpty, "The field of each JSON line that holds the text.");
+  key("field", &Data::field, kNotEmpty, "The field of each JSON line, or the column of a table, that holds the text.");
   key("tokenizer", &Data::tokenizer, kAny,
       "A tokenizer's file or folder, or `bytes` for byte-level without files. Needed with a path of text.");
   key("tokens", &Data::tokens, kAny,

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/cache_file.h"
+#include "data/columns/open_column.h"
 #include "data/corpus_files.h"
 #include "data/documents.h"
 #include "data/unpacking.h"
@@ -52,6 +53,20 @@ Cutter cutter_of(const Tokenizer& tokenizer, const CorpusOptions& options) {
           fmt::format("the tokenizer {}", options.tokenizer)};
 }
 
+/// What a corpus' key calls a file. A packed file is known by its packed bytes, a table by all of it: each rank reads
+/// them, and unpacking costs more than that.
+const char* kind_of(const fs::path& file) {
+  switch (document_in(file)) {
+    case DocumentIs::File:
+      return "txt";
+    case DocumentIs::Line:
+      return is_packed(file) ? "jsonl packed" : "jsonl";
+    case DocumentIs::Row:
+      return "table";
+  }
+  return "";
+}
+
 Keys keys_of(const std::vector<fs::path>& files, const CorpusOptions& options, const Tokenizer& tokenizer) {
   Fingerprint key;
   const Cutter cutter = cutter_of(tokenizer, options);
@@ -59,12 +74,10 @@ Keys keys_of(const std::vector<fs::path>& files, const CorpusOptions& options, c
   bool has_empty = false, was_cut = false;
   key.add("corpus 1").add(tokenizer.fingerprint()).add(eos_text(eos));
   for (const fs::path& file : files) {
-    const bool is_lines = has_lines(file);
-    // A packed file is known by its packed bytes: each rank reads them, and unpacking costs more than that.
-    key.add(is_lines ? options.field : "").add(is_packed(file) ? "jsonl packed" : is_lines ? "jsonl" : "txt");
+    key.add(document_in(file) == DocumentIs::File ? "" : options.field).add(kind_of(file));
     const MappedFile content(file);
     key.add(content.text(), [&] { stop_if_asked(options.how, "reading " + file.string()); });
-    if (is_packed(file)) continue;  // no former version read it
+    if (is_packed(file) || is_table(file)) continue;  // no former version read it
     has_empty = has_empty || (eos && has_empty_document(content, options.field));
     was_cut = was_cut || was_cut_elsewhere(content, options.field, cutter.is_border);
   }
@@ -91,8 +104,7 @@ fs::path cache_file(const CorpusOptions& options, const std::string& key) {
   if (!options.cache_dir.empty()) {
     folders.push_back(options.cache_dir);
   } else {
-    folders.push_back((fs::is_directory(options.path) ? options.path : fs::absolute(options.path).parent_path()) /
-                      ".trainyard");
+    folders.push_back(folder_of(options.path) / ".trainyard");
     if (auto user = user_cache_folder()) folders.push_back(*user);
   }
   const std::string name = key + ".tokens";
@@ -137,7 +149,7 @@ struct Tokenised {
 Tokenised tokenise(const fs::path& file, const Stretch& stretch, const CorpusOptions& options,
                    const Tokenizer& tokenizer, const Workers& workers) {
   const auto eos = end_of_document(tokenizer, options.append_eos);
-  Tokenised done{.bytes = stretch.text.size()};
+  Tokenised done{.bytes = stretch.bytes()};
   for_each_part(file, stretch, options.field, cutter_of(tokenizer, options), [&](const TextPart& part) {
     if (workers.are_ending()) throw TerminatedError("nobody waits for this any more");
     if (!part.text.empty()) {
@@ -164,7 +176,7 @@ tokenizer::Added tokenise(const std::vector<fs::path>& files, const CorpusOption
       telling.read(part.bytes);
       found = std::max(found, part.found);
     });
-    for_each_stretch(path, cutter_of(tokenizer, options), [&](const Stretch& stretch) {
+    for_each_stretch(path, options.field, cutter_of(tokenizer, options), [&](const Stretch& stretch) {
       parts.add([&, stretch](const Workers& workers) {
         return tokenise(path, stretch, options, tokenizer, workers);
       });
@@ -200,12 +212,32 @@ bool is_right(const fs::path& cached, const Keys& keys, const std::string& name)
 }
 
 /// Lines that are not empty; two at most are counted.
-int documents_in(std::string_view lines) {
+int lines_in(std::string_view lines) {
   int documents = 0;
   while (!lines.empty() && documents < 2) {
     const size_t end = std::min(lines.find('\n'), lines.size() - 1) + 1;
     documents += trim(lines.substr(0, end)).empty() ? 0 : 1;
     lines.remove_prefix(end);
+  }
+  return documents;
+}
+
+/// The documents of a file; two at most are counted.
+int documents_in(const fs::path& file, const std::string& field) {
+  switch (document_in(file)) {
+    case DocumentIs::File:
+      return fs::file_size(file) > 0 ? 1 : 0;
+    case DocumentIs::Row:
+      return static_cast<int>(std::min<int64_t>(open_text_column(file, field)->rows(), 2));
+    case DocumentIs::Line:
+      break;
+  }
+  int documents = 0;
+  GroupsOfLines groups(file);
+  while (documents < 2) {
+    const auto lines = groups.next();
+    if (!lines) break;
+    documents += lines_in(lines->text);
   }
   return documents;
 }
@@ -225,18 +257,10 @@ TokenArray open_corpus(const CorpusOptions& options, const Tokenizer& tokenizer)
 bool has_several_documents(const CorpusOptions& options) {
   int documents = 0;
   for (const fs::path& path : corpus_files(options.path, Notes::Unsaid)) {
-    if (!has_lines(path)) {
-      documents += fs::file_size(path) > 0 ? 1 : 0;
-      continue;
-    }
-    GroupsOfLines groups(path);
-    while (documents < 2) {
-      const auto lines = groups.next();
-      if (!lines) break;
-      documents += documents_in(lines->text);
-    }
+    documents += documents_in(path, options.field);
+    if (documents > 1) return true;
   }
-  return documents > 1;
+  return false;
 }
 
 TokenArray tokenise_text(std::string_view text, const Tokenizer& tokenizer, bool append_eos, std::string name) {

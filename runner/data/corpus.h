@@ -48,9 +48,10 @@ class TokenArray {
 };
 
 struct CorpusOptions {
-  /// .txt (a document a file), .jsonl or .json (a document a line; packed as .gz or .zst, too), or a folder of them
+  /// .txt (a document a file), .jsonl or .json (a document a line; packed as .gz or .zst, too), .parquet or .arrow (a
+  /// document a row), a folder of them, or a pattern of several
   std::filesystem::path path;
-  std::string field = "text";  ///< of each JSON line
+  std::string field = "text";  ///< of each JSON line, or the column of a table
   bool append_eos = true;      ///< after each document, where the tokenizer has an end of text
   std::string tokenizer = "data.tokenizer";  ///< what messages call it: its file or folder
   std::filesystem::path

@@ -1,17 +1,20 @@
 #include "data/corpus_files.h"
 
 #include <fmt/format.h>
+#include <glob.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <map>
+#include <new>
 #include <set>
 #include <system_error>
 #include <utility>
 
 #include "base/error.h"
 #include "base/lowercase.h"
-#include "data/arrow.h"
+#include "data/columns/open_column.h"
+#include "data/saved_dataset.h"
 #include "data/unpacking.h"
 
 namespace trainyard::data {
@@ -25,6 +28,10 @@ bool has_ending(const fs::path& path, const std::string& plain) {
 }
 bool is_corpus_file(const fs::path& path) {
   return ending_of(path) == ".txt" || has_ending(path, ".jsonl");
+}
+/// Whether it is a table, and none that `datasets` keeps beside a data set as what map() and filter() made of it.
+bool is_corpus_table(const fs::path& path) {
+  return is_table(path) && !path.filename().string().starts_with("cache-");
 }
 bool is_hidden(const fs::path& name) {
   return name.string().starts_with('.');
@@ -146,13 +153,48 @@ std::vector<fs::path> files_below(const fs::path& folder, Notes notes) {
     if (is_logged) log_passed_over(folder, walk.passed_over(is_corpus_file), ".txt and .jsonl");
     return files;
   }
-  refuse_arrow(folder);         // whose .json files hold no text
+  if (auto saved = saved_dataset_files(folder)) return *saved;  // whose .json files hold no text
+  files = walk.files(is_corpus_table);
+  if (!files.empty()) {
+    require_one_split(files, folder);
+    if (is_logged) log_passed_over(folder, walk.passed_over(is_corpus_table), ".parquet and .arrow");
+    return files;
+  }
   files = walk.files(is_json);  // beside others they may be anything
   const std::string rest = walk.passed_over(is_json);
   if (files.empty())
-    throw InputError(fmt::format("{}: no .txt, no .jsonl and no .json file below this folder{}", folder.string(),
-                                 rest.empty() ? "" : ", which has " + rest));
+    throw InputError(fmt::format("{}: no .txt, .jsonl, .parquet, .arrow or .json file below this folder{}",
+                                 folder.string(), rest.empty() ? "" : ", which has " + rest));
   if (is_logged) log_passed_over(folder, rest, ".json");
+  return files;
+}
+
+bool is_pattern(const std::string& text) {
+  return text.find_first_of("*?[") != std::string::npos;
+}
+
+/// The paths that a pattern matches, in order.
+std::vector<fs::path> matches_of(const std::string& pattern) {
+  struct Matches : glob_t {
+    Matches() : glob_t{} {}
+    Matches(const Matches&) = delete;
+    Matches& operator=(const Matches&) = delete;
+    ~Matches() { globfree(this); }
+  } found;
+  const int result = ::glob(pattern.c_str(), 0, nullptr, &found);
+  if (result == GLOB_NOSPACE) throw std::bad_alloc();
+  std::vector<fs::path> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  std::ranges::sort(paths);
+  return paths;
+}
+
+std::vector<fs::path> files_of_pattern(const std::string& pattern, Notes notes) {
+  if (pattern.find("**") != std::string::npos)
+    throw InputError(fmt::format("{}: '**' is no pattern here; give the folder, which is read to any depth", pattern));
+  std::vector<fs::path> files;
+  for (const fs::path& match : matches_of(pattern))
+    for (fs::path& file : corpus_files(match, notes)) files.push_back(std::move(file));
+  if (files.empty()) throw InputError(fmt::format("{}: no file matches this pattern", pattern));
   return files;
 }
 
@@ -168,24 +210,37 @@ bool is_json(const fs::path& path) {
   return has_ending(path, ".json");
 }
 
-bool has_lines(const fs::path& path) {
-  return ending_of(path) != ".txt";
+DocumentIs document_in(const fs::path& path) {
+  if (is_table(path)) return DocumentIs::Row;
+  return ending_of(path) == ".txt" ? DocumentIs::File : DocumentIs::Line;
+}
+
+bool is_there(const fs::path& path) {
+  return fs::exists(path) || (is_pattern(path.string()) && !matches_of(path.string()).empty());
+}
+
+fs::path folder_of(const fs::path& path) {
+  if (fs::is_directory(path)) return path;
+  fs::path folder = fs::absolute(path).parent_path();
+  while (is_pattern(folder.string()) && !fs::exists(folder)) folder = folder.parent_path();
+  return folder;
 }
 
 std::vector<fs::path> corpus_files(const fs::path& path, Notes notes) {
   std::error_code error;
   const bool is_there = fs::exists(path, error);
   if (error) fail(path, error);
+  if (!is_there && is_pattern(path.string())) return files_of_pattern(path.string(), notes);
   if (!is_there) throw InputError(fmt::format("{}: no such file or folder", path.string()));
   if (fs::is_directory(path)) return files_below(path, notes);
-  refuse_arrow(path);
   if (ending_of(path).starts_with(".txt."))
     throw InputError(fmt::format("{}: a .txt file is one document and is read unpacked; unpack it, or make .jsonl of it",
                                  path.string()));
-  if (!is_corpus_file(path) && !is_json(path))
-    throw InputError(fmt::format("{}: a corpus is a .txt file, a .jsonl file (or .json; these packed as .gz or .zst, too), "
-                                 "or a folder of them",
-                                 path.string()));
+  if (!is_corpus_file(path) && !is_json(path) && !is_table(path))
+    throw InputError(
+        fmt::format("{}: a corpus is a .txt file, a .jsonl file (or .json; these packed as .gz or .zst, too), "
+                    "a .parquet or an .arrow file, or a folder of them",
+                    path.string()));
   return {path};
 }
 

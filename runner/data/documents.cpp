@@ -106,7 +106,7 @@ bool may_be_value_of(const std::string& field, std::string_view before) {
 }
 
 /// The document of a line. One that is not right is none here: whoever reads it says so.
-std::optional<std::string> document_in(std::string_view line, const std::string& field) {
+std::optional<std::string> document_of_line(std::string_view line, const std::string& field) {
   json object = json::parse(line, nullptr, false);
   if (object.is_discarded()) object = json::parse(with_numbers_for_nan(line), nullptr, false);
   if (!object.is_object() || !object.contains(field) || !object[field].is_string()) return std::nullopt;
@@ -133,6 +133,16 @@ void visit_lines(const fs::path& file, const Stretch& stretch, const std::string
   }
 }
 
+void visit_rows(const fs::path& file, const TextRows& rows, const Cutter& cutter, const VisitPart& visit) {
+  rows.for_each([&](std::string_view document, int64_t row) {
+    const std::string where = fmt::format("{}: row {}", file.string(), row);
+    tokenizer::require_utf8(document, where);
+    document.empty() ? visit({})
+                     : for_each_part_of(
+                           document, [&](size_t) { return where; }, cutter, visit);
+  });
+}
+
 }  // namespace
 
 json parse_json_line(std::string_view line, const std::string& where) {
@@ -152,33 +162,35 @@ json parse_json_line(std::string_view line, const std::string& where) {
 
 void for_each_part(const fs::path& file, const Stretch& stretch, const std::string& field, const Cutter& cutter,
                    const VisitPart& visit) {
-  if (has_lines(file)) return visit_lines(file, stretch, field, cutter, visit);
+  if (stretch.rows) return visit_rows(file, *stretch.rows, cutter, visit);
+  if (document_in(file) == DocumentIs::Line) return visit_lines(file, stretch, field, cutter, visit);
   tokenizer::require_utf8(stretch.text, file.string(), stretch.before.size());
   visit({stretch.before, stretch.text, stretch.is_last});
 }
 
 bool has_empty_document(const MappedFile& file, const std::string& field) {
-  if (!has_lines(file.path())) return false;
+  if (document_in(file.path()) != DocumentIs::Line) return false;
   const std::string_view text = file.text();
   for (size_t at = text.find(kEmptyString); at != std::string_view::npos; at = text.find(kEmptyString, at + 1)) {
     const size_t begin = text.rfind('\n', at) + 1, end = text.find('\n', at);  // npos + 1 is 0
     const bool may_be = may_be_value_of(field, text.substr(begin, at - begin));
-    if (may_be && document_in(text.substr(begin, end - begin), field) == "") return true;
+    if (may_be && document_of_line(text.substr(begin, end - begin), field) == "") return true;
   }
   return false;
 }
 
 void for_each_part(const fs::path& file, const std::string& field, const Cutter& cutter, const VisitPart& visit) {
-  for_each_stretch(file, cutter, [&](const Stretch& stretch) { for_each_part(file, stretch, field, cutter, visit); });
+  for_each_stretch(file, field, cutter,
+                   [&](const Stretch& stretch) { for_each_part(file, stretch, field, cutter, visit); });
 }
 
 bool was_cut_elsewhere(const MappedFile& file, const std::string& field, const IsBorder& is_border) {
-  if (!has_lines(file.path())) return document_was_cut_elsewhere(file.text(), is_border);
+  if (document_in(file.path()) != DocumentIs::Line) return document_was_cut_elsewhere(file.text(), is_border);
   for (std::string_view rest = file.text(); rest.size() > kPartBytes;) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
     if (line.size() <= kPartBytes) continue;
-    const auto document = document_in(line, field);
+    const auto document = document_of_line(line, field);
     if (document && document_was_cut_elsewhere(*document, is_border)) return true;
   }
   return false;

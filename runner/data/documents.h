@@ -10,10 +10,11 @@
 
 namespace trainyard::data {
 
-/// Hands the documents of a stretch to `visit`, part by part: a .txt file is one document, unless it is empty, any
-/// other has one a line, in the string member `field`, which may be empty; empty lines are passed over. Threads
-/// may read stretches of one file at once. Throws InputError: no UTF-8 (file and byte offset), a line that is no JSON
-/// object or lacks the field, or a document that cannot be cut (file and line, and the cutter).
+/// Hands the documents of a stretch to `visit`, part by part: a .txt file is one document, unless it is empty, a table
+/// has one a row, any other one a line, in the string member `field`. Of the two, a document may be empty; empty lines
+/// are passed over. Threads may read stretches of one file at once. Throws InputError: no UTF-8 (file and byte offset,
+/// or row), a line that is no JSON object or lacks the field, what TextRows throws, or a document that cannot be cut
+/// (file and line or row, and the cutter).
 void for_each_part(const std::filesystem::path& file, const Stretch& stretch, const std::string& field, const Cutter& cutter,
                    const VisitPart& visit);
 
@@ -21,8 +22,9 @@ void for_each_part(const std::filesystem::path& file, const Stretch& stretch, co
 void for_each_part(const std::filesystem::path& file, const std::string& field, const Cutter& cutter,
                    const VisitPart& visit);
 
-/// Whether former versions cut a document of the file at another place than a border: it then had other ids than the
-/// whole. They cut at ends of words of ASCII's letters and of lines, and between any two characters where they saw none.
+/// Whether former versions cut a document of the file, which is no table, at another place than a border: it then had
+/// other ids than the whole. They cut at ends of words of ASCII's letters and of lines, and between any two characters
+/// where they saw none.
 bool was_cut_elsewhere(const MappedFile& file, const std::string& field, const IsBorder& is_border);
 
 /// Whether a line of the file has an empty `field`: one document without a token of its own.

@@ -116,7 +116,7 @@ std::vector<PairText> read_pairs(const PairOptions& options) {
   std::vector<PairText> pairs;
   const PairFields fields{names_in(options.source_field), names_in(options.target_field)};
   for (const auto& path : corpus_files(options.path, options.how.notes)) {
-    if (!has_lines(path))
+    if (document_in(path) != DocumentIs::Line)
       throw InputError(fmt::format("{}: pairs of source and target come from .jsonl files", path.string()));
     GroupsOfLines groups(path);
     while (!has_enough(pairs, options)) {

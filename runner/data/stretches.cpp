@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "data/columns/open_column.h"
 #include "data/corpus_files.h"
 #include "data/unpacking.h"
 #include "tokenizer/text/utf8.h"
@@ -131,12 +132,10 @@ std::optional<Stretch> GroupsOfLines::next() {
   return stretch;
 }
 
-void for_each_stretch(const fs::path& path, const Cutter& cutter, const std::function<void(const Stretch&)>& visit) {
-  if (has_lines(path)) {
-    GroupsOfLines groups(path);
-    while (const auto lines = groups.next()) visit(*lines);
-    return;
-  }
+namespace {
+
+void for_each_stretch_of_text(const fs::path& path, const Cutter& cutter,
+                              const std::function<void(const Stretch&)>& visit) {
   const auto file = std::make_shared<const MappedFile>(path);
   const auto line_of = [&](size_t at) {
     return fmt::format("{}:{}", path.string(), 1 + std::ranges::count(file->text().substr(0, at), '\n'));
@@ -144,6 +143,27 @@ void for_each_stretch(const fs::path& path, const Cutter& cutter, const std::fun
   for_each_part_of(file->text(), line_of, cutter, [&](const TextPart& part) {
     visit({.before = part.before, .text = part.text, .is_last = part.is_last, .memory = file});
   });
+}
+
+}  // namespace
+
+void for_each_stretch(const fs::path& file, const std::string& field, const Cutter& cutter,
+                      const std::function<void(const Stretch&)>& visit) {
+  switch (document_in(file)) {
+    case DocumentIs::File:
+      for_each_stretch_of_text(file, cutter, visit);
+      break;
+    case DocumentIs::Line: {
+      GroupsOfLines groups(file);
+      while (const auto lines = groups.next()) visit(*lines);
+      break;
+    }
+    case DocumentIs::Row: {
+      const auto column = open_text_column(file, field);
+      while (auto rows = column->next()) visit({.rows = std::move(rows)});
+      break;
+    }
+  }
 }
 
 }  // namespace trainyard::data

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "data/columns/text_column.h"
+
 namespace trainyard::data {
 
 /// Whether a document may be cut at `at`, where one of its characters begins, as Tokenizer::is_border() says.
@@ -43,13 +45,16 @@ using VisitPart = std::function<void(const TextPart& part)>;
 void for_each_part_of(std::string_view document, const std::function<std::string(size_t at)>& place_of,
                       const Cutter& cutter, const VisitPart& visit);
 
-/// What of a file can be read apart from the rest: a part of a .txt file, or whole lines of any other, about kPartBytes
-/// of them. It depends on the file's content alone.
+/// What of a file can be read apart from the rest: a part of a .txt file, whole lines of a file of them, or rows of a
+/// table, about kPartBytes of them. It depends on the file's content alone.
 struct Stretch {
   std::string_view before = {}, text = {};
-  bool is_last = true;                     ///< of a .txt file
-  size_t first_line = 1;                   ///< of a file of lines
-  std::shared_ptr<const void> memory = {};  ///< in which the views lie
+  bool is_last = true;                             ///< of a .txt file
+  size_t first_line = 1;                           ///< of a file of lines
+  std::shared_ptr<const TextRows> rows = nullptr;  ///< of a table, which has no `text`
+  std::shared_ptr<const void> memory = {};         ///< in which the views lie
+
+  [[nodiscard]] size_t bytes() const { return rows ? rows->bytes() : text.size(); }
 };
 
 /// The stretches of a file of lines, in order. One thread.
@@ -70,9 +75,9 @@ class GroupsOfLines {
   size_t line_ = 1;
 };
 
-/// Hands on the stretches of a file, in order. Throws InputError, naming file and line and the cutter, for a document that
-/// cannot be cut, and what GroupsOfLines throws.
-void for_each_stretch(const std::filesystem::path& file, const Cutter& cutter,
+/// Hands on the stretches of a file, in order; of a table, those of the column `field`. Throws InputError, naming file
+/// and line and the cutter, for a document that cannot be cut, and what GroupsOfLines and open_text_column() throw.
+void for_each_stretch(const std::filesystem::path& file, const std::string& field, const Cutter& cutter,
                       const std::function<void(const Stretch& stretch)>& visit);
 
 }  // namespace trainyard::data

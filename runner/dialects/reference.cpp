@@ -60,8 +60,8 @@ some for certain values alone.
 - Nothing is downloaded: a data set, a tokenizer or a model is a file or folder. Where there is a network,
   `hf download Qwen/Qwen3-0.6B --local-dir Qwen3-0.6B` (`huggingface-cli download` in older versions) fetches one: then
   `--tokenizer Qwen3-0.6B`, and `--model.init_from Qwen3-0.6B` for the weights. torchtitan's `download_hf_assets.py` does it too.
-- An Arrow folder of `datasets` (`save_to_disk`) is refused; two lines of Python write [JSON lines](tokenizers-and-data.md#corpora)
-  from it.
+- A folder of `datasets` (`save_to_disk`) and files of Parquet or Arrow are read [as they are](tokenizers-and-data.md#corpora). Of
+  several splits one is named: `wikitext/train`.
 - bf16 means bfloat16 parameters and float32 reduction, whoever asks for it: `parallel.reduce_dtype` changes that. So does
   fp16 in float16, with a [loss that is scaled](precision.md#float16-the-loss-is-scaled).
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <regex>
 
 #include "base/files.h"
@@ -119,19 +120,38 @@ TEST_CASE("pasted: the FSDP2 tutorial's commands, one after another in a folder,
   CHECK(fs::exists(folder / "checkpoints/dcp_api/step-20"));
 }
 
-TEST_CASE("pasted: a folder that datasets wrote is refused with the lines that write JSON lines from it", "[e2e]") {
-  const TemporaryFolder folder;
-  const fs::path data = folder / "wt2";
-  fs::create_directories(data / "train");
-  write_text(data / "dataset_dict.json", "{\"splits\": [\"train\"]}");
-  write_text(data / "train/data-00000-of-00001.arrow", "ARROW1");
-  write_text(data / "train/dataset_info.json", "{\n  \"citation\": \"\"\n}");
-  write_text(data / "train/state.json", "{\n  \"_fingerprint\": \"a\"\n}");
-  check_failure(run({trainyard({"train", "--model.preset", "qwen3-0.6b", "--tokenizer", "bytes", "--max_steps", "1",
-                                "--dataset", data.string(), "--local_dataset", "--checkpoint_dir",
-                                (folder / "c").string(), "--metrics.dir", (folder / "m").string()})}),
-                2, {"is an Arrow folder of Hugging Face datasets (it has dataset_dict.json)",
-                    "load_from_disk(\"" + data.string() + "\")[\"train\"].to_json(\"train.jsonl\")"});
+/// The job on other data.
+Words on_data(const SmallJob& job, int steps, const Words& data) {
+  Words words = job.train(steps);
+  const auto path = std::ranges::find(words, "--data.path");
+  words.erase(path, path + 2);
+  return words + data;
+}
+
+TEST_CASE("pasted: a folder that datasets wrote trains as the JSON lines of it do", "[e2e]") {
+  const SmallJob job;
+  fs::copy(in_repository("tests/unit/data/arrow/saved"), job.folder() / "saved", fs::copy_options::recursive);
+  const std::string saved = (job.folder() / "saved").string(), lines = (job.folder() / "lines.jsonl").string();
+  std::string text;
+  for (int row = 0; row < 60; ++row)
+    text += row % 17 == 3
+                ? "{\"text\": \"\"}\n"
+                : fmt::format("{{\"text\": \"row {} Grüße 日本 🙂 {}\"}}\n", row, std::string(row * 7 % 23, 'x'));
+  write_text(lines, text);
+  const auto losses_of = [&](const Words& data) {
+    fs::remove_all(job.checkpoints());
+    fs::remove(job.folder() / "metrics.jsonl");
+    run_well({trainyard(on_data(job, 3, data))});
+    return job.losses();
+  };
+  const auto losses = losses_of({"--dataset", saved + "/train", "--local_dataset"});
+  CHECK(losses.size() == 3);
+  CHECK(losses == losses_of({"--data.path", lines}));
+  CHECK(losses == losses_of({"--data.path", saved + "/tra*"}));
+  check_failure(run({trainyard(on_data(job, 1, {"--dataset", saved, "--local_dataset"}))}), 2,
+                {"saved: holds the splits train, test; give one of them, such as " + saved + "/train"});
+  check_failure(run({trainyard(on_data(job, 1, {"--data.path", saved + "/none*"}))}), 2,
+                {"data.path", "no such file or folder"});
 }
 
 TEST_CASE("pasted: a TOML that names no tokenizer is told whose default is missing, and by which key", "[e2e]") {

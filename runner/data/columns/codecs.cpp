@@ -120,6 +120,8 @@ Method method_of(Codec codec) {
     case Codec::Gzip: return {"gzip", unpack_gzip, 1032};       // a copy of 258 bytes takes 2 bits
     case Codec::Zstd: return {"zstd", unpack_zstd, 32768};      // 128 KiB of one byte take 4
     case Codec::Lz4: return {"LZ4", unpack_lz4, 255};           // a byte makes a copy 255 bytes longer
+    case Codec::Lz4Frame:
+      return {"LZ4", unpack_lz4_frame, 255};
     case Codec::OldLz4: return {"LZ4", unpack_old_lz4, 255};
     case Codec::Brotli:
     case Codec::None: break;

@@ -14,8 +14,9 @@ enum class Codec : uint8_t {
   Gzip,  ///< or zlib, as some writers had it; members that follow one another are one content
   Brotli,
   Zstd,
-  Lz4,      ///< a block alone
-  OldLz4,  ///< what writers made of the name LZ4: blocks behind the sizes of Hadoop, a frame, or a block alone
+  Lz4,       ///< a block alone
+  Lz4Frame,  ///< with a header, as the program lz4 writes it
+  OldLz4,    ///< what writers made of the name LZ4: blocks behind the sizes of Hadoop, a frame, or a block alone
 };
 
 /// The content of a block. `bytes` lie in `memory` or, where nothing was packed, where they were.

@@ -6,30 +6,15 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
 #include "base/files.h"
 #include "data/columns/damage.h"
 #include "data/columns/parquet_pages.h"
 #include "data/columns/parquet_schema.h"
 #include "data/columns/taking.h"
-#include "data/stretches.h"
 
 namespace trainyard::data {
 namespace parquet {
 namespace {
-namespace fs = std::filesystem;
-
-/// Calls `act`; what it finds wrong is told with the name of the file.
-template <class Act>
-auto in_file(const std::string& name, const Act& act) {
-  try {
-    return act();
-  } catch (const Damage& damage) {
-    throw InputError(fmt::format("{}: is damaged: {}; get it again", name, damage.what()));
-  } catch (const NotOffered& error) {
-    throw InputError(fmt::format("{}: {}", name, error.what()));
-  }
-}
 
 constexpr std::string_view kMagic = "PAR1", kMagicOfEncrypted = "PARE";
 constexpr const char* kEncrypted = "is encrypted, which is not read; write it without";
@@ -89,7 +74,7 @@ void check(const std::vector<RowGroup>& groups, int64_t rows, const std::string&
 
 class PagesOfText final : public TextRows {
  public:
-  PagesOfText(std::shared_ptr<const ParquetContent> file, std::shared_ptr<const ChunkOfText> chunk,
+  PagesOfText(std::shared_ptr<const FileContent> file, std::shared_ptr<const ChunkOfText> chunk,
               std::vector<Page> pages)
       : file_(std::move(file)), chunk_(std::move(chunk)), pages_(std::move(pages)) {}
 
@@ -109,15 +94,15 @@ class PagesOfText final : public TextRows {
   }
 
  private:
-  std::shared_ptr<const ParquetContent> file_;
+  std::shared_ptr<const FileContent> file_;
   std::shared_ptr<const ChunkOfText> chunk_;
   std::vector<Page> pages_;
 };
 
 class ParquetColumn final : public TextColumn {
  public:
-  ParquetColumn(ParquetContent file, const std::string& column)
-      : file_(std::make_shared<const ParquetContent>(std::move(file))) {
+  ParquetColumn(FileContent file, const std::string& column)
+      : file_(std::make_shared<const FileContent>(std::move(file))) {
     in_file(file_->name, [&] { read_metadata(column); });
   }
 
@@ -151,7 +136,7 @@ class ParquetColumn final : public TextColumn {
   /// Pages of the row group, so many that a worker has some time to spend on them. None at its end.
   std::vector<Page> next_pages() {
     std::vector<Page> pages;
-    for (size_t bytes = 0; pages_ && bytes < kPartBytes;) {
+    for (size_t bytes = 0; pages_ && bytes < kRowsBytes;) {
       const auto page = pages_->next();
       if (!page) break;
       bytes += page->header.bytes + bytes_of_text(*page, pages_->dictionary());
@@ -163,7 +148,7 @@ class ParquetColumn final : public TextColumn {
     return pages;
   }
 
-  std::shared_ptr<const ParquetContent> file_;
+  std::shared_ptr<const FileContent> file_;
   std::string_view content_;
   ColumnOfText column_;
   int64_t rows_ = 0, row_ = 1;  ///< row_: the first of the next row group
@@ -181,7 +166,7 @@ std::unique_ptr<TextColumn> open_parquet(const std::filesystem::path& file, cons
   return read_parquet({.name = file.string(), .bytes = mapped->text(), .memory = mapped}, column);
 }
 
-std::unique_ptr<TextColumn> read_parquet(ParquetContent content, const std::string& column) {
+std::unique_ptr<TextColumn> read_parquet(FileContent content, const std::string& column) {
   return std::make_unique<parquet::ParquetColumn>(std::move(content), column);
 }
 

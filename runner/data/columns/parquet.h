@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <string_view>
 
+#include "data/columns/content.h"
 #include "data/columns/text_column.h"
 
 // Apache Parquet (github.com/apache/parquet-format): columns of text at the top of the schema, in every codec and
@@ -17,14 +17,7 @@ namespace trainyard::data {
 /// dictionary once for all its pages. Throws InputError as open_text_column(), and for what is encrypted.
 std::unique_ptr<TextColumn> open_parquet(const std::filesystem::path& file, const std::string& column);
 
-/// The content of a .parquet file.
-struct ParquetContent {
-  std::string name;                   ///< what messages call it
-  std::string_view bytes;
-  std::shared_ptr<const void> memory;  ///< in which the bytes lie
-};
-
 /// open_parquet() of what is in memory.
-std::unique_ptr<TextColumn> read_parquet(ParquetContent content, const std::string& column);
+std::unique_ptr<TextColumn> read_parquet(FileContent content, const std::string& column);
 
 }  // namespace trainyard::data

@@ -2,16 +2,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <memory>
-#include <string>
 #include <string_view>
 
 namespace trainyard::data {
 
-/// Whether a file holds a table: its ending, in any case, is .parquet or .arrow.
-bool is_table(const std::filesystem::path& file);
+/// Rows are handed on about so many bytes at a time.
+inline constexpr size_t kRowsBytes = size_t{1} << 20;
 
 /// Hands on the text of a row, which counts from 1 in its file. The view is as long as the call.
 using VisitRow = std::function<void(std::string_view text, int64_t row)>;
@@ -35,9 +33,5 @@ class TextColumn {
   /// Of the whole file.
   [[nodiscard]] virtual int64_t rows() const = 0;
 };
-
-/// Throws InputError: the file is damaged or no such file, has no such column (and which it has), or the column holds no
-/// text.
-std::unique_ptr<TextColumn> open_text_column(const std::filesystem::path& file, const std::string& column);
 
 }  // namespace trainyard::data

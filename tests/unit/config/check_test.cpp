@@ -31,7 +31,7 @@ TEST_CASE("values that contradict each other are refused with both places", "[co
       {{"--model.config=c.json"}, "--model.config and model.preset (train.yaml:1) are both given; keep one"},
       {{"--model.init_from=folder"}, "--model.init_from and model.preset (train.yaml:1) are both given; keep one"},
       {{"--data.path="},
-       "no data is given; set data.path (a .txt or .jsonl file, a folder, embedded or random), data.tokens or "
+       "no data is given; set data.path (a .txt, .jsonl or .parquet file, a folder, embedded or random), data.tokens or "
        "data.images"},
       {{"--data.images=mnist"}, "--data.images and data.path (train.yaml:3) are both given; keep one"},
       {{"--data.images=mnist", "--data.path=", "--data.tokenizer="}, "no error"},

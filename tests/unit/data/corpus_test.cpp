@@ -106,8 +106,9 @@ TEST_CASE("corpus: endings count in any case, and a line counts by ending what i
   write(corpus / "2.json", "{\"text\": \"b\"}\n");
   CHECK(text_of(open_bytes(corpus)) == "a|b|");
   fs::remove(corpus / "2.JSON"), fs::remove(corpus / "2.json");
-  CHECK_THROWS_WITH(open_bytes(corpus), Catch::EndsWith("no .txt, no .jsonl and no .json file below this folder, which "
-                                                        "has 2 .md, 1 without an ending and 1 link to nothing"));
+  CHECK_THROWS_WITH(open_bytes(corpus),
+                    Catch::EndsWith("no .txt, .jsonl, .parquet, .arrow or .json file below this folder, which "
+                                    "has 2 .md, 1 without an ending and 1 link to nothing"));
 }
 
 TEST_CASE("corpus: links are followed, and a file with several names is read once", "[data]") {
@@ -306,7 +307,7 @@ TEST_CASE("corpus: what the user has to mend is named with file and place", "[da
   write(folder / "corpus.bin", "x");
   CHECK_THROWS_WITH(open_bytes(folder / "corpus.bin"), Catch::Contains("a corpus is a .txt file"));
   fs::create_directory(folder / "nothing");
-  CHECK_THROWS_WITH(open_bytes(folder / "nothing"), Catch::Contains("no .txt, no .jsonl and no .json"));
+  CHECK_THROWS_WITH(open_bytes(folder / "nothing"), Catch::Contains("no .txt, .jsonl, .parquet, .arrow or .json"));
   CHECK(files_of(folder / ".trainyard").empty());  // nothing half-made is left behind
 }
 
@@ -324,47 +325,6 @@ TEST_CASE("corpus: a folder with JSON lines in a data.json is one, as torchtitan
   write(folder / "list.json", "[\n{\"text\": \"a\"}]\n");
   CHECK_THROWS_WITH(open_bytes(folder / "list.json"),
                     Catch::Contains("list.json: begins with a list; a .json corpus has a JSON object on each line"));
-}
-
-TEST_CASE("corpus: an Arrow folder of datasets is refused with the Python that writes JSON lines from it", "[data]") {
-  const test::TemporaryFolder folder;
-  const auto error_of = [&](const fs::path& path) {
-    try {
-      corpus_files(path);
-    } catch (const InputError& error) {
-      return std::string(error.what());
-    }
-    return std::string("none");
-  };
-  const fs::path dict = folder / "wt2", one = dict / "train", cache = folder / "cache", file = cache / "train.arrow";
-  const std::string end = ", which is not read; give a .txt or .jsonl file. In Python: from datasets import ";
-  write(dict / "dataset_dict.json", "{\"splits\": [\"test\", \"train\"]}");
-  for (const char* split : {"test", "train"}) {
-    write(dict / split / "data-00000-of-00001.arrow", "ARROW1");
-    write(dict / split / "dataset_info.json", "{\n  \"builder_name\": \"text\"\n}");
-    write(dict / split / "state.json", "{\n  \"_split\": \"train\"\n}");
-  }
-  CHECK(error_of(dict) == fmt::format("{0}: is an Arrow folder of Hugging Face datasets (it has dataset_dict.json){1}"
-                                      "load_from_disk; load_from_disk(\"{0}\")[\"train\"].to_json(\"train.jsonl\")",
-                                      dict.string(), end));
-  fs::remove_all(dict / "train");
-  CHECK_THAT(error_of(dict), Catch::EndsWith("[\"test\"].to_json(\"train.jsonl\")"));
-  fs::rename(dict / "test", one);
-  fs::remove(dict / "dataset_dict.json");
-  CHECK(error_of(one) == fmt::format("{0}: is an Arrow folder of Hugging Face datasets (it has dataset_info.json){1}"
-                                     "load_from_disk; load_from_disk(\"{0}\").to_json(\"train.jsonl\")",
-                                     one.string(), end));
-
-  write(file, "ARROW1");  // as load_dataset() caches it
-  write(cache / "dataset_info.json", "{}");
-  const std::string python = fmt::format("Dataset; Dataset.from_file(\"{}\").to_json(\"train.jsonl\")", file.string());
-  CHECK_THAT(error_of(cache), Catch::EndsWith(end + python));
-  CHECK(error_of(file) == file.string() + ": is an Arrow file of Hugging Face datasets" + end + python);
-
-  write(one / "train.jsonl", "{\"text\": \"one\"}\n");  // written there as the error says
-  CHECK(corpus_files(one) == std::vector<fs::path>{one / "train.jsonl"});
-  fs::remove(cache / "dataset_info.json");
-  CHECK_THAT(error_of(cache), Catch::Contains("no .txt, no .jsonl and no .json"));
 }
 
 TEST_CASE("corpus: threads and processes that ask at once share one cache", "[data]") {

@@ -19,7 +19,7 @@ namespace {
 using Lines = std::vector<std::string>;
 
 std::string bytes_of(const std::string& name) {
-  return read_file(test::in_repository("tests/data/parquet") / (name + ".parquet"));
+  return read_file(test::in_repository("tests/unit/data/parquet") / (name + ".parquet"));
 }
 
 Lines lines_of(const std::string& bytes, const std::string& column) {

@@ -1,4 +1,4 @@
-// Files that pyarrow has written, by tests/data/parquet/make.py.
+// Files that pyarrow has written, by tests/unit/data/parquet/make.py.
 #include "data/columns/parquet.h"
 
 #include <catch2/catch.hpp>
@@ -27,7 +27,7 @@ using Texts = std::vector<std::string>;
 using Parts = std::vector<std::shared_ptr<const TextRows>>;
 
 fs::path written(const std::string& name) {
-  return test::in_repository("tests/data/parquet") / (name + ".parquet");
+  return test::in_repository("tests/unit/data/parquet") / (name + ".parquet");
 }
 
 /// The formula of make.py.
