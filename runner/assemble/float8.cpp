@@ -14,17 +14,6 @@
 namespace trainyard::train {
 namespace {
 
-void collect(nn::Module& module, std::vector<nn::Linear*>& layers) {
-  if (auto* const linear = dynamic_cast<nn::Linear*>(&module)) layers.push_back(linear);
-  for (nn::Module* const child : module.children()) collect(*child, layers);
-}
-
-std::vector<nn::Linear*> linear_layers(nn::Module& module) {
-  std::vector<nn::Linear*> layers;
-  collect(module, layers);
-  return layers;
-}
-
 bool holds(const std::string& name, const std::string& part) {
   return name.find(part) != std::string::npos;
 }
@@ -44,10 +33,11 @@ bool has_even_sizes(const nn::Linear& layer) {
 }  // namespace
 
 Float8Model convert_to_float8(models::Model& model, const Float8Layers& wanted) {
-  const std::vector<nn::Linear*> all = linear_layers(model);
+  const std::vector<nn::Linear*> all = nn::linear_layers(model);
   require_matches(wanted.filter_fqns, all);
   std::vector<nn::Linear*> in_blocks;
-  for (nn::Module* const block : model.blocks()) collect(*block, in_blocks);
+  for (nn::Module* const block : model.blocks())
+    std::ranges::copy(nn::linear_layers(*block), std::back_inserter(in_blocks));
   Float8Model made;
   for (nn::Linear* const layer : all) {
     const bool is_filtered = std::ranges::any_of(

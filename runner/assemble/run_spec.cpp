@@ -144,6 +144,11 @@ std::optional<Float8Layers> float8_of(const config::Float8& settings) {
   return recipe ? std::optional(Float8Layers{*recipe, listed(settings.filter_fqns)}) : std::nullopt;
 }
 
+std::optional<nn::Lora> lora_of(const config::Lora& settings) {
+  if (settings.rank == 0) return std::nullopt;
+  return nn::Lora{settings.rank, settings.alpha, settings.dropout, listed(settings.target_modules)};
+}
+
 shard::Policy policy_of(const config::Config& config, Device device) {
   const bool keeps = config::keeps_until_backward(config.parallel);
   return {.device = device,
@@ -165,6 +170,7 @@ Sharding sharding_of(const config::Config& config, const MeshSize& mesh, Device 
           .freeze = listed(config.training.freeze),
           .precision = precision_rules_of(config),
           .float8 = float8_of(config.float8),
+          .lora = lora_of(config.lora),
           .context = {.method = context_method_of(config.parallel.context_method),
                       .balance = context_balance_of(config.parallel.context_balance)},
           .tensor = {.sequence_parallel = config.parallel.sequence_parallel,

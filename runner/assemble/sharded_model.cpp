@@ -115,6 +115,7 @@ ShardedModel shard_model(const models::ModelConfig& config, comm::Communicator& 
   ShardedModel made{models::build(config), std::make_shared<shard::Mesh>(world, sharding.mesh), nullptr};
   if (sharding.mesh.tensor > 1) split_layers(*made.model, *made.mesh, sharding);
   if (sharding.mesh.context > 1) split_rows(*made.model, *made.mesh, sharding);
+  if (sharding.lora) made.adapters.emplace(*made.model, *sharding.lora);
   freeze(*made.model, sharding.freeze);
   if (sharding.float8) made.float8 = convert_to_float8(*made.model, *sharding.float8);
   made.engine = std::make_unique<shard::Engine>(*made.mesh, sharding.policy);
@@ -163,30 +164,33 @@ void refuse_adapter(const std::filesystem::path& weights) {
                                  file.string()));
 }
 
-void warn_of_unread(models::Model& model, const checkpoint::Weights& weights) {
-  const std::vector<std::string> names = unread_by(model, weights);
+void warn_of_unread(const models::ModelConfig& config, const checkpoint::Weights& weights) {
+  const auto without_adapters = models::build(config);
+  const std::vector<std::string> names = unread_by(*without_adapters, weights);
   if (names.empty()) return;
   spdlog::warn("{}: a {} model here does not read {}: it is as if they were not there",
-               weights.path_of(names.front()).string(), model.config().family, shortened(names));
+               weights.path_of(names.front()).string(), config.family, shortened(names));
 }
 
 }  // namespace
 
-void fill_from_weights(const ShardedModel& sharded, const std::filesystem::path& path, FilledBy by,
-                       const std::filesystem::path& name_map) {
+void fill_from_weights(const ShardedModel& sharded, const StoredWeights& stored, FilledBy by) {
+  const auto is_stored = [&](const autograd::Parameter& parameter) { return !sharded.adapters || parameter.is_base(); };
   comm::Communicator& world = sharded.mesh->world();
   const bool is_alone = by == FilledBy::Rank0;  // in reading
   std::unique_ptr<checkpoint::Weights> weights;
   const auto open = [&] {
-    weights = open_weights(path, name_map, sharded.model->config());
-    for (const autograd::Parameter* const parameter : sharded.model->parameters()) require_fit(*weights, *parameter);
-    refuse_adapter(path);
-    if (world.rank() == 0) warn_of_unread(*sharded.model, *weights);
+    weights = open_weights(stored.path, stored.name_map, sharded.model->config());
+    for (const autograd::Parameter* const parameter : sharded.model->parameters())
+      if (is_stored(*parameter)) require_fit(*weights, *parameter);
+    refuse_adapter(stored.path);
+    if (world.rank() == 0) warn_of_unread(sharded.model->config(), *weights);
     if (const auto damage = weights->find_damage(is_alone ? 0 : world.rank(), is_alone ? 1 : world.world()))
       throw InputError("damaged: " + *damage);
   };
   is_alone ? on_rank_0(world, open) : on_every_rank(world, open);
   const auto read = [&](const autograd::Parameter& parameter, Rows rows, std::span<float> out) {
+    if (!is_stored(parameter)) return nn::initial_rows(parameter, stored.seed, rows.begin, rows.count, out);
     const Tensor values = weights->read_rows(parameter.name(), rows.begin, rows.count);
     std::ranges::copy(values.values<float>(), out.begin());
   };

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "assemble/adapters.h"
 #include "assemble/float8.h"
 #include "assemble/wrap.h"
 #include "context_parallel/attention.h"
@@ -23,6 +24,7 @@ struct ShardedModel {
   std::shared_ptr<shard::Mesh> mesh;
   std::unique_ptr<shard::Engine> engine;
   std::optional<Float8Model> float8 = {};
+  std::optional<Adapters> adapters = {};  ///< none: the model itself is trained
 };
 
 using shard::MeshSize;
@@ -53,13 +55,14 @@ struct Sharding {
   /// Of a group that several match the last counts; of one that none does, policy.precision.
   std::vector<PrecisionRule> precision = {};
   std::optional<Float8Layers> float8 = {};  ///< none: no layer is computed in 8 bits
+  std::optional<nn::Lora> lora = {};        ///< none: the model itself is trained
   ContextParallel context = {};
   tensor_parallel::Options tensor = {};  ///< where mesh.tensor is more than 1
 };
 
-/// Builds the model, freezes and shards it: a group for what `wrap` says and one for the rest. Collective over `world`,
-/// which must outlive it. Throws InputError for a glob that matches nothing, where nothing is left to train, and where
-/// the model's rows or layers cannot be split as mesh.context and mesh.tensor ask for.
+/// Builds the model, adapts, freezes and shards it: a group for what `wrap` says and one for the rest. Collective over
+/// `world`, which must outlive it. Throws InputError for a glob or a target that matches nothing, where nothing is left
+/// to train, and where the model's rows or layers cannot be split as mesh.context and mesh.tensor ask for.
 ShardedModel shard_model(const models::ModelConfig& config, comm::Communicator& world, const Sharding& sharding);
 
 /// Whose initial values count: each rank makes or reads its own rows, or rank 0 all of them, which it broadcasts.
@@ -68,11 +71,16 @@ enum class FilledBy { EachRank, Rank0 };
 /// Random weights, the same at any number of ranks.
 void fill_random(shard::Engine& engine, uint64_t seed, FilledBy by = FilledBy::EachRank);
 
-/// The weights at `path` (checkpoint/weights.h), which only those who fill read; `name_map` is a file that gives them
-/// the model's names, or empty. Throws InputError where a tensor is missing, its shape is not what config.json says
-/// (both shapes are named), or there is more in the weights than the model reads and it counts (stored_weights.h); what
-/// does not count rank 0 warns of.
-void fill_from_weights(const ShardedModel& sharded, const std::filesystem::path& path, FilledBy by = FilledBy::EachRank,
-                       const std::filesystem::path& name_map = {});
+/// Where weights come from that a model begins with.
+struct StoredWeights {
+  std::filesystem::path path;           ///< checkpoint/weights.h
+  std::filesystem::path name_map = {};  ///< a file that gives them the model's names, or empty
+  uint64_t seed = 0;                    ///< of what begins at random beside them: adapters
+};
+
+/// The weights, which only those who fill read. Throws InputError where a tensor is missing, its shape is not what
+/// config.json says (both shapes are named), or there is more in the weights than the model reads and it counts
+/// (stored_weights.h); what does not count rank 0 warns of.
+void fill_from_weights(const ShardedModel& sharded, const StoredWeights& stored, FilledBy by = FilledBy::EachRank);
 
 }  // namespace trainyard::train

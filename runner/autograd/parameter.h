@@ -81,6 +81,11 @@ class Parameter {
   void freeze() { frozen_ = true; }
   [[nodiscard]] bool is_frozen() const { return frozen_; }
 
+  /// Freezes it, and says that the weights with which a run begins keep it: no checkpoint of the run holds it. The base
+  /// of adapters (nn/lora.h) is that. Before it is placed.
+  void set_base() { frozen_ = is_base_ = true; }
+  [[nodiscard]] bool is_base() const { return is_base_; }
+
   /// Says that it is the weight of a linear layer that is computed in 8 bits. Before it is placed.
   void set_float8(Float8Recipe recipe) { float8_ = recipe; }
   [[nodiscard]] std::optional<Float8Recipe> float8() const { return float8_; }
@@ -106,7 +111,7 @@ class Parameter {
   Shape whole_shape_, shape_;
   Part part_;
   Init init_;
-  bool frozen_ = false;
+  bool frozen_ = false, is_base_ = false;
   std::optional<Float8Recipe> float8_;
   Tensor value_, inverse_scale_, gradient_;
   DType compute_dtype_ = DType::Float32;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "checkpoint/adapter.h"
 #include "checkpoint/copied_files.h"
 #include "checkpoint/files_beside.h"
 #include "checkpoint/open_weights.h"
@@ -125,8 +126,37 @@ Exported write_hugging_face(const Weights& weights, const ModelFiles& beside, co
   return exported;
 }
 
+namespace {
+
+Exported export_adapter(const Checkpoint& checkpoint, const ExportOptions& options) {
+  NewFolder folder(options.output, kOutput);
+  std::vector<RowSource> sources = sources_of(checkpoint, Kind::Model);
+  for (RowSource& source : sources) {
+    source.name = kPeftPrefix + source.name;
+    source.dtype = options.dtype.value_or(source.dtype);
+    source.read = [read = source.read, dtype = source.dtype](int64_t begin, int64_t count) {
+      return converted(read(begin, count), dtype);
+    };
+  }
+  WeightFile file{.name = "adapter_model.safetensors", .tensors = {}};
+  for (size_t tensor = 0; tensor < sources.size(); ++tensor) file.tensors.push_back(tensor);
+  folder.fill([&] {
+    write_file_atomically(folder.path() / "adapter_config.json", checkpoint.state().at(kAdapter).dump(2) + "\n");
+    for (const fs::path& beside : files_beside(checkpoint.path()))
+      fs::copy_file(beside, folder.path() / beside.filename());
+    write_weight_file(folder.path() / file.name, file, sources);
+  });
+  Exported exported{.tensors = sources.size(), .files = 1};
+  for (const RowSource& source : sources)
+    exported.bytes += static_cast<uint64_t>(count_of(source.shape)) * size_of(source.dtype);
+  return exported;
+}
+
+}  // namespace
+
 Exported export_to_hugging_face(const Checkpoint& checkpoint, const ExportOptions& options) {
   const json& state = checkpoint.state();
+  if (state.contains(kAdapter)) return export_adapter(checkpoint, options);
   // Throws where there is none: nobody could load the weights without it.
   static_cast<void>(config_text(state, checkpoint.path().string(), DType::Float32));
   const ModelFiles beside{state["config_json"], files_beside(checkpoint.path())};

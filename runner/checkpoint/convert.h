@@ -37,7 +37,8 @@ struct ModelFiles {
 /// index. A tied head is not stored, as transformers does it, where the source does not store it.
 Exported write_hugging_face(const Weights& weights, const ModelFiles& beside, const ExportOptions& options);
 
-/// The model of a checkpoint, with config.json as it records it and the files beside it.
+/// The model of a checkpoint, with config.json as it records it and the files beside it; of one that holds adapters
+/// alone, these as PEFT has them: adapter_config.json, adapter_model.safetensors and the files beside it.
 Exported export_to_hugging_face(const Checkpoint& checkpoint, const ExportOptions& options);
 
 /// Writes the weights as `world` ranks of PyTorch's distributed checkpoint would (dcp.h).

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -17,13 +19,14 @@ namespace trainyard::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
+using nlohmann::json;
 
 constexpr size_t kMaxConfigBytes = size_t{16} << 20;
 
 /// The model of a checkpoint of ours.
 class CheckpointWeights final : public Weights {
  public:
-  explicit CheckpointWeights(const fs::path& folder) : checkpoint_(folder) {}
+  explicit CheckpointWeights(Checkpoint checkpoint) : checkpoint_(std::move(checkpoint)) {}
 
   bool has(const std::string& name) const override {
     return checkpoint_.has(name) && checkpoint_.tensor(name).kind == Kind::Model;
@@ -50,6 +53,12 @@ class CheckpointWeights final : public Weights {
   Checkpoint checkpoint_;
 };
 
+std::unique_ptr<Weights> open_model_of(const fs::path& folder) {
+  Checkpoint checkpoint(folder);
+  require_whole_model(checkpoint);
+  return std::make_unique<CheckpointWeights>(std::move(checkpoint));
+}
+
 bool is_torch_name(const fs::path& path) {
   constexpr std::array<const char*, 3> kEndings{".pt", ".pth", ".bin"};
   return std::ranges::find(kEndings, path.extension().string()) != kEndings.end();
@@ -71,10 +80,10 @@ bool holds_checkpoint(const fs::path& folder) {
 
 /// Null where it holds none.
 std::unique_ptr<Weights> open_folder(const fs::path& folder) {
-  if (fs::exists(folder / kManifestName)) return std::make_unique<CheckpointWeights>(folder);
+  if (fs::exists(folder / kManifestName)) return open_model_of(folder);
   if (fs::exists(folder / "model.safetensors") || fs::exists(folder / "model.safetensors.index.json"))
     return std::make_unique<HuggingFaceWeights>(folder);
-  if (holds_checkpoint(folder)) return std::make_unique<CheckpointWeights>(locate(folder));
+  if (holds_checkpoint(folder)) return open_model_of(locate(folder));
   const auto is_shard = [](const fs::path& path) {
     return path.filename().string().starts_with("shard-") && path.extension() == ".safetensors";
   };
@@ -118,6 +127,36 @@ std::unique_ptr<Weights> open_weights(const fs::path& given) {
   auto weights = find_weights(given);
   if (!weights) refuse_without_weights(as_spelled(given));
   return weights;
+}
+
+void require_whole_model(const Checkpoint& checkpoint) {
+  if (!checkpoint.state().contains(kAdapter)) return;
+  throw InputError(
+      fmt::format("{0}: holds adapters (LoRA) alone; make a whole model of them and their base: trainyard checkpoint "
+                  "merge {0} --base WEIGHTS --output FOLDER",
+                  checkpoint.path().string()));
+}
+
+StoredAdapter open_adapter(const fs::path& given) {
+  const fs::path path = as_spelled(given), description = path / "adapter_config.json";
+  if (fs::exists(description)) {
+    const fs::path tensors = path / "adapter_model.safetensors", pickled = path / "adapter_model.bin";
+    json config = json::parse(read_file(description, kMaxConfigBytes), nullptr, false);
+    if (!config.is_object()) throw InputError(fmt::format("{}: is no JSON object", description.string()));
+    if (fs::exists(tensors)) return {description, std::move(config), std::make_unique<HuggingFaceWeights>(tensors)};
+    if (fs::exists(pickled))
+      return {description, std::move(config), std::make_unique<TorchWeights>(std::vector{pickled})};
+    throw InputError(fmt::format("{}: has neither {} nor {}", path.string(), tensors.filename().string(),
+                                 pickled.filename().string()));
+  }
+  if (!fs::is_directory(path) || !holds_checkpoint(path))
+    throw InputError(fmt::format("{}: neither a checkpoint nor a folder with adapter_config.json", path.string()));
+  Checkpoint checkpoint(locate(path));
+  const auto found = checkpoint.state().find(kAdapter);
+  if (found == checkpoint.state().end())
+    throw InputError(fmt::format("{}: holds a whole model, and no adapters (LoRA)", checkpoint.path().string()));
+  json config = *found;
+  return {checkpoint.path(), std::move(config), std::make_unique<CheckpointWeights>(std::move(checkpoint))};
 }
 
 fs::path config_path_of(const fs::path& given) {

@@ -2,8 +2,10 @@
 
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 
+#include "checkpoint/reader.h"
 #include "checkpoint/weights.h"
 
 namespace trainyard::checkpoint {
@@ -15,11 +17,30 @@ namespace trainyard::checkpoint {
 ///   a folder with pytorch_model.bin.index.json                        torch.save, read without running it
 ///   (torch_file.h) a folder with a single .pt, .pth or .bin file, or such a file     the same a .safetensors file that
 ///   one
-/// Throws InputError, saying what was looked for, where it is none of these, or damaged.
+/// Throws InputError, saying what was looked for, where it is none of these, damaged, or a checkpoint of adapters
+/// alone.
 std::unique_ptr<Weights> open_weights(const std::filesystem::path& path);
 
 /// The same, but null for a folder that holds none of these, as where only other ranks have the weights.
 std::unique_ptr<Weights> find_weights(const std::filesystem::path& path);
+
+/// The member of a checkpoint's state that holds the adapter_config.json of a run that trained adapters (LoRA). The
+/// checkpoint then holds these alone.
+inline constexpr const char* kAdapter = "adapter";
+
+/// Throws InputError, with the command that makes a whole model, for a checkpoint of adapters alone.
+void require_whole_model(const Checkpoint& checkpoint);
+
+/// Adapters as they lie somewhere.
+struct StoredAdapter {
+  std::filesystem::path path;  ///< for messages: of adapter_config.json or the checkpoint
+  nlohmann::json config;       ///< adapter_config.json, an object
+  std::unique_ptr<Weights> tensors;
+};
+
+/// Those of a checkpoint, or of a folder as PEFT writes it (adapter_config.json, adapter_model.safetensors or .bin).
+/// Throws InputError where there are none.
+StoredAdapter open_adapter(const std::filesystem::path& path);
 
 /// Where the config.json of the weights at `path` lies, which need not be there themselves: other ranks may read them.
 std::filesystem::path config_path_of(const std::filesystem::path& path);

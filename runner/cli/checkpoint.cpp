@@ -10,9 +10,11 @@
 #include "base/files.h"
 #include "base/open_file.h"
 #include "base/text.h"
+#include "checkpoint/adapter.h"
 #include "checkpoint/convert.h"
 #include "checkpoint/files_beside.h"
 #include "checkpoint/name_map.h"
+#include "checkpoint/open_weights.h"
 #include "checkpoint/reader.h"
 #include "cli/command.h"
 #include "cli/parse.h"
@@ -163,9 +165,34 @@ int convert(const fs::path& source, const Conversion& conversion, const ExportOp
   return 0;
 }
 
+/// The base of an adapter that says which one it is for.
+fs::path base_of(const StoredAdapter& adapter) {
+  const auto named = adapter.config.find("base_model_name_or_path");
+  const std::string base = named != adapter.config.end() && named->is_string() ? named->get<std::string>() : "";
+  if (base.empty() || !fs::exists(base))
+    throw InputError(
+        fmt::format("{}: its base, '{}', is not there; name one with --base", adapter.path.string(), base));
+  return base;
+}
+
+int merge(const fs::path& folder, const std::string& given_base, const ExportOptions& options) {
+  StoredAdapter adapter = open_adapter(folder);
+  const fs::path base = given_base.empty() ? base_of(adapter) : fs::path(given_base);
+  ModelFiles beside{config_json_of(base), files_beside(base)};
+  if (beside.config_json.empty())
+    throw InputError(fmt::format("{}: no such file, and the merged model needs it", config_path_of(base).string()));
+  const auto weights = merged(open_weights(base), std::move(adapter));
+  if (const auto damage = weights->find_damage(0, 1)) throw InputError("damaged: " + *damage);
+  beside.config_json = train::as_stored(beside.config_json, *weights);
+  const Exported written = write_hugging_face(*weights, beside, options);
+  fmt::print("Merged {} and {} in {}: {}\n", base.string(), folder.string(), options.output.string(),
+             described(written));
+  return 0;
+}
+
 /// What the words of a command line name.
 struct Chosen {
-  std::string folder, output, dtype, max_shard_size = "5GB";
+  std::string folder, output, dtype, base, max_shard_size = "5GB";
   int ranks = 1;
   Conversion conversion;
 };
@@ -212,6 +239,10 @@ int run_checkpoint(const Arguments& arguments) {
     command->add_option("DIR", chosen.folder, "A checkpoint (…/step-50), or a folder of them: the newest")->required();
     return command;
   };
+  CLI::App* const merging =
+      add("merge", "Write a whole model: the base with the adapters (LoRA) of DIR, which may be PEFT's");
+  merging->add_option("--base", chosen.base, "The weights that the adapters are for; without it those that DIR names");
+  add_weight_options(*merging, chosen, "each tensor as the base has it");
   const CLI::App* const inspecting = add("inspect", "Print step, world, tokens, tensors and files");
   const CLI::App* const verifying =
       add("verify", "Compare every file with its checksum; all checkpoints of a folder of them");
@@ -228,6 +259,7 @@ int run_checkpoint(const Arguments& arguments) {
   if (verifying->parsed()) return verify(chosen.folder);
   if (resharding->parsed()) return reshard_checkpoint(chosen.folder, chosen.ranks, chosen.output);
   const ExportOptions options = options_of(chosen);
+  if (merging->parsed()) return merge(chosen.folder, chosen.base, options);
   return converting->parsed() ? convert(chosen.folder, chosen.conversion, options)
                               : export_model(chosen.folder, options);
 }

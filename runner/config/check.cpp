@@ -178,6 +178,33 @@ void check_checkpoint(const Loaded& loaded) {
         is(loaded, "checkpoint.keep"), checkpoint.interval, loaded.origin("checkpoint.interval")));
 }
 
+/// What adapters need, and what is not offered beside them.
+void check_lora(const Loaded& loaded) {
+  const Config& config = loaded.config;
+  if (config.lora.rank == 0) return;
+  const std::string subject = is(loaded, "lora.rank");
+  if (config.model.init_from.empty())
+    throw InputError(subject + ", but no model.init_from is given, whose weights the adapters are for");
+  if (!config.training.freeze.empty())
+    throw InputError(fmt::format("{}, which freezes all but the adapters; leave training.freeze out ({})", subject,
+                                 loaded.origin("training.freeze")));
+  if (config.parallel.tensor > 1)
+    throw InputError(fmt::format("{}, but parallel.tensor is {} ({}), and adapters are not split by it; use 1", subject,
+                                 config.parallel.tensor, loaded.origin("parallel.tensor")));
+  if (config.lora.dropout > 0 && config.parallel.context > 1)
+    throw InputError(fmt::format(
+        "{}, but parallel.context is {} ({}), whose ranks would drop the same places of other tokens; use 0",
+        is(loaded, "lora.dropout"), config.parallel.context, loaded.origin("parallel.context")));
+  const bool is_full = config.checkpoint.state_dict == StateDict::Full;
+  if (is_full || config.checkpoint.final_state_dict == FinalStateDict::Full)
+    throw InputError(
+        fmt::format("{}, and {}, which is a whole model's; use sharded, and `trainyard checkpoint export` or `merge`",
+                    subject, is(loaded, is_full ? "checkpoint.state_dict" : "checkpoint.final_state_dict")));
+  if (!config.checkpoint.initial_load_path.empty())
+    throw InputError(fmt::format("{}, and {}; name the base in model.init_from", subject,
+                                 is(loaded, "checkpoint.initial_load_path")));
+}
+
 /// Two ways to say how many micro-batches a step has are one too many.
 void check_batch(const Loaded& loaded) {
   const Training& training = loaded.config.training;
@@ -264,6 +291,7 @@ void check(const Loaded& loaded) {
   check_reshard(loaded);
   check_loading(loaded);
   check_details(loaded);
+  check_lora(loaded);
   check_checkpoint(loaded);
   check_lines(loaded);
   check_precision(loaded);

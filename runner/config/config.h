@@ -147,6 +147,14 @@ struct Float8 {
   bool all_gather = false;  ///< their weights are gathered in 8 bits too
 };
 
+/// Adapters beside linear layers, which alone are trained.
+struct Lora {
+  int64_t rank = 0;  ///< 0: the model itself is trained
+  double alpha = 8;
+  double dropout = 0;
+  std::string target_modules;  ///< comma list of ends of the names of layers; "": the query and value projections
+};
+
 struct ActivationCheckpointing {
   CheckpointingMode mode = CheckpointingMode::None;
   int64_t n = 1;         ///< every n-th block, for every_n
@@ -220,6 +228,7 @@ struct Config {
   Optimizer optimizer;
   Parallel parallel;
   Float8 float8;
+  Lora lora;
   ActivationCheckpointing activation_checkpointing;
   Checkpoint checkpoint;
   Comm comm;

@@ -40,6 +40,10 @@ bool computes_float8(const Config& config) {
   return config.float8.recipe != Float8Recipe::None;
 }
 
+bool trains_adapters(const Config& config) {
+  return config.lora.rank > 0;
+}
+
 bool is_of_pairs(const Config& config) {
   return !config.data.source_field.empty();
 }
@@ -231,6 +235,9 @@ constexpr Detail kDetails[] = {
      [](const Config& config) { return config.float8.recipe == Float8Recipe::Tensorwise; }},
     {"float8.all_gather", "parallel.strategy", kSharded, shards},
     {"float8.filter_fqns", "float8.recipe", "tensorwise, rowwise and rowwise_with_gw_hp", computes_float8},
+    {"lora.alpha", "lora.rank", "1 or more", trains_adapters},
+    {"lora.dropout", "lora.rank", "1 or more", trains_adapters},
+    {"lora.target_modules", "lora.rank", "1 or more", trains_adapters},
     {"activation_checkpointing.n", "activation_checkpointing.mode", "every_n",
      [](const Config& config) { return config.activation_checkpointing.mode == CheckpointingMode::EveryN; }},
     {"activation_checkpointing.offload", "device.kind", "cuda or auto (or with mode none, where it is as selective)",

@@ -282,6 +282,21 @@ void add_float8(std::vector<Key>& table) {
       "step. The same results with less traffic.");
 }
 
+void add_lora(std::vector<Key>& table) {
+  const SectionKeys<Lora> key{table, "lora", &Config::lora};
+  key("rank", &Lora::rank, between(0, 1 << 16),
+      "Rank of the adapters (LoRA) that are trained beside linear layers, while the weights of model.init_from stay as "
+      "they "
+      "are; 0: the model itself is trained. PEFT calls it r.");
+  key("alpha", &Lora::alpha, above(0), "What an adapter gives is multiplied by alpha / rank. PEFT's lora_alpha.");
+  key("dropout", &Lora::dropout, {.min = 0, .max = 1, .below_max = true},
+      "Share of an adapter's inputs that is dropped while it trains. PEFT's lora_dropout.");
+  key("target_modules", &Lora::target_modules, kAny,
+      "The linear layers of the blocks that get an adapter: ends of their names, such as `q_proj,v_proj`, with commas "
+      "between, "
+      "or `all-linear`. Empty: the query and value projections, as PEFT.");
+}
+
 void add_activation_checkpointing(std::vector<Key>& table) {
   const SectionKeys<ActivationCheckpointing> key{table, "activation_checkpointing", &Config::activation_checkpointing};
   key("mode", &ActivationCheckpointing::mode, kAny,
@@ -419,6 +434,7 @@ std::vector<Key> make_table() {
   add_optimizer(table);
   add_parallel(table);
   add_float8(table);
+  add_lora(table);
   add_activation_checkpointing(table);
   add_checkpoint(table);
   add_system(table);
@@ -437,6 +453,7 @@ std::span<const SectionHelp> sections() {
       {"optimizer", "AdamW and its learning rate: warm-up, a stable phase, decay."},
       {"parallel", "How the model is spread over the ranks."},
       {"float8", "Linear layers in 8 bits (docs/precision.md)."},
+      {"lora", "Adapters in place of the model (docs/training.md)."},
       {"activation_checkpointing", "Memory for computation."},
       {"checkpoint", "Saving and resuming."},
       {"comm", "How ranks exchange tensors."},

@@ -100,7 +100,7 @@ void load_weights(const Model& model, const std::string& path) {
   const ModelState& state = *model.state();
   state.require_complete("load_weights");
   state.reshard_all();
-  train::fill_from_weights(state, path);
+  train::fill_from_weights(state, {path});
 }
 
 namespace {

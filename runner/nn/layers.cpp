@@ -1,6 +1,20 @@
 #include "nn/layers.h"
 
 namespace trainyard::nn {
+namespace {
+
+void collect(Module& module, std::vector<Linear*>& layers) {
+  if (auto* const linear = dynamic_cast<Linear*>(&module)) layers.push_back(linear);
+  for (Module* const child : module.children()) collect(*child, layers);
+}
+
+}  // namespace
+
+std::vector<Linear*> linear_layers(Module& module) {
+  std::vector<Linear*> layers;
+  collect(module, layers);
+  return layers;
+}
 
 SwiGlu::SwiGlu(std::string name, int64_t hidden, int64_t ff, Init init)
     : Module(std::move(name)),

@@ -1,21 +1,17 @@
 #pragma once
 
-#include <cmath>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "autograd/functions.h"
+#include "nn/init.h"
+#include "nn/lora.h"
 #include "nn/module.h"
 
 namespace trainyard::nn {
 
 enum class Bias { No, Yes };
-
-/// What PyTorch's layers begin with where nobody says otherwise, weights and biases alike: uniform within
-/// ±inputs^-½ of one output.
-inline Init uniform_init(int64_t inputs) {
-  return {Init::Kind::Uniform, static_cast<float>(1 / std::sqrt(static_cast<double>(inputs)))};
-}
 
 /// y = x · weightᵀ, + bias in each row where it has one; weight [out, in], bias [out], zeros at first unless `init` is
 /// uniform_init().
@@ -27,19 +23,32 @@ class Linear : public Module {
         bias_(bias == Bias::Yes ? &add_parameter("bias", {out}, bias_init(init)) : nullptr) {}
   Variable operator()(const Variable& x) const {
     return run(x, [this](const Variable& input) {
-      if (functions().product) return functions().product(input, weight_);
-      return bias_ ? autograd::linear(input, weight_, *bias_) : autograd::linear(input, weight_);
+      const Variable y = product(input);
+      return adapter_ ? autograd::add(y, (*adapter_)(input)) : y;
     });
+  }
+  /// Puts an adapter beside the layer, whose output is added to its own. Before its parameters are placed.
+  void adapt(const Lora& lora, const DropoutContext& dropped) {
+    adapter_ = std::make_unique<LoraAdapter>(name(), weight_.whole_shape(), lora, dropped);
+    add_child(*adapter_);
   }
   [[nodiscard]] std::string_view class_name() const override { return "Linear"; }
   [[nodiscard]] Parameter& weight() const { return weight_; }
 
  private:
   static Init bias_init(const Init& init) { return init.kind == Init::Kind::Uniform ? init : kZeros; }
+  [[nodiscard]] Variable product(const Variable& x) const {
+    if (functions().product) return functions().product(x, weight_);
+    return bias_ ? autograd::linear(x, weight_, *bias_) : autograd::linear(x, weight_);
+  }
 
   Parameter& weight_;
-  Parameter* bias_;  // null: none
+  Parameter* bias_;                       // null: none
+  std::unique_ptr<LoraAdapter> adapter_;  // null: none
 };
+
+/// The linear layers of a module, itself among them, in order of construction.
+std::vector<Linear*> linear_layers(Module& module);
 
 /// A layer as PyTorch's nn.Linear begins.
 inline Linear uniform_linear(std::string name, int64_t in, int64_t out, Bias bias = Bias::No) {

@@ -101,6 +101,7 @@ std::vector<TableRow> model_rows(const Job& job, const Simulation& simulation) {
                              {"ranks", mesh_text(simulation, job.placement.world)},
                              {"sharding groups", groups_text(simulation.groups)}};
   if (simulation.frozen > 0) rows.push_back({"frozen", counted(simulation.frozen, "parameters")});
+  if (!simulation.adapters.empty()) rows.push_back({"adapters", "LoRA, " + simulation.adapters});
   if (!simulation.float8.empty())
     rows.push_back(
         {"float8", fmt::format("{}, {}", config::format_value(config::find_key("float8.recipe")->get(job.config())),

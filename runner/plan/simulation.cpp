@@ -100,7 +100,13 @@ Simulation simulate_whole(const config::Config& config, const RunSpec& spec, con
   const int64_t rows_a_step = batch.rows * spec.batch.accumulation_steps * mesh.data_ranks();
   const auto loader = rows_of_rank(std::make_unique<EmptyLoader>(batch, rows_a_step), spec.sharding, 0);
   optim::LossScaler scaler(loss_scaling_of(spec.loss_scale, *sharded.engine));
-  const Parts parts{*world, *sharded.model, *sharded.engine, optimizer, scaler, *loader};
+  const Parts parts{*world,
+                    *sharded.model,
+                    *sharded.engine,
+                    optimizer,
+                    scaler,
+                    *loader,
+                    sharded.adapters ? &*sharded.adapters : nullptr};
   std::vector<Tensor> copies;
   if (config.checkpoint.enabled && config.checkpoint.async) copies = staged(parts);
   ledger->restart_peak();
@@ -135,6 +141,7 @@ Simulation simulate_whole(const config::Config& config, const RunSpec& spec, con
                  .peak_flops = computes_in_half(*sharded.engine) ? hardware.half_flops : hardware.float_flops,
                  .tokens_per_step = rows_a_step * batch.tokens};
   if (sharded.float8) seen.float8 = described(*sharded.float8);
+  if (sharded.adapters) seen.adapters = described(*sharded.adapters);
   for (const auto& group : sharded.engine->groups()) seen.groups.push_back(group->label());
   for (const shard::ParameterShard& shard : sharded.engine->shards())
     if (shard.parameter->is_frozen()) seen.frozen += count_of(shard.parameter->whole_shape());

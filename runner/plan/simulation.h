@@ -27,6 +27,7 @@ struct Simulation {
   int64_t frozen = 0;               ///< of those
   std::vector<std::string> groups;  ///< labels of the sharding groups, the root last
   std::string float8;               ///< of the linear layers in 8 bits; empty: there are none
+  std::string adapters;             ///< and how many parameters they have beside the model's; empty: there are none
   RunSpec spec;                     ///< that was followed
   MemoryUse at_peak;  ///< when rank 0, which has the longest shards, holds most of what is not spec.on_host
   MemoryUse most;     ///< of each kind, each at its own time

@@ -5,6 +5,7 @@
 #include "assemble/model_config.h"
 #include "assemble/run_spec.h"
 #include "base/error.h"
+#include "checkpoint/open_weights.h"
 #include "checkpoint/reader.h"
 #include "train/snapshot.h"
 
@@ -25,13 +26,14 @@ MeshSize mesh_of(const ModelSource& source, const World& world) {
 LoadedModel load_folder(const std::filesystem::path& folder, const World& world, const Sharding& sharding) {
   const config::Model model{.init_from = folder.string()};
   LoadedModel loaded{shard_model(model_config_of(model, world.comm), world.comm, sharding), folder, folder.string()};
-  fill_from_weights(loaded.sharded, folder);
+  fill_from_weights(loaded.sharded, {folder});
   return loaded;
 }
 
 LoadedModel load_checkpoint(const std::filesystem::path& folder, const World& world, const Sharding& sharding) {
   checkpoint::Agreement agreement(world.store, "weights", world.comm.rank(), world.comm.world(), world.comm.timeout());
   const checkpoint::Checkpoint found = checkpoint::open_checkpoint(folder, agreement);
+  checkpoint::require_whole_model(found);
   LoadedModel loaded{shard_model(model_config_of(found), world.comm, sharding), found.path(),
                      found.state().value("tokenizer", "")};
   fill_from_checkpoint(*loaded.sharded.engine, found);

@@ -71,7 +71,8 @@ class Run {
   void begin_validation(std::unique_ptr<data::Loader> held_out);
   void run_to_end();
   void save_seed();
-  Parts parts() { return {world_.comm, *sharded_.model, *sharded_.engine, optimizer_, scaler_, *loader_}; }
+  Parts parts() { return {world_.comm, *sharded_.model, *sharded_.engine, optimizer_, scaler_, *loader_, adapters()}; }
+  Adapters* adapters() { return sharded_.adapters ? &*sharded_.adapters : nullptr; }
   void resume_or_fill();
   void fill_fresh();
   Outcome train();
@@ -299,6 +300,7 @@ void Run::resume_or_fill() {
   const auto start = steady_clock::now();
   const auto [found, excluded, is_own, instead] = find_beginning(config_.checkpoint, naming(), world_);
   if (!found) return fill_fresh();
+  if (sharded_.adapters) fill_fresh();  // the base, which is in no checkpoint
   Parts own = parts();
   progress_ = restore(own, *found, model_config_, excluded, instead);
   on_every_rank(world_.comm,
@@ -322,7 +324,7 @@ void Run::fill_fresh() {
   if (config_.model.init_from.empty()) {
     fill_random(*sharded_.engine, config_.model.seed, spec_.filled_by);
   } else {
-    fill_from_weights(sharded_, config_.model.init_from, spec_.filled_by, config_.model.name_map);
+    fill_from_weights(sharded_, {config_.model.init_from, config_.model.name_map, config_.model.seed}, spec_.filled_by);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "assemble/model_config.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "checkpoint/open_weights.h"
 #include "ops/cast.h"
 #include "train/gather.h"
 
@@ -43,9 +44,11 @@ checkpoint::Shard shard_of(const std::string& prefix, const shard::ParameterShar
           .written = shard.counted};
 }
 
+/// All but a base, which is in the weights that the run began with.
 std::vector<checkpoint::Shard> parameters_of(const shard::Engine& engine) {
   std::vector<checkpoint::Shard> shards;
-  for (const shard::ParameterShard& shard : engine.shards()) shards.push_back(shard_of("", shard, shard.value));
+  for (const shard::ParameterShard& shard : engine.shards())
+    if (!shard.parameter->is_base()) shards.push_back(shard_of("", shard, shard.value));
   return shards;
 }
 
@@ -156,6 +159,31 @@ void require_same_model(const checkpoint::Checkpoint& checkpoint, const models::
     if (!changes_nothing(name)) require_same(name, name);
 }
 
+/// What a checkpoint holds follows from these.
+void require_same_adapters(const checkpoint::Checkpoint& checkpoint, const Adapters* adapters) {
+  const auto saved = checkpoint.state().find(checkpoint::kAdapter);
+  const std::string where = checkpoint.path().string();
+  if (saved == checkpoint.state().end() && adapters)
+    throw InputError(fmt::format(
+        "{}: is a checkpoint of a whole model, and this run trains adapters (lora.rank); begin from it with "
+        "model.init_from, in another checkpoint.dir",
+        where));
+  if (saved == checkpoint.state().end()) return;
+  if (!adapters)
+    throw InputError(
+        fmt::format("{}: holds adapters (LoRA) alone, and this run trains a whole model; set lora.rank to {}", where,
+                    saved->value("r", json()).dump()));
+  const auto require_same = [&](const char* member, const char* key, const json& ours) {
+    if (const json theirs = saved->value(member, json()); theirs != ours)
+      throw InputError(
+          fmt::format("{}: has adapters with {} {}, and this run has {}; give it that, or another checkpoint.dir",
+                      where, key, theirs.dump(), ours.dump()));
+  };
+  require_same("r", "lora.rank", adapters->lora().rank);
+  require_same("lora_alpha", "lora.alpha", adapters->lora().alpha);
+  require_same("target_modules", "lora.target_modules", adapters->lora().target_modules);
+}
+
 }  // namespace
 
 checkpoint::Snapshot snapshot_of(const shard::Engine& engine, optim::AdamW& optimizer, const Progress& progress,
@@ -175,6 +203,9 @@ checkpoint::Snapshot snapshot_of(const Parts& parts, const Progress& progress, c
   snapshot.state[kLoader] = parts.loader.state();
   snapshot.state["tokenizer"] = description.tokenizer;
   snapshot.state["configuration"] = description.configuration;
+  if (parts.adapters)
+    snapshot.state[checkpoint::kAdapter] =
+        to_peft(parts.adapters->lora(), parts.model.config(), description.weights.string());
   snapshot.files = description.files;
   const optim::LossScaler::State& scaling = parts.scaler.state();
   if (parts.scaler.is_on())
@@ -213,6 +244,7 @@ Progress restore(shard::Engine& engine, optim::AdamW& optimizer, const checkpoin
 Progress restore(Parts& parts, const checkpoint::Checkpoint& checkpoint, const models::ModelConfig& model,
                  const Excluded& excluded, const std::string& instead) {
   require_same_model(checkpoint, model, instead);
+  require_same_adapters(checkpoint, parts.adapters);
   fill_from_checkpoint(parts.engine, checkpoint);
   if (!excluded.optimizer && !is_model_only(checkpoint)) {
     const std::vector<std::string> fresh = restore_optimizer(parts.optimizer, checkpoint);

@@ -111,12 +111,14 @@ std::vector<ops::Loss> Trainer::compute(const StepGraph::MicroBatches& micro_bat
   for (const models::Inputs& inputs : micro_batches) {
     nn::Tape tape;
     parts_.engine.begin_micro_batch(&inputs == &micro_batches.back());
+    if (parts_.adapters) parts_.adapters->begin_pass(inputs, plan_.dropout_seed);
     {
       const metrics::TraceSpan span("forward", "forward");
       losses.push_back(parts_.model.loss(inputs, {scale, &tape, plan_.dropout_seed}));
     }
     const metrics::TraceSpan span("backward", "backward");
     tape.backward();
+    if (parts_.adapters) parts_.adapters->end_pass();
   }
   const metrics::TraceSpan span("wait for reductions", "reduce");
   parts_.engine.finish_backward();

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "assemble/adapters.h"
 #include "assemble/exchange.h"
 #include "comm/communicator.h"
 #include "data/loader.h"
@@ -55,6 +56,7 @@ struct Parts {
   optim::AdamW& optimizer;
   optim::LossScaler& scaler;
   data::Loader& loader;
+  Adapters* adapters = nullptr;  ///< none: the model itself is trained
 };
 
 struct Plan {

@@ -39,7 +39,7 @@ config::Optimizer adam(double lr) {
 }
 
 Run train_job(train::ShardedModel& sharded, comm::Communicator& world, data::Loader& loader, const Job& job) {
-  train::fill_from_weights(sharded, job.weights);
+  train::fill_from_weights(sharded, {job.weights});
   optim::AdamW optimizer(*sharded.engine, adam(job.lr));
   optim::LossScaler scaler;
   Run seen;

@@ -188,7 +188,7 @@ train::ShardedModel load(comm::Communicator& world, const ParityCase& parity, co
     sharding.precision.push_back({blocks[i]->name(), precision_of(policies.at(i))});
   sharding.precision.push_back({"root", precision_of(policies.back())});
   train::ShardedModel sharded = train::shard_model(parity.config, world, sharding);
-  train::fill_from_weights(sharded, parity.folder);
+  train::fill_from_weights(sharded, {parity.folder});
   return sharded;
 }
 

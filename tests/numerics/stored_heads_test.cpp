@@ -25,7 +25,7 @@ using Named = std::map<std::string, Tensor>;
 train::ShardedModel loaded(const fs::path& folder, comm::Communicator& comm) {
   const auto config = train::model_config_of(config::Model{.init_from = folder.string()}, comm);
   train::ShardedModel sharded = train::shard_model(config, comm, {{1, comm.world()}});
-  train::fill_from_weights(sharded, folder);
+  train::fill_from_weights(sharded, {folder});
   return sharded;
 }
 

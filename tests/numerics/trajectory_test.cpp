@@ -42,7 +42,7 @@ Trajectory trajectory_of(comm::Communicator& world, const Setting& setting) {
                                  .context = setting.context,
                                  .tensor = setting.tensor};
   train::ShardedModel sharded = train::shard_model(parity.config, world, sharding);
-  train::fill_from_weights(sharded, parity.folder);
+  train::fill_from_weights(sharded, {parity.folder});
   config::Optimizer settings{.lr = peak_lr(parity), .warmup_steps = 5, .min_lr_ratio = 0.1};
   optim::AdamW optimizer(*sharded.engine, settings);
   optim::LossScaler scaler;
@@ -198,7 +198,7 @@ TEST_CASE("training: weights with more blocks than config.json has are refused, 
     return run_ranks(1, [&](comm::Communicator& world) -> std::string {
       const train::ShardedModel sharded = train::shard_model(parity.config, world, {});
       try {
-        train::fill_from_weights(sharded, parity.folder);
+        train::fill_from_weights(sharded, {parity.folder});
       } catch (const InputError& error) {
         return error.what();
       }

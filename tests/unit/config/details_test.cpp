@@ -32,6 +32,7 @@ const Words kSplit{"--validation.split=0.1"};
 const Words kFloat16{"--parallel.param_dtype=fp16"};
 const Words kConstantScale{"--parallel.param_dtype=fp16", "--training.loss_scale=none"};
 const Words kAlone{"--parallel.strategy=no_shard"}, kOffloaded{"--parallel.shard=1", "--parallel.offload=true"};
+const Words kAdapted{"--model.preset=", "--model.init_from=a", "--lora.rank=8"};
 const Words kOneGroup{"--parallel.wrap=no_wrap"}, kOnCpu{"--device=cpu"};
 const Words kUnsaved{"--checkpoint.no_enabled"};
 
@@ -125,6 +126,9 @@ const std::vector<Tried>& trials() {
        {"--float8.recipe=tensorwise", "--parallel.strategy=no_shard"},
        {"--float8.recipe=tensorwise"}},
       {"float8.filter_fqns", "float8.recipe", "k_proj", {}, {"--float8.recipe=rowwise"}},
+      {"lora.alpha", "lora.rank", "16", {}, kAdapted},
+      {"lora.dropout", "lora.rank", "0.1", {}, kAdapted},
+      {"lora.target_modules", "lora.rank", "q_proj", {}, kAdapted},
       {"activation_checkpointing.n",
        "activation_checkpointing.mode",
        "2",
@@ -245,6 +249,7 @@ const std::set<std::string> kCountAlone{
     "parallel.wrap",
     "parallel.sync_module_states",
     "float8.recipe",
+    "lora.rank",
     "activation_checkpointing.mode",
     "checkpoint.enabled",
     "checkpoint.resume",

@@ -348,8 +348,8 @@ split:
   const auto config = models::parse_config(read_file(model / "config.json"), model / "config.json");
   const auto differing = trainyard::test::run_ranks(2, [&](comm::Communicator& comm) {
     const ShardedModel ours = shard_model(config, comm, {{1, 2}}), theirs = shard_model(config, comm, {{1, 2}});
-    fill_from_weights(ours, model);
-    fill_from_weights(theirs, folder.path(), FilledBy::EachRank, folder / "map.yaml");
+    fill_from_weights(ours, {model});
+    fill_from_weights(theirs, {folder.path(), folder / "map.yaml"});
     int64_t count = 0;
     for (size_t i = 0; i < ours.engine->shards().size(); ++i) {
       const Tensor &a = ours.engine->shards()[i].value, &b = theirs.engine->shards()[i].value;
