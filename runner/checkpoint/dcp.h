@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/parts.h"
 #include "checkpoint/weights.h"
 #include "tensor/safetensors.h"
 
@@ -27,23 +28,13 @@ class DcpWeights final : public Weights {
   [[nodiscard]] bool may_lack_rows() const override { return true; }
 
  private:
-  struct Part {
-    size_t file;
-    Shape offsets, sizes;
-  };
-  struct Parts {
-    Shape shape;
-    std::vector<Part> parts;  ///< by their offsets
-  };
   void add(size_t file);
-  void check(const std::string& name, const Parts& tensor) const;
-  [[nodiscard]] static bool overlaps(const Part& a, const Part& b);
-  [[nodiscard]] static bool may_meet(const Part& part, const Part& later);
+  [[nodiscard]] std::string subject_of(const std::string& name) const;
   [[nodiscard]] const Parts& tensor(const std::string& name) const;
 
   std::filesystem::path folder_;
   std::vector<SafetensorsFile> files_;
-  std::map<std::string, Parts> tensors_;
+  std::map<std::string, Parts> tensors_;  ///< a part's source is an index of files_
 };
 
 }  // namespace trainyard::checkpoint

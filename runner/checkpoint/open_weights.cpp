@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "checkpoint/dcp.h"
+#include "checkpoint/distcp.h"
 #include "checkpoint/hugging_face.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/torch_file.h"
@@ -88,6 +89,7 @@ std::unique_ptr<Weights> open_folder(const fs::path& folder) {
     return path.filename().string().starts_with("shard-") && path.extension() == ".safetensors";
   };
   if (!files_in(folder, is_shard).empty()) return std::make_unique<DcpWeights>(folder);
+  if (fs::exists(folder / ".metadata")) return std::make_unique<DistcpWeights>(folder);
   if (fs::exists(folder / "pytorch_model.bin.index.json"))
     return std::make_unique<TorchWeights>(indexed_files(folder / "pytorch_model.bin.index.json"));
   if (const auto torch = files_in(folder, is_torch_name); torch.size() == 1)
@@ -96,12 +98,12 @@ std::unique_ptr<Weights> open_folder(const fs::path& folder) {
 }
 
 [[noreturn]] void refuse_without_weights(const fs::path& folder) {
-  throw InputError(fmt::format(
-      "{}: no weights that are read here: neither model.safetensors nor its index, a checkpoint, "
-      "shard-*.safetensors, nor {}",
-      folder.string(),
-      files_in(folder, is_torch_name).empty() ? "a .pt, .pth or .bin file"
-                                              : "a single .pt, .pth or .bin file; name the one you mean"));
+  throw InputError(
+      fmt::format("{}: no weights that are read here: neither model.safetensors nor its index, a checkpoint, "
+                  "shard-*.safetensors, .metadata with .distcp files, nor {}",
+                  folder.string(),
+                  files_in(folder, is_torch_name).empty() ? "a .pt, .pth or .bin file"
+                                                          : "a single .pt, .pth or .bin file; name the one you mean"));
 }
 
 std::unique_ptr<Weights> open_existing(const fs::path& path) {

@@ -14,6 +14,9 @@ namespace trainyard::checkpoint {
 ///   a folder with model.safetensors or model.safetensors.index.json   as Hugging Face writes them (hugging_face.h)
 ///   a folder with checkpoint.json, or of such folders                 a checkpoint of ours
 ///   a folder with shard-*.safetensors                                 PyTorch's distributed checkpoint (dcp.h)
+///   a folder with .metadata and .distcp files                         the same as torch.distributed.checkpoint.save()
+///   wrote it
+///                                                                     (distcp.h)
 ///   a folder with pytorch_model.bin.index.json                        torch.save, read without running it
 ///   (torch_file.h) a folder with a single .pt, .pth or .bin file, or such a file     the same a .safetensors file that
 ///   one

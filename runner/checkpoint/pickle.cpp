@@ -17,8 +17,8 @@ constexpr size_t kMaxDimensions = 64, kMaxName = 4096;
 // The opcodes are those of Python's pickletools.py; torch.save writes protocol 2.
 class Pickle::Machine {
  public:
-  Machine(std::string_view text, const std::string& where, std::deque<PickleValue>& values)
-      : text_(text), where_(where), values_(values) {}
+  Machine(std::string_view text, const std::string& where, OtherCalls others, std::deque<PickleValue>& values)
+      : text_(text), where_(where), records_(others == OtherCalls::Recorded), values_(values) {}
 
   const PickleValue* run() {
     for (;;) {
@@ -150,11 +150,14 @@ class Pickle::Machine {
     return "some class";
   }
   void call(const PickleValue& callee, const PickleValue& arguments);
+  void record(const PickleValue& callee, const PickleValue& arguments);
+  void build();
   void persistent(const PickleValue& id);
 
   std::string_view text_;
   size_t at_ = 0;
   const std::string& where_;
+  bool records_;
   std::deque<PickleValue>& values_;
   std::vector<PickleValue*> stack_;
   std::unordered_map<uint64_t, PickleValue*> memo_;
@@ -186,12 +189,14 @@ void Pickle::Machine::step(char opcode) {
       const PickleValue* const arguments = pop();
       return call(*pop(), *arguments);
     }
-    case 'b': {  // BUILD: attributes of an OrderedDict, such as _metadata, say nothing about tensors
-      pop();
-      top(Kind::Mapping);
-      return;
-    }
+    case 'b':  // BUILD
+      return build();
     case '\x81':  // NEWOBJ
+      if (records_) {
+        const PickleValue* const arguments = pop();
+        return record(*pop(), *arguments);
+      }
+      [[fallthrough]];
     case '\x92':  // NEWOBJ_EX
     case 'o':     // OBJ
     case 'i':     // INST
@@ -332,12 +337,33 @@ void Pickle::Machine::call(const PickleValue& callee, const PickleValue& argumen
     push(Kind::Tensor).tensor = argument(arguments, 0, Kind::Tensor).tensor;
   } else if (callee.text == "torch.device") {
     push(Kind::Other);
+  } else if (records_) {
+    record(callee, arguments);
   } else {
     fail(
         fmt::format("it calls {}, which is refused: a file of tensors needs no code; save the state_dict alone, or "
                     "as safetensors",
                     callee.text));
   }
+}
+
+void Pickle::Machine::record(const PickleValue& callee, const PickleValue& arguments) {
+  const std::string& name = name_in(callee);
+  if (arguments.kind != Kind::Sequence || arguments.items.size() > kMaxDimensions)
+    fail("the arguments of a call are none");
+  PickleValue& object = push(Kind::Object);
+  object.text = name;
+  object.items = arguments.items;
+}
+
+/// Attributes of an OrderedDict, such as _metadata, say nothing about tensors. A dataclass with slots has them in a
+/// sequence.
+void Pickle::Machine::build() {
+  const PickleValue* const state = pop();
+  if (!records_ || stack_.empty() || stack_.back()->kind != Kind::Object) return static_cast<void>(top(Kind::Mapping));
+  PickleValue& object = *stack_.back();
+  if (object.state) fail("an object gets its attributes twice");
+  object.state = state;
 }
 
 /// ("storage", torch.FloatStorage, key, location, elements)
@@ -351,8 +377,8 @@ void Pickle::Machine::persistent(const PickleValue& id) {
   push(Kind::Storage).tensor = std::move(storage);
 }
 
-Pickle::Pickle(std::string_view text, std::string where) {
-  root_ = Machine(text, where, values_).run();
+Pickle::Pickle(std::string_view text, std::string where, OtherCalls others) {
+  root_ = Machine(text, where, others, values_).run();
 }
 
 }  // namespace trainyard::checkpoint

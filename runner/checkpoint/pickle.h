@@ -22,22 +22,28 @@ struct PickledTensor {
 
 /// A value in a pickle. Those it refers to belong to the Pickle.
 struct PickleValue {
-  enum class Kind { None, Mark, Number, Text, Sequence, Mapping, Global, Storage, Tensor, Other };
+  enum class Kind { None, Mark, Number, Text, Sequence, Mapping, Global, Storage, Tensor, Object, Other };
   Kind kind = Kind::None;
   int64_t number = 0;
-  std::string text;                       ///< of Text; of Global "torch._utils _rebuild…"
-  std::vector<const PickleValue*> items;  ///< of Sequence
+  std::string text;                       ///< of Text; of Global "torch._utils _rebuild…"; of Object its class
+  std::vector<const PickleValue*> items;  ///< of Sequence; of Object what it is made of
   std::vector<std::pair<const PickleValue*, const PickleValue*>> entries;  ///< of Mapping
+  const PickleValue* state = nullptr;  ///< of Object: its attributes, mostly a mapping; null where it was given none
   PickledTensor tensor;  ///< of Tensor, and of Storage its first fields
 };
 
-/// Reads what torch.save pickles of dictionaries of tensors and nothing else. Nothing is imported or called: the few
-/// constructors that tensors need (torch._utils._rebuild_tensor_v2, OrderedDict, …) are understood by name.
-/// Time and memory are linear in the text.
+/// Reads what torch.save pickles of dictionaries of tensors, or the descriptions that PyTorch writes beside them.
+/// Nothing is imported or called: the few constructors that tensors need (torch._utils._rebuild_tensor_v2, OrderedDict,
+/// …) are understood by name. Time and memory are linear in the text.
 class Pickle {
  public:
-  /// Throws InputError, beginning with `where`: the text is cut or garbled, or asks for any other call, which is named.
-  Pickle(std::string_view text, std::string where);
+  /// What becomes of a call of anything else, and of an object of a class.
+  enum class OtherCalls {
+    Refused,   ///< by name: a file of tensors needs no code
+    Recorded,  ///< as an Object: its class's name, arguments and attributes
+  };
+  /// Throws InputError, beginning with `where`: the text is cut or garbled, or asks for what is refused.
+  Pickle(std::string_view text, std::string where, OtherCalls others = OtherCalls::Refused);
 
   [[nodiscard]] const PickleValue& root() const { return *root_; }
 
@@ -47,9 +53,13 @@ class Pickle {
   const PickleValue* root_ = nullptr;
 };
 
+/// The value of the text `key` in a mapping, or of the attribute of an object; null where there is none.
+const PickleValue* member(const PickleValue& of, std::string_view key);
+
 /// The tensors below `root` by name: of nested dictionaries with dots between. Where the root only wraps one, as
-/// {"model": {…}, "optimizer": {…}} does, those of "model", "state_dict", "model_state_dict" or "module".
-/// Throws InputError where there are none, one name stands twice, or the nesting has no end.
+/// {"model": {…}, "optimizer": {…}} does, those of "model", "state_dict", "model_state_dict" or "module". A root that
+/// is a tensor is one without a name. Throws InputError where there are none, one name stands twice, or the nesting has
+/// no end.
 std::vector<std::pair<std::string, const PickledTensor*>> tensors_below(const PickleValue& root,
                                                                         const std::string& where);
 

@@ -39,13 +39,6 @@ class Walk {
   Found found_;
 };
 
-const PickleValue* member(const PickleValue& mapping, std::string_view name) {
-  for (const auto& [key, value] : mapping.entries)
-    if (key->kind == PickleValue::Kind::Text && key->text == name && value->kind == PickleValue::Kind::Mapping)
-      return value;
-  return nullptr;
-}
-
 bool holds_tensors_itself(const PickleValue& mapping) {
   for (const auto& [key, value] : mapping.entries)
     if (value->kind == PickleValue::Kind::Tensor) return true;
@@ -54,11 +47,20 @@ bool holds_tensors_itself(const PickleValue& mapping) {
 
 }  // namespace
 
+const PickleValue* member(const PickleValue& of, std::string_view key) {
+  const PickleValue* const mapping = of.kind == PickleValue::Kind::Object ? of.state : &of;
+  if (!mapping) return nullptr;
+  for (const auto& [name, value] : mapping->entries)
+    if (name->kind == PickleValue::Kind::Text && name->text == key) return value;
+  return nullptr;
+}
+
 Found tensors_below(const PickleValue& root, const std::string& where) {
+  if (root.kind == PickleValue::Kind::Tensor) return {{"", &root.tensor}};
   const PickleValue* model = &root;
   if (!holds_tensors_itself(root))
     for (const char* const wrapper : {"model", "state_dict", "model_state_dict", "module"})
-      if (const PickleValue* const inner = member(root, wrapper)) {
+      if (const PickleValue* const inner = member(root, wrapper); inner && inner->kind == PickleValue::Kind::Mapping) {
         model = inner;
         break;
       }

@@ -1,138 +1,27 @@
 #include "checkpoint/torch_file.h"
 
 #include <fmt/format.h>
-#include <minizip/unzip.h>
 
-#include <algorithm>
-#include <array>
-#include <memory>
-#include <optional>
+#include <utility>
 
 #include "base/error.h"
+#include "checkpoint/torch_archive.h"
 #include "tensor/safetensors.h"
 
 namespace trainyard::checkpoint {
-namespace {
 
 namespace fs = std::filesystem;
-
-constexpr uint64_t kMaxPickleBytes = uint64_t{256} << 20;
-constexpr uint64_t kMaxEntries = 10'000'000;
-
-struct StorageType {
-  const char* name;
-  const char* dtype;
-  uint64_t bytes;
-};
-constexpr std::array kStorageTypes{StorageType{"FloatStorage", "F32", 4}, StorageType{"BFloat16Storage", "BF16", 2},
-                                   StorageType{"HalfStorage", "F16", 2},  StorageType{"DoubleStorage", "F64", 8},
-                                   StorageType{"LongStorage", "I64", 8},  StorageType{"IntStorage", "I32", 4},
-                                   StorageType{"ByteStorage", "U8", 1},   StorageType{"BoolStorage", "BOOL", 1}};
-
-struct CloseZip {
-  void operator()(void* file) const noexcept { unzClose(file); }
-};
-
-const StorageType& type_named(const std::string& name, const std::string& where) {
-  const auto found = std::ranges::find_if(kStorageTypes, [&](const StorageType& each) { return each.name == name; });
-  if (found == kStorageTypes.end())
-    throw InputError(fmt::format("{}: a {}, of which no tensor is read here", where, name));
-  return *found;
-}
-
-/// The elements that a tensor of this shape spans; none where the product or a size is no sane number.
-std::optional<uint64_t> elements_of(const Shape& shape) {
-  int64_t elements = 1;
-  for (const int64_t size : shape)
-    if (size < 0 || __builtin_mul_overflow(elements, size, &elements)) return std::nullopt;
-  return static_cast<uint64_t>(elements);
-}
-
-/// Row after row, as everything else here is.
-bool is_contiguous(const PickledTensor& tensor) {
-  int64_t stride = 1;
-  for (size_t dim = tensor.shape.size(); dim-- > 0;) {
-    if (tensor.shape[dim] != 1 && tensor.strides[dim] != stride) return false;
-    stride *= std::max<int64_t>(tensor.shape[dim], 1);
-  }
-  return true;
-}
-
-/// Where the archive's pickle is: "<name>/data.pkl".
-std::string pickle_entry_of(const std::map<std::string, ZipEntry>& entries, const std::string& where) {
-  for (const auto& [name, entry] : entries)
-    if (name.ends_with("/data.pkl")) return name;
-  throw InputError(fmt::format("{}: a zip archive without data.pkl: not a file of torch.save", where));
-}
-
-std::string text_of(const FileSource& source, const ZipEntry& entry) {
-  if (entry.bytes > kMaxPickleBytes)
-    throw InputError(fmt::format("{}: data.pkl has {} bytes, at most {} are read", source.path().string(), entry.bytes,
-                                 kMaxPickleBytes));
-  std::string text(entry.bytes, '\0');
-  source.read(entry.offset, std::as_writable_bytes(std::span(text)));
-  return text;
-}
-
-}  // namespace
-
-std::map<std::string, ZipEntry> stored_entries(const fs::path& path) {
-  const FileSource readable(path);  // its errors name the system's reason
-  const std::unique_ptr<void, CloseZip> zip(unzOpen64(path.c_str()));
-  unz_global_info64 info{};
-  if (!zip || unzGetGlobalInfo64(zip.get(), &info) != UNZ_OK || info.number_entry > kMaxEntries)
-    throw InputError(
-        fmt::format("{}: not a zip archive, which torch.save has written since PyTorch 1.6; load and save "
-                    "it again there, or save it as safetensors",
-                    path.string()));
-  std::map<std::string, ZipEntry> entries;
-  for (int at = unzGoToFirstFile(zip.get()); at == UNZ_OK; at = unzGoToNextFile(zip.get())) {
-    unz_file_info64 entry{};
-    std::array<char, 4096> name{};
-    if (unzGetCurrentFileInfo64(zip.get(), &entry, name.data(), name.size() - 1, nullptr, 0, nullptr, 0) != UNZ_OK ||
-        unzOpenCurrentFile2(zip.get(), nullptr, nullptr, 1) != UNZ_OK)
-      throw InputError(fmt::format("{}: a damaged zip archive", path.string()));
-    const uint64_t offset = unzGetCurrentFileZStreamPos64(zip.get());
-    unzCloseCurrentFile(zip.get());
-    if (entry.compression_method != 0 || offset > readable.size() || entry.uncompressed_size > readable.size() - offset)
-      throw InputError(fmt::format("{}: {} is compressed or cut; torch.save does neither", path.string(), name.data()));
-    entries[name.data()] = {offset, entry.uncompressed_size};
-  }
-  return entries;
-}
 
 TorchWeights::TorchWeights(const std::vector<fs::path>& files) {
   for (const fs::path& file : files) open(file);
 }
 
 void TorchWeights::open(const fs::path& path) {
-  const std::string where = path.string();
-  const auto entries = stored_entries(path);
-  const std::string pickled = pickle_entry_of(entries, where);
-  const std::string folder = pickled.substr(0, pickled.rfind('/') + 1);
   const FileSource& source = files_.emplace_back(path);
-  if (const auto order = entries.find(folder + "byteorder");
-      order != entries.end() && text_of(source, order->second) != "little")
-    throw InputError(fmt::format("{}: its numbers are not little-endian", where));
-  const Pickle pickle(text_of(source, entries.at(pickled)), where);
-  for (const auto& [name, tensor] : tensors_below(pickle.root(), where)) {
-    const StorageType& type = type_named(tensor->storage_type, fmt::format("{}: tensor '{}'", where, name));
-    const auto entry = entries.find(folder + "data/" + tensor->storage_key);
-    const auto elements = elements_of(tensor->shape);
-    if (!elements || tensor->strides.size() != tensor->shape.size() || (*elements > 0 && !is_contiguous(*tensor)))
-      throw InputError(
-          fmt::format("{}: tensor '{}': shape {} with strides {} is not row after row; save "
-                      "tensor.contiguous()",
-                      where, name, to_string(tensor->shape), to_string(tensor->strides)));
-    const uint64_t held = entry == entries.end() ? 0 : entry->second.bytes / type.bytes;
-    const auto offset = static_cast<uint64_t>(tensor->offset);
-    if (*elements > 0 && (tensor->offset < 0 || offset > held || *elements > held - offset))
-      throw InputError(fmt::format("{}: tensor '{}': {} elements from {} on of a storage that has {}", where, name,
-                                   *elements, tensor->offset, held));
-    const uint64_t begin = *elements == 0 ? 0 : entry->second.offset + offset * type.bytes;
-    const SafetensorsEntry stored{name, type.dtype, tensor->shape, begin, begin + *elements * type.bytes};
-    if (!tensors_.emplace(name, Stored{files_.size() - 1, stored}).second)
-      throw InputError(fmt::format("{}: tensor '{}' stands in another file too", where, name));
+  for (SafetensorsEntry& entry : tensors_in_archive(source, {0, source.size()}, path.string())) {
+    const std::string name = entry.name;
+    if (!tensors_.emplace(name, Stored{files_.size() - 1, std::move(entry)}).second)
+      throw InputError(fmt::format("{}: tensor '{}' stands in another file too", path.string(), name));
   }
 }
 

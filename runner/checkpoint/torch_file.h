@@ -6,14 +6,12 @@
 #include <vector>
 
 #include "base/byte_io.h"
-#include "checkpoint/pickle.h"
 #include "checkpoint/weights.h"
 #include "tensor/safetensors_header.h"
 
 namespace trainyard::checkpoint {
 
-/// Files of torch.save: zip archives with a pickle of where the tensors are (pickle.h, nothing of it is run) and their
-/// bytes, uncompressed. One file, or the several that a pytorch_model.bin.index.json lists.
+/// Files of torch.save (torch_archive.h). One file, or the several that a pytorch_model.bin.index.json lists.
 class TorchWeights final : public Weights {
  public:
   /// Throws InputError, naming the file: no such archive, or its pickle holds something other than tensors.
@@ -39,13 +37,5 @@ class TorchWeights final : public Weights {
   std::vector<FileSource> files_;
   std::map<std::string, Stored> tensors_;
 };
-
-/// An entry of a zip archive that is stored as it is.
-struct ZipEntry {
-  uint64_t offset = 0, bytes = 0;  ///< in the file
-};
-
-/// The uncompressed entries of a zip archive, by name. Throws InputError where the file is none.
-std::map<std::string, ZipEntry> stored_entries(const std::filesystem::path& path);
 
 }  // namespace trainyard::checkpoint

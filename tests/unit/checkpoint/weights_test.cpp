@@ -88,7 +88,7 @@ TEST_CASE("weights: a distributed checkpoint with a rank's file missing or twice
                              "missing?"));
   write(folder / "shard-00002-model-00001-of-00001.safetensors", {{"w", {3, 3}, {2, 0}, 0}});
   CHECK_THROWS_WITH(open_weights(folder.path()), Contains("tensor 'w': its part from [4, 0] on is in ") &&
-                                                     Contains("shard-00002-model-00001-of-00001.safetensors too"));
+                                                     Contains("shard-00002-model-00001-of-00001.safetensors and in "));
 }
 
 TEST_CASE("weights: files of torch.save are read without running their pickle", "[checkpoint]") {
