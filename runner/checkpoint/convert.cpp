@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "checkpoint/adapter.h"
 #include "checkpoint/copied_files.h"
+#include "checkpoint/distcp_writer.h"
 #include "checkpoint/files_beside.h"
 #include "checkpoint/open_weights.h"
 #include "checkpoint/rank_files.h"
@@ -172,6 +173,17 @@ Exported write_dcp(const Weights& weights, const ModelFiles& beside, int world, 
     files = write_rank_files(*real_disk(), folder.path(), Kind::Model, world, sources);
   });
   return summary_of(files, sources.size());
+}
+
+Exported write_distcp(const Weights& weights, const ModelFiles& beside, int world, const ExportOptions& options) {
+  NewFolder folder(options.output, kOutput);
+  const std::vector<RowSource> sources = sources_of(weights, options.dtype);
+  Exported exported{.tensors = sources.size(), .files = static_cast<size_t>(world)};
+  folder.fill([&] {
+    if (!beside.config_json.empty()) write_beside(beside, folder.path(), sources.front().dtype);
+    exported.bytes = write_distcp_files(folder.path(), world, sources);
+  });
+  return exported;
 }
 
 Exported write_torch(const Weights& weights, const ModelFiles& beside, const ExportOptions& options) {

@@ -41,7 +41,10 @@ Exported write_hugging_face(const Weights& weights, const ModelFiles& beside, co
 /// alone, these as PEFT has them: adapter_config.json, adapter_model.safetensors and the files beside it.
 Exported export_to_hugging_face(const Checkpoint& checkpoint, const ExportOptions& options);
 
-/// Writes the weights as `world` ranks of PyTorch's distributed checkpoint would (dcp.h).
+/// Writes the weights as `world` ranks of torch.distributed.checkpoint.save() would (distcp_writer.h).
+Exported write_distcp(const Weights& weights, const ModelFiles& beside, int world, const ExportOptions& options);
+
+/// Writes the weights as `world` ranks of PyTorch's distributed checkpoint in safetensors would (dcp.h).
 Exported write_dcp(const Weights& weights, const ModelFiles& beside, int world, const ExportOptions& options);
 
 /// Writes pytorch_model.bin, as torch.save would (torch_writer.h), and beside it what a Hugging Face folder has.

@@ -7,99 +7,47 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <limits>
 #include <memory>
-#include <stdexcept>
 #include <system_error>
 
-#include "base/files.h"
+#include "checkpoint/pickle_text.h"
 
 namespace trainyard::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
 
-const char* storage_type_of(DType dtype) {
-  switch (dtype) {
-    case DType::Float32:
-      return "FloatStorage";
-    case DType::BFloat16:
-      return "BFloat16Storage";
-    case DType::Float16:
-      return "HalfStorage";
-    default:
-      throw std::invalid_argument(fmt::format("torch file: no weights are {}", name_of(dtype)));
-  }
+[[noreturn]] void fail(const fs::path& path) {
+  throw fs::filesystem_error("cannot write", path, std::error_code(errno, std::generic_category()));
 }
 
-/// Opcodes of Python's pickletools.py, protocol 2: what weights_only takes.
-class PickleText {
- public:
-  void raw(std::string_view bytes) { text_ += bytes; }
-  void name(std::string_view module, std::string_view what) { text_ += fmt::format("c{}\n{}\n", module, what); }
-  void text(std::string_view value) {
-    text_ += 'X';
-    little_endian(value.size(), 4);
-    text_ += value;
-  }
-  void number(int64_t value) {
-    const bool is_short = value <= std::numeric_limits<int32_t>::max();
-    text_ += is_short ? "J" : "\x8a\x08";
-    little_endian(static_cast<uint64_t>(value), is_short ? 4 : 8);
-  }
-  void tuple(const Shape& numbers) {
-    text_ += '(';
-    for (const int64_t each : numbers) number(each);
-    text_ += 't';
-  }
-  [[nodiscard]] const std::string& text() const { return text_; }
-
- private:
-  void little_endian(uint64_t value, int bytes) {
-    for (int i = 0; i < bytes; ++i) text_ += static_cast<char>(value >> (8 * i) & 0xFF);
-  }
-  std::string text_;
-};
-
-Shape row_major_strides(const Shape& shape) {
-  Shape strides(shape.size(), 1);
-  for (size_t dim = shape.size(); dim-- > 1;) strides[dim - 1] = strides[dim] * std::max<int64_t>(shape[dim], 1);
-  return strides;
+UniqueFd create(const fs::path& path) {
+  UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!file.valid()) fail(path);
+  return file;
 }
 
-/// {name: _rebuild_tensor_v2(("storage", type, key, "cpu", elements), 0, shape, strides, False, OrderedDict())}; the
-/// key is the tensor's index.
-std::string pickle_of(std::span<const RowSource> tensors) {
-  PickleText pickle;
-  pickle.raw("\x80\x02}(");
-  for (size_t index = 0; index < tensors.size(); ++index) {
-    const RowSource& tensor = tensors[index];
-    pickle.text(tensor.name);
-    pickle.name("torch._utils", "_rebuild_tensor_v2");
-    pickle.raw("((");
-    pickle.text("storage");
-    pickle.name("torch", storage_type_of(tensor.dtype));
-    pickle.text(std::to_string(index));
-    pickle.text("cpu");
-    pickle.number(count_of(tensor.shape));
-    pickle.raw("tQ");
-    pickle.number(0);
-    pickle.tuple(tensor.shape);
-    pickle.tuple(row_major_strides(tensor.shape));
-    pickle.raw("\x89");
-    pickle.name("collections", "OrderedDict");
-    pickle.raw(")RtR");
-  }
-  pickle.raw("u.");
-  return pickle.text();
-}
-
-/// A zip archive of uncompressed entries below "archive/", as PyTorch's reader wants it.
+/// A zip archive of uncompressed entries below "archive/", as PyTorch's reader wants it, from a place in a file on.
 class Archive {
  public:
-  explicit Archive(const fs::path& path) : path_(path), zip_(zipOpen64(path.c_str(), APPEND_STATUS_CREATE)) {
-    if (!zip_) fail();
+  /// `file` and `path` must outlive it.
+  Archive(const UniqueFd& file, const fs::path& path, uint64_t begin) : file_(file), path_(path), begin_(begin) {
+    zlib_filefunc64_def functions{};
+    functions.zopen64_file = [](voidpf self, const void*, int) -> voidpf { return self; };
+    functions.zwrite_file = [](voidpf, voidpf self, const void* bytes, uLong count) {
+      return of(self).write_at_place(static_cast<const char*>(bytes), count);
+    };
+    functions.ztell64_file = [](voidpf, voidpf self) -> ZPOS64_T { return of(self).at_; };
+    functions.zseek64_file = [](voidpf, voidpf self, ZPOS64_T by, int from) -> long { return of(self).seek(by, from); };
+    functions.zclose_file = [](voidpf, voidpf) { return 0; };
+    functions.zerror_file = [](voidpf, voidpf) { return 0; };
+    functions.opaque = this;
+    zip_.reset(zipOpen2_64("", APPEND_STATUS_CREATE, nullptr, &functions));
+    if (!zip_) fail(path_);
   }
+  Archive(const Archive&) = delete;
+  Archive& operator=(const Archive&) = delete;
+
   void begin(const std::string& name) {
     constexpr int kStored = 0, kZip64 = 1;
     const zip_fileinfo undated{};
@@ -116,10 +64,15 @@ class Archive {
     write(std::as_bytes(std::span(text)));
     end();
   }
-  void finish() {
+  void add(const std::string& name, const RowSource& tensor, int64_t first, int64_t count) {
+    begin(name);
+    for_each_piece(tensor, first, first + count, [&](const Tensor& piece) { write({piece.raw(), piece.bytes()}); });
+    end();
+  }
+  /// Its bytes.
+  uint64_t finish() {
     check(zipClose(zip_.release(), nullptr));
-    const UniqueFd written(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!written.valid() || ::fsync(written.get()) != 0) fail();
+    return size_;
   }
 
  private:
@@ -127,32 +80,78 @@ class Archive {
   struct Close {
     void operator()(void* zip) const noexcept { static_cast<void>(zipClose(zip, nullptr)); }
   };
-  void check(int result) const {
-    if (result != ZIP_OK) fail();
+  static Archive& of(voidpf self) { return *static_cast<Archive*>(self); }
+
+  uLong write_at_place(const char* bytes, uLong count) noexcept {
+    for (uLong written = 0; written < count;) {
+      const ssize_t result =
+          ::pwrite(file_.get(), bytes + written, count - written, static_cast<off_t>(begin_ + at_ + written));
+      if (result < 0 && errno == EINTR) continue;
+      if (result <= 0) return written;
+      written += static_cast<uLong>(result);
+    }
+    at_ += count;
+    size_ = std::max(size_, at_);
+    return count;
   }
-  [[noreturn]] void fail() const {
-    throw fs::filesystem_error("cannot write", path_, std::error_code(errno, std::generic_category()));
+  long seek(uint64_t by, int from) noexcept {
+    at_ = by + (from == ZLIB_FILEFUNC_SEEK_SET ? 0 : from == ZLIB_FILEFUNC_SEEK_CUR ? at_ : size_);
+    return 0;
+  }
+  void check(int result) const {
+    if (result != ZIP_OK) fail(path_);
   }
 
-  fs::path path_;
+  const UniqueFd& file_;
+  const fs::path& path_;
+  uint64_t begin_, at_ = 0, size_ = 0;
   std::unique_ptr<void, Close> zip_;
 };
+
+void sync(const UniqueFd& file, const fs::path& path) {
+  if (::fsync(file.get()) != 0) fail(path);
+}
 
 }  // namespace
 
 void write_torch_file(const fs::path& path, std::span<const RowSource> tensors) {
-  Archive archive(path);
-  archive.add("data.pkl", pickle_of(tensors));
-  archive.add("byteorder", "little");
+  const UniqueFd file = create(path);
+  Archive archive(file, path, 0);
+  PickleText pickle;
+  pickle.raw("}(");
   for (size_t index = 0; index < tensors.size(); ++index) {
-    archive.begin(fmt::format("data/{}", index));
-    for_each_piece(tensors[index], 0, tensors[index].shape[0], [&](const Tensor& piece) {
-      archive.write({piece.raw(), piece.bytes()});
-    });
-    archive.end();
+    pickle.text(tensors[index].name);
+    pickle.tensor(std::to_string(index), tensors[index].dtype, tensors[index].shape);
   }
+  pickle.raw("u");
+  archive.add("data.pkl", pickle.finished());
+  archive.add("byteorder", "little");
+  for (size_t index = 0; index < tensors.size(); ++index)
+    archive.add(fmt::format("data/{}", index), tensors[index], 0, tensors[index].shape[0]);
   archive.add("version", "3\n");
   archive.finish();
+  sync(file, path);
+}
+
+TorchAppender::TorchAppender(const fs::path& path) : path_(path), file_(create(path)) {}
+
+ByteRange TorchAppender::append(const RowSource& tensor, int64_t begin, int64_t count) {
+  Shape shape = tensor.shape;
+  shape.at(0) = count;
+  PickleText pickle;
+  pickle.tensor("0", tensor.dtype, shape);
+  Archive archive(file_, path_, bytes_);
+  archive.add("data.pkl", pickle.finished());
+  archive.add("byteorder", "little");
+  archive.add("data/0", tensor, begin, count);
+  archive.add("version", "3\n");
+  const ByteRange range{bytes_, archive.finish()};
+  bytes_ += range.bytes;
+  return range;
+}
+
+void TorchAppender::finish() {
+  sync(file_, path_);
 }
 
 }  // namespace trainyard::checkpoint

@@ -158,9 +158,10 @@ int convert(const fs::path& source, const Conversion& conversion, const ExportOp
   if (weights->may_lack_rows() && !beside.config_json.empty())
     require_all_rows(*weights, train::wanted_by(models::parse_config(beside.config_json, config)));
   beside.config_json = train::as_stored(beside.config_json, *weights);
-  const Exported written = conversion.format == "hf"   ? write_hugging_face(*weights, beside, options)
-                           : conversion.format == "pt" ? write_torch(*weights, beside, options)
-                                                       : write_dcp(*weights, beside, conversion.ranks, options);
+  const Exported written = conversion.format == "hf"       ? write_hugging_face(*weights, beside, options)
+                           : conversion.format == "pt"     ? write_torch(*weights, beside, options)
+                           : conversion.format == "distcp" ? write_distcp(*weights, beside, conversion.ranks, options)
+                                                           : write_dcp(*weights, beside, conversion.ranks, options);
   fmt::print("Converted {} to {}: {}\n", source.string(), options.output.string(), described(written));
   return 0;
 }
@@ -211,9 +212,10 @@ void add_weight_options(CLI::App& command, Chosen& chosen, const char* default_d
 void add_conversion_options(CLI::App& command, Chosen& chosen) {
   command.add_option("SOURCE", chosen.folder, "A folder or file of weights: Hugging Face, .pt, PyTorch's DCP, or ours")
       ->required();
-  add_word(command, "--format", chosen.conversion.format, {"hf", "dcp", "pt"},
-           "hf: a Hugging Face folder; dcp: PyTorch's safetensors form; pt: torch.save's");
-  add_count(command, "--ranks", chosen.conversion.ranks, {1, 1 << 20}, "Of dcp: ranks");
+  add_word(command, "--format", chosen.conversion.format, {"hf", "dcp", "distcp", "pt"},
+           "hf: a Hugging Face folder; distcp: PyTorch's distributed checkpoint; dcp: its safetensors form; pt: "
+           "torch.save's");
+  add_count(command, "--ranks", chosen.conversion.ranks, {1, 1 << 20}, "Of distcp and dcp: ranks");
   command.add_option("--name-map", chosen.conversion.name_map,
                      "Names of the source as the model's (docs/checkpoints.md)");
   command.add_option("--config", chosen.conversion.config, "config.json, where none lies beside the source");

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "checkpoint/convert.h"
 #include "checkpoint/open_weights.h"
 #include "support/support.h"
 #include "tensor/safetensors.h"
@@ -57,6 +58,26 @@ TEST_CASE("distcp: what ranks of PyTorch saved is read by rows, cut by rows or c
     CHECK_THROWS_WITH(weights->read_rows("one", 1, 2), Catch::Contains("2 rows from 1 on of shape [2, 3]"));
     CHECK_THROWS_WITH(weights->shape("two"), Catch::Contains("no tensor 'two'"));
   }
+}
+
+TEST_CASE("distcp: what convert writes for any number of ranks is read as it was, in each type", "[checkpoint]") {
+  const test::TemporaryFolder folder;
+  const auto source = open_weights(kFolders / "flat");
+  for (const int ranks : {1, 3, 8}) {
+    CAPTURE(ranks);
+    const fs::path output = folder / std::to_string(ranks);
+    const Exported written = write_distcp(*source, {}, ranks, {.output = output});
+    CHECK(written.tensors == 4);
+    const auto weights = open_weights(output);
+    CHECK(weights->names() == source->names());
+    for (const std::string& name : source->names()) {
+      CHECK(weights->stored_dtype(name) == source->stored_dtype(name));
+      CHECK(equal(weights->read_rows(name, 0, source->shape(name)[0]),
+                  source->read_rows(name, 0, source->shape(name)[0])));
+    }
+  }
+  write_distcp(*source, {}, 2, {.output = folder / "bf16", .dtype = DType::BFloat16});
+  CHECK(open_weights(folder / "bf16")->stored_dtype("one") == "BF16");
 }
 
 TEST_CASE("distcp: a file that is missing, cut or changed is named, and nothing of a pickle is run", "[checkpoint]") {
