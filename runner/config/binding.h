@@ -44,6 +44,10 @@ struct Words<Decay> {
   }
 };
 template <>
+struct Words<WarmupShape> {
+  static std::vector<Choice> list() { return {{"linear", {}}, {"log", {}}}; }
+};
+template <>
 struct Words<DecayedParameters> {
   static std::vector<Choice> list() { return {{"matrices", {}}, {"all", {}}}; }
 };

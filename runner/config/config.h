@@ -16,6 +16,7 @@ enum class ContextMethod { Ring, AllGather, Ulysses };
 enum class ContextBalance { HeadTail, None };
 enum class BackwardPrefetch { Pre, Post, None };
 enum class Decay { Cosine, Linear, Sqrt, Constant, ClampedCosine, ClampedLinear };
+enum class WarmupShape { Linear, Logarithm };
 enum class DecayedParameters { Matrices, All };
 enum class StateDict { Sharded, Full };
 enum class FinalStateDict { Same, Sharded, Full };
@@ -99,6 +100,9 @@ struct Optimizer {
   int64_t warmup_steps = 0;
   double warmup_ratio = 0;        ///< in place of warmup_steps: a share of all steps, rounded up
   bool warmup_from_zero = false;  ///< its first step has the rate 0, and the peak comes after its last
+  WarmupShape warmup_shape = WarmupShape::Linear;
+  double warmup_min_ratio = 0;  ///< where it begins, as a part of the peak
+  bool schedule_lags = false;   ///< DeepSpeed's schedulers: each step has the rate of the one before
   int64_t stable_steps = 0;
   Decay decay = Decay::Cosine;
   double min_lr_ratio = 0.1;

@@ -82,7 +82,7 @@ bool validates(const Config& config) {
 }
 
 bool warms_up(const Config& config) {
-  return config.optimizer.warmup_steps > 0 || config.optimizer.warmup_ratio > 0;
+  return config.optimizer.warmup_steps > 0 || config.optimizer.warmup_ratio > 0 || config.optimizer.schedule_lags;
 }
 bool decays(const Config& config) {
   return config.optimizer.decay != Decay::Constant;
@@ -140,6 +140,7 @@ constexpr const char *kGiven = "that is given", *kEmpty = "left empty", *kTrue =
 constexpr const char* kAnyHeldOut = "(or tokens, images or split) that is given";
 constexpr const char *kDocuments = "a corpus of documents", *kPasses = "a corpus (or images)";
 constexpr const char* kDecaying = "other than constant";
+constexpr const char* kWarm = "1 or more (or a warmup_ratio, or schedule_lags)";
 constexpr const char* kFloat16 = "fp16 (or another type of a group that is)";
 constexpr const char* kSharded = "all but no_shard, with a shard that is not 1 (or a context of 2 or more)";
 constexpr const char* kFetched =
@@ -194,7 +195,11 @@ constexpr Detail kDetails[] = {
     {"training.loss_scale_growth_interval", "parallel.param_dtype", kFloat16, uses_float16},
     {"optimizer.warmup_ratio", "optimizer.warmup_steps", "0",
      [](const Config& config) { return config.optimizer.warmup_steps == 0; }},
-    {"optimizer.warmup_from_zero", "optimizer.warmup_steps", "1 or more (or a warmup_ratio)", warms_up},
+    {"optimizer.warmup_shape", "optimizer.warmup_steps", kWarm, warms_up},
+    {"optimizer.warmup_min_ratio", "optimizer.warmup_steps", kWarm, warms_up},
+    {"optimizer.warmup_from_zero", "optimizer.warmup_steps", kWarm, warms_up},
+    {"optimizer.warmup_from_zero", "optimizer.warmup_shape", "linear",
+     [](const Config& config) { return config.optimizer.warmup_shape == WarmupShape::Linear; }},
     {"optimizer.min_lr_ratio", "optimizer.decay", kDecaying, decays},
     {"optimizer.stable_steps", "optimizer.decay", kDecaying, decays},
     {"optimizer.decayed_parameters", "optimizer.weight_decay", "above 0",

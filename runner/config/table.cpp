@@ -167,6 +167,14 @@ void add_optimizer(std::vector<Key>& table) {
   key("warmup_from_zero", &Optimizer::warmup_from_zero, kAny,
       "Step n of the warm-up, counted from 1, has (n - 1) / warmup_steps of the peak, as in transformers. false: it has "
       "n / warmup_steps, so the last has the peak.");
+  key("warmup_shape", &Optimizer::warmup_shape, kAny,
+      "How the warm-up rises: linear; or log, where step n of it, counted from 1, has log(n) / log(warmup_steps) of "
+      "the peak.");
+  key("warmup_min_ratio", &Optimizer::warmup_min_ratio, between(0, 1),
+      "Learning rate from which the warm-up rises, as a fraction of the peak.");
+  key("schedule_lags", &Optimizer::schedule_lags, kAny,
+      "The rates come one step late, as DeepSpeed's schedulers give them: steps 1 and 2 have the rate with which the "
+      "warm-up begins, of which every schedule then has two steps at least. A cosine's way down is not late.");
   key("stable_steps", &Optimizer::stable_steps, between(0, kMany), "Steps at the peak between warm-up and decay.");
   key("decay", &Optimizer::decay, kAny, "Shape of the learning rate from the peak to min_lr_ratio at the last step. clamped_cosine and clamped_linear are "
       "those of Megatron's AnnealingLR: the way down to 0 takes as long as all the steps, and nothing is below "

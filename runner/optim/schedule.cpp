@@ -28,12 +28,21 @@ double remaining(config::Decay decay, double p) {
   return 1;
 }
 
+/// The rate at a step of the warm-up.
+double warming(const Schedule& schedule, int64_t step) {
+  const double begin = schedule.peak * schedule.warmup_min_ratio, rise = schedule.peak * (1 - schedule.warmup_min_ratio);
+  const auto steps = static_cast<double>(schedule.warmup_steps);
+  if (schedule.warmup_shape == config::WarmupShape::Logarithm)
+    return begin + rise * std::log(static_cast<double>(step + 1)) / std::log(std::max(steps, 2.0));
+  return begin + rise * static_cast<double>(schedule.warmup_from_zero ? step : step + 1) / steps;
+}
+
 }  // namespace
 
 double Schedule::at(int64_t step) const {
-  if (step < warmup_steps)
-    return peak * static_cast<double>(warmup_from_zero ? step : step + 1) / static_cast<double>(warmup_steps);
-  const int64_t into_decay = step - warmup_steps - stable_steps;
+  const int64_t late = lags ? std::max(step - 1, int64_t{0}) : step;
+  if (late < warmup_steps) return warming(*this, late);
+  const int64_t into_decay = (decay == config::Decay::Cosine ? step : late) - warmup_steps - stable_steps;
   if (is_clamped(decay)) {
     const int64_t last = std::max(total_steps - 2 * warmup_steps - stable_steps, int64_t{0});
     const double q = static_cast<double>(std::min(into_decay, last)) / static_cast<double>(std::max(total_steps, int64_t{1}));
@@ -47,8 +56,17 @@ double Schedule::at(int64_t step) const {
 
 Schedule schedule_of(const config::Optimizer& o, int64_t total_steps) {
   const int64_t share = std::llrint(std::ceil(static_cast<double>(total_steps) * o.warmup_ratio));
-  const int64_t warmup_steps = std::max(o.warmup_steps, share);
-  return {o.lr, warmup_steps, o.stable_steps, total_steps, o.decay, o.min_lr_ratio, o.warmup_from_zero};
+  const int64_t least = o.schedule_lags ? 2 : 0;  // as DeepSpeed has it
+  return {.peak = o.lr,
+          .warmup_steps = std::max({o.warmup_steps, share, least}),
+          .stable_steps = o.stable_steps,
+          .total_steps = total_steps,
+          .decay = o.decay,
+          .min_ratio = o.min_lr_ratio,
+          .warmup_from_zero = o.warmup_from_zero,
+          .warmup_shape = o.warmup_shape,
+          .warmup_min_ratio = o.warmup_min_ratio,
+          .lags = o.schedule_lags};
 }
 
 }  // namespace trainyard::optim

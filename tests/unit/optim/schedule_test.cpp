@@ -91,6 +91,40 @@ TEST_CASE("Schedule: clamped decay has the rates of Megatron's AnnealingLR", "[o
   }
 }
 
+TEST_CASE("Schedule: one that lags has the rates of DeepSpeed's schedulers", "[optim]") {
+  struct Row {
+    config::Decay decay;
+    config::WarmupShape shape;
+    double warmup_min_ratio, min_ratio;
+    std::vector<double> rates;  ///< of deepspeed/runtime/lr_schedules.py at peak 1, 10 steps, warmup_num_steps 4
+  };
+  using enum config::WarmupShape;
+  const std::vector<Row> rows{
+      {config::Decay::Constant, Logarithm, 0, 0, {0, 0, 0.5, 0.79248125036057815, 1, 1, 1, 1, 1, 1}},
+      {config::Decay::Constant, Linear, 0.2, 0, {0.2, 0.2, 0.4, 0.6, 0.8, 1, 1, 1, 1, 1}},
+      {config::Decay::Linear, Linear, 0, 0, {0, 0, 0.25, 0.5, 0.75, 1, 5. / 6, 4. / 6, 3. / 6, 2. / 6}},
+      {config::Decay::Cosine, Linear, 0, 0.0001,
+       {0, 0, 0.25, 0.5, 0.75, 0.93301940, 0.75002500, 0.50005000, 0.25007500, 0.06708060}},
+  };
+  for (const Row& row : rows) {
+    config::Optimizer settings;
+    settings.lr = 1;
+    settings.warmup_steps = 4;
+    settings.warmup_from_zero = true;
+    settings.decay = row.decay;
+    settings.warmup_shape = row.shape;
+    settings.warmup_min_ratio = row.warmup_min_ratio;
+    settings.min_lr_ratio = row.min_ratio;
+    settings.schedule_lags = true;
+    for (size_t step = 0; step < row.rates.size(); ++step) {
+      CAPTURE(static_cast<int>(row.decay), static_cast<int>(row.shape), step);
+      CHECK(schedule_of(settings, 10).at(static_cast<int64_t>(step)) == Approx(row.rates[step]).margin(1e-8));
+    }
+    settings.warmup_steps = 0;
+    CHECK(schedule_of(settings, 10).warmup_steps == 2);
+  }
+}
+
 TEST_CASE("Schedule: without warm-up or room for decay", "[optim]") {
   CHECK(Schedule{.peak = 1, .total_steps = 10, .decay = config::Decay::Linear}.at(0) == 1.0);
   CHECK(Schedule{.peak = 1, .warmup_steps = 10, .total_steps = 10, .decay = config::Decay::Linear, .min_ratio = 0.5}.at(
