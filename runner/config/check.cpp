@@ -205,13 +205,11 @@ void check_lora(const Loaded& loaded) {
                                  is(loaded, "checkpoint.initial_load_path")));
 }
 
-/// Two ways to say how many micro-batches a step has are one too many.
 void check_batch(const Loaded& loaded) {
   const Training& training = loaded.config.training;
-  if (training.global_batch_size == 0 || loaded.origin("training.accumulation_steps") == "default") return;
-  throw InputError(fmt::format("{}, and training.accumulation_steps is {} ({}); keep one",
-                               is(loaded, "training.global_batch_size"), training.accumulation_steps,
-                               loaded.origin("training.accumulation_steps")));
+  if (training.batch_size == 0 && training.global_batch_size == 0)
+    throw InputError(is(loaded, "training.batch_size") +
+                     ", but no training.global_batch_size is given, of which it would be a part");
 }
 
 /// A graph works with memory of the device alone.
@@ -301,6 +299,7 @@ void check(const Loaded& loaded) {
 
 void check_for_plan(const Loaded& loaded) {
   check_model(loaded);
+  check_batch(loaded);
   check_parallel(loaded);
   check_reshard(loaded);
   check_precision(loaded);
@@ -319,17 +318,51 @@ bool excludes(const Key& one, const Key& other) {
          std::ranges::any_of(lists, [&](const auto& list) { return holds(list, one) && holds(list, other); });
 }
 
+namespace {
+
+/// Those that share a micro-batch.
+struct Readers {
+  int64_t count;     ///< ranks that have rows of their own
+  std::string text;  ///< "4 ranks, of which 2 share their rows,"
+};
+
+Readers readers_of(const Config& config, int world) {
+  const int64_t sharing = config.parallel.context * config.parallel.tensor;
+  return {std::max<int64_t>(world / sharing, 1),
+          fmt::format("{} rank{}{}", world, world == 1 ? "" : "s",
+                      sharing > 1 ? fmt::format(", of which {} share their rows,", sharing) : "")};
+}
+
+/// What the rows of a step over all ranks leave for the third factor beside `key`, which has this value, and the ranks.
+int64_t rest_of_batch(const Loaded& loaded, const char* key, int64_t value, const Readers& readers) {
+  const int64_t rows = loaded.config.training.global_batch_size, together = value * readers.count;
+  if (rows % together != 0)
+    throw InputError(fmt::format("{}, but {} {} on {} makes {} rows at once; use a multiple of {}",
+                                 is(loaded, "training.global_batch_size"), key, value, readers.text, together,
+                                 together));
+  return rows / together;
+}
+
+}  // namespace
+
 Loaded for_world(Loaded loaded, int world) {
   Training& training = loaded.config.training;
   if (training.global_batch_size == 0) return loaded;
-  const int64_t sharing = loaded.config.parallel.context * loaded.config.parallel.tensor;
-  const int64_t together = training.batch_size * std::max<int64_t>(world / sharing, 1);
-  if (training.global_batch_size % together != 0)
-    throw InputError(
-        fmt::format("{}, but training.batch_size {} on {} rank{}{} makes {} rows at once; use a multiple of {}",
-                    is(loaded, "training.global_batch_size"), training.batch_size, world, world == 1 ? "" : "s",
-                    sharing > 1 ? fmt::format(", of which {} share their rows,", sharing) : "", together, together));
-  training.accumulation_steps = training.global_batch_size / together;
+  const Readers readers = readers_of(loaded.config, world);
+  const bool gives_steps = loaded.layer("training.accumulation_steps") != kDefaultLayer;
+  if (training.batch_size == 0) {
+    training.batch_size = rest_of_batch(loaded, "training.accumulation_steps", training.accumulation_steps, readers);
+    return loaded;
+  }
+  const int64_t together = training.batch_size * readers.count;
+  const int64_t steps = gives_steps ? training.accumulation_steps
+                                    : rest_of_batch(loaded, "training.batch_size", training.batch_size, readers);
+  if (together * steps != training.global_batch_size)
+    throw InputError(fmt::format(
+        "{}, but training.batch_size {} ({}) with training.accumulation_steps {} ({}) on {} makes {}; leave one out",
+        is(loaded, "training.global_batch_size"), training.batch_size, loaded.origin("training.batch_size"), steps,
+        loaded.origin("training.accumulation_steps"), readers.text, together * steps));
+  training.accumulation_steps = steps;
   return loaded;
 }
 

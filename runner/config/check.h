@@ -11,8 +11,9 @@ void check(const Loaded& loaded);
 /// The same for a plan: data need not be given, and the device and its network may be ones that this build lacks.
 void check_for_plan(const Loaded& loaded);
 
-/// The same for so many ranks: training.accumulation_steps is what training.global_batch_size comes to, where that is
-/// given. Throws InputError where it does not divide.
+/// The same for so many ranks: training.accumulation_steps, or training.batch_size where that is 0, is what
+/// training.global_batch_size leaves for it, where that is given. Throws InputError where it does not divide, and where
+/// all three are given and one is not the product of the others.
 Loaded for_world(Loaded loaded, int world);
 
 /// Whether checkpoint.resume is the path of a checkpoint, and no word.

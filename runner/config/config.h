@@ -81,11 +81,11 @@ struct Validation {
 struct Training {
   int64_t steps = 0;  ///< 0: as `epochs` says
   double epochs = 1;
-  int64_t batch_size = 8;  ///< rows a rank and micro-batch
+  int64_t batch_size = 8;  ///< rows a rank and micro-batch; 0: as global_batch_size says
   int64_t sequence_length = 512;
   int64_t accumulation_steps = 1;
   std::string freeze;                   ///< comma list of globs over parameter names
-  int64_t global_batch_size = 0;        ///< rows a step over all ranks, from which accumulation_steps follows; 0 = none
+  int64_t global_batch_size = 0;        ///< rows a step over all ranks, from which what is left open follows; 0 = none
   bool sync_every_micro_batch = false;  ///< reduce-scatter at each micro-batch: less memory, more traffic
   double clip_grad_norm = 1.0;          ///< 0: no clipping
   std::string loss_scale = "auto";      ///< auto, none, or a number

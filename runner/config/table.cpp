@@ -125,15 +125,16 @@ void add_training(std::vector<Key>& table) {
   key("steps", &Training::steps, between(0, kMany), "Optimizer steps; 0: as epochs says.");
   key("epochs", &Training::epochs, {.min = 0, .max = kMany, .above_min = true},
       "Passes over the data, where steps is 0. A part of a pass ends with the step that completes it.");
-  key("batch_size", &Training::batch_size, between(1, kRows), "Rows (sequences) a rank and micro-batch.");
+  key("batch_size", &Training::batch_size, between(0, kRows),
+      "Rows (sequences) a rank and micro-batch; 0: global_batch_size, divided by accumulation_steps and the ranks.");
   key("sequence_length", &Training::sequence_length, between(1, kTokens), "Tokens a row.");
   key("accumulation_steps", &Training::accumulation_steps, between(1, kRows), "Micro-batches an optimizer step.");
   key("freeze", &Training::freeze, kAny,
       "Parameters that are not trained: patterns such as `model.embed_tokens.*`, with commas between; * matches dots "
       "too.");
   key("global_batch_size", &Training::global_batch_size, between(0, kMany),
-      "Rows an optimizer step over all ranks: accumulation_steps then follows from batch_size and the ranks. 0: the "
-      "product of the three.");
+      "Rows an optimizer step over all ranks. Of batch_size and accumulation_steps the one that is left open follows "
+      "from it and the ranks; where both are given, it must be their product. 0: it is.");
   key("sync_every_micro_batch", &Training::sync_every_micro_batch, kAny,
       "Reduce gradients after each micro-batch instead of once a step: less memory, more traffic, the same result.");
   key("clip_grad_norm", &Training::clip_grad_norm, at_least(0),

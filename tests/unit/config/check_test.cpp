@@ -189,6 +189,26 @@ TEST_CASE("a flag leaves behind what a file says of the way that it changes", "[
         "(flag); leave one out");
 }
 
+TEST_CASE("the rows of a step over all ranks give what is left open, and all that is given must agree", "[config]") {
+  const auto on = [](int world, std::vector<std::string> flags) {
+    flags.emplace_back("--training.global_batch_size=24");
+    return for_world(with(flags), world).config.training;
+  };
+  CHECK(on(3, {"--training.batch_size=4"}).accumulation_steps == 2);
+  CHECK(on(3, {"--training.batch_size=0"}).batch_size == 8);
+  CHECK(on(3, {"--training.batch_size=0", "--training.accumulation_steps=2"}).batch_size == 4);
+  CHECK(on(3, {"--training.batch_size=4", "--training.accumulation_steps=2"}).accumulation_steps == 2);
+  CHECK(on(4, {"--training.batch_size=0", "--parallel.tensor=2"}).batch_size == 12);
+  CHECK(error_of([&] { on(3, {"--training.batch_size=4", "--training.accumulation_steps=1"}); }) ==
+        "--training.global_batch_size is 24, but training.batch_size 4 (flag) with training.accumulation_steps 1 (flag) "
+        "on 3 ranks makes 12; leave one out");
+  CHECK(error_of([&] { on(5, {"--training.batch_size=0"}); }) ==
+        "--training.global_batch_size is 24, but training.accumulation_steps 1 on 5 ranks makes 5 rows at once; use a "
+        "multiple of 5");
+  CHECK(error_of([&] { check(with({"--training.batch_size=0"})); }) ==
+        "--training.batch_size is 0, but no training.global_batch_size is given, of which it would be a part");
+}
+
 TEST_CASE("a backend that moves other memory than the device's is refused", "[config]") {
   struct Row {
     std::vector<std::string> flags;
