@@ -166,15 +166,31 @@ const std::vector<Row>& fsdp() {
   return rows;
 }
 
-std::vector<Row> with_fsdp(std::vector<Row> rows) {
+std::string usual_stage(const Entry&, const Document& document) {
+  const Entry* const file = find(document, "deepspeed_config_file");
+  return (file && !says_nothing(*file)) || find(document, "zero_stage") ? "" : "shard_grad_op";
+}
+
+/// It is a document of its own.
+std::string reads_file(const Entry&, const Document&) {
+  return "";
+}
+
+std::vector<Row> with_plugins(std::vector<Row> rows) {
   rows.insert(rows.end(), fsdp().begin(), fsdp().end());
+  rows.insert(rows.end(), deepspeed_plugin_rows().begin(), deepspeed_plugin_rows().end());
   return rows;
 }
 
 const std::vector<Row>& all() {
-  static const std::vector<Row> rows = with_fsdp({
+  static const std::vector<Row> rows = with_plugins({
       only("compute_environment", {"LOCAL_MACHINE"},
            "only LOCAL_MACHINE: on a cluster the operator starts the ranks (docs/operator.md)"),
+      Row{.theirs = "distributed_type",
+          .ours = "parallel.strategy",
+          .compute = usual_stage,
+          .remark = "`DEEPSPEED`: `shard_grad_op`, which is stage 2",
+          .when = "DEEPSPEED"},
       Row{.theirs = "distributed_type",
           .ours = "parallel.strategy",
           .words = {{"FSDP", ""},
@@ -182,8 +198,7 @@ const std::vector<Row>& all() {
                     {"MULTI_CPU", "no_shard"},
                     {"MULTI_GPU", "no_shard"},
                     {"TP", "no_shard"}},
-          .why = "FSDP, MULTI_GPU, MULTI_CPU and NO are offered here; DeepSpeed's stage 3 is FSDP with FULL_SHARD, its "
-                 "stage 2 SHARD_GRAD_OP"},
+          .why = "FSDP, DEEPSPEED, MULTI_GPU, MULTI_CPU and NO are offered here"},
       maps("mixed_precision", "parallel.param_dtype", {{"no", "fp32"}, {"bf16", "bf16"}, {"fp16", "fp16"}}),
       no_op("downcast_bf16", "it is for TPUs alone", {"false"}),
       maps("use_cpu", "device.kind", {{"true", "cpu"}, {"false", ""}}),
@@ -218,7 +233,8 @@ const std::vector<Row>& all() {
       only("command_file", {""}, kNoTpu),
       no_op("ipex_config.*", "kernels are chosen by the CPU that is there", {"false"}),
       takes("tp_config.tp_size", "parallel.tensor"),
-      refused("deepspeed_config.*", "DeepSpeed is not offered; its stage 3 is FSDP with FULL_SHARD"),
+      automatic(takes("gradient_accumulation_steps", "training.accumulation_steps"), "1"),
+      follows("deepspeed_config_file", "", reads_file, "the json is read: [below](#deepspeed)"),
       refused("megatron_lm_config.*", "Megatron-LM is not offered; use FSDP"),
       refused("fp8_config.*", "training in 8 bits is float8.recipe here; use mixed_precision bf16 with it"),
       refused("mpirun_config.*", "mpirun is started by yourself: docs/launching.md"),
@@ -236,6 +252,25 @@ void check_loading(const Document& document) {
                     sync->origin, load->origin));
 }
 
+/// Accelerate refuses it too: beside a json its own words would be passed over.
+void check_deepspeed(const Document& document) {
+  const Entry* const file = find(document, "deepspeed_config_file");
+  if (!file || says_nothing(*file)) return;
+  for (const char* const key :
+       {"gradient_accumulation_steps", "gradient_clipping", "zero_stage", "offload_optimizer_device",
+        "offload_param_device", "offload_param_nvme_path", "offload_optimizer_nvme_path", "zero3_save_16bit_model"})
+    if (const Entry* const entry = find(document, key))
+      throw InputError(fmt::format("{}: {} {} would be passed over, as deepspeed_config_file {} ({}) says it; write "
+                                   "it there",
+                                   entry->origin, key, config::shown(entry->value), config::shown(file->value),
+                                   file->origin));
+}
+
+void check_plugins(const Document& document) {
+  check_loading(document);
+  check_deepspeed(document);
+}
+
 }  // namespace
 
 std::span<const Row> fsdp_rows() {
@@ -243,9 +278,11 @@ std::span<const Row> fsdp_rows() {
 }
 
 const Dialect& accelerate() {
-  static const Dialect dialect{"accelerate",
-                               "The YAML of `accelerate config`; the keys of `fsdp_config` are [below](#fsdp_).", all(),
-                               check_loading};
+  static const Dialect dialect{
+      "accelerate",
+      "The YAML of `accelerate config`. The keys of `fsdp_config` are [below](#fsdp_), and so are those of "
+      "[`deepspeed_config`](#deepspeed_config).",
+      all(), check_plugins};
   return dialect;
 }
 
@@ -268,12 +305,12 @@ std::string in_section(std::string_view section, std::string key) {
 Document read_accelerate(const config::YamlText& source) {
   Document document = read_document(source);
   for (Entry& entry : document) {
-    for (const std::string_view section : {"fsdp_config.", "parallelism_config."})
+    for (const std::string_view section : {"fsdp_config.", "parallelism_config.", "deepspeed_config."})
       if (entry.key.starts_with(section)) entry.key = in_section(section, entry.key.substr(section.size()));
   }
   // A section without keys: nothing is asked of it.
   std::erase_if(document, [](const Entry& entry) {
-    return (entry.key == "fsdp_config" || entry.key == "parallelism_config") &&
+    return (entry.key == "fsdp_config" || entry.key == "parallelism_config" || entry.key == "deepspeed_config") &&
            (entry.value == "{}" || entry.value == "null");
   });
   return document;

@@ -73,9 +73,12 @@ class Sorter {
     for (at_ = 0; at_ < arguments_.size();) {
       const std::string& argument = arguments_[at_++];
       const auto flag = as_flag(argument);
-      if (!flag || !(is_file(*flag) || is_trainers(*flag) || is_override(*flag) || is_scripts(*flag)))
+      if (!flag ||
+          !(is_file(*flag) || is_trainers(*flag) || is_deepspeeds(*flag) || is_override(*flag) || is_scripts(*flag)))
         sorted_.ours.push_back(argument);
     }
+    if (is_deepspeed_ && sorted_.deepspeed.empty() && sorted_.files.empty())
+      throw InputError("--deepspeed needs its json after it, or --deepspeed_config FILE");
     sorted_.overrides = last_of_each(sorted_.overrides);
     sorted_.flags = last_of_each(sorted_.flags);
     return std::move(sorted_);
@@ -104,13 +107,29 @@ class Sorter {
       return true;
     }
     if (flag.name != "fsdp_config") return false;
-    const std::string value = value_of(flag);
-    const bool is_json = value.starts_with('{');  // as the Trainer tells it from a path
-    const config::YamlText text = is_json ? config::YamlText{"--fsdp_config", value} : config::read_text(value);
-    const size_t layer = is_json ? config::kFlagLayer : config::kNamedFileLayer;
-    append(sorted_.trainer, config::on_layer(read_trainer_config(text), layer));
-    if (!is_json) sorted_.read.push_back(text);
+    append(sorted_.trainer, json_of(flag, value_of(flag), read_trainer_config));
     return true;
+  }
+
+  /// --deepspeed names the json for the Trainer; alone it is DeepSpeed's own, beside --deepspeed_config.
+  bool is_deepspeeds(const Flag& flag) {
+    const bool is_trainers_own = flag.name == "deepspeed";
+    if (!is_trainers_own && flag.name != "deepspeed_config" && flag.name != "deepspeed_config_file") return false;
+    const std::string value = is_trainers_own ? value_or(flag, "true") : value_of(flag);
+    is_deepspeed_ = is_deepspeed_ || value == "true";
+    if (value.empty() || value == "true") return true;
+    append(sorted_.deepspeed, json_of(flag, value, read_deepspeed));
+    const std::string shown = value.starts_with('{') ? "{…}" : value;
+    if (is_trainers_own)
+      sorted_.flags.push_back(
+          {.key = flag.name, .value = shown, .origin = "--" + flag.name, .layer = config::kFlagLayer});
+    return true;
+  }
+
+  /// A json, or the file of one: as the Trainer tells them apart.
+  Document json_of(const Flag& flag, const std::string& value, Document (*read)(const config::YamlText&)) {
+    if (value.starts_with('{')) return config::on_layer(read({"--" + flag.name, value}), config::kFlagLayer);
+    return config::on_layer(read(sorted_.read.emplace_back(config::read_text(value))), config::kNamedFileLayer);
   }
 
   bool is_override(const Flag& flag) {
@@ -175,6 +194,7 @@ class Sorter {
 
   const std::vector<std::string>& arguments_;
   size_t at_ = 0;
+  bool is_deepspeed_ = false;  ///< --deepspeed was given alone
   Sorted sorted_;
 };
 

@@ -18,14 +18,15 @@ struct Sorted {
   std::vector<NamedFile> files;  ///< in order
   Document overrides;            ///< torchtitan's names, where a file of its is among them
   Document trainer;              ///< --fsdp and --fsdp_config
-  std::vector<config::YamlText> read;  ///< files of --fsdp_config
+  Document deepspeed;            ///< the json of --deepspeed and --deepspeed_config
+  std::vector<config::YamlText> read;  ///< files of --fsdp_config and those
   Document flags;                ///< of training scripts; of one name the last, as with ours
   std::vector<std::string> ours;
 
   [[nodiscard]] bool has_toml() const;
 };
 
-/// Throws InputError for a flag without its value, and for a file of --fsdp_config that cannot be read.
+/// Throws InputError for a flag without its value, and for a file of --fsdp_config or --deepspeed that cannot be read.
 Sorted sort(const std::vector<std::string>& arguments);
 
 /// Throws InputError, as config::refuse() does, for flags --section.key of `sorted.ours` that do not exist.

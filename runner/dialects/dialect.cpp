@@ -28,6 +28,18 @@ Row suggests(std::string_view theirs, std::string_view ours, Compute compute, st
   return row;
 }
 
+Row automatic(Row row, std::string_view otherwise) {
+  row.may_be_auto = true;
+  row.automatic = otherwise;
+  return row;
+}
+
+Row tuning(std::string_view theirs) {
+  Row row = no_op(theirs, "it tunes speed and memory and changes no result");
+  row.is_tuning = true;
+  return row;
+}
+
 Row because(Row row, Compute reason) {
   row.reason = reason;
   return row;

@@ -44,6 +44,9 @@ struct Row {
   bool is_noted = false;          ///< sets nothing, whatever its value; a run says why, but for `words`
   Compute reason = nullptr;       ///< beside compute, where that sets nothing: why; "" where nobody asks
   bool is_weak = false;           ///< what is given anywhere goes before it
+  bool may_be_auto = false;       ///< "auto" leaves it to what else is given, or to `automatic`
+  std::string_view automatic{};   ///< what "auto" is where nothing else is given; "" as it is here
+  bool is_tuning = false;         ///< sets nothing, and one note tells of all such keys
 };
 
 // The kinds of rows, so that a table reads as what becomes of each key.
@@ -60,6 +63,10 @@ Row derives(std::string_view theirs, std::string_view ours, Derive derive, std::
             std::string_view by_default = {});
 /// Ours follows from other keys of theirs, and what is given anywhere goes before it.
 Row suggests(std::string_view theirs, std::string_view ours, Compute compute, std::string_view remark);
+/// `row`, whose value may be "auto": what else is given, or else `otherwise`.
+Row automatic(Row row, std::string_view otherwise = {});
+/// Any value is taken, and asks for nothing but speed.
+Row tuning(std::string_view theirs);
 /// `row`, of which a run says why it sets nothing.
 Row because(Row row, Compute reason);
 /// Any value is taken; where somebody might expect more of it, `why` is what a run says once. `quiet` are values by

@@ -24,6 +24,7 @@ struct Sources {
   size_t files = 0;                     ///< that were read so far
   std::vector<config::YamlText> texts;  ///< as Loaded::texts
   std::vector<std::pair<const Dialect*, Document>> theirs;
+  Document deepspeed;                 ///< all json of DeepSpeed's, of which what a key means depends on others
   std::vector<config::Setting> ours;  ///< of our YAML and flags
 };
 
@@ -31,31 +32,63 @@ void add(Sources& sources, const std::vector<config::Setting>& settings) {
   sources.ours.insert(sources.ours.end(), settings.begin(), settings.end());
 }
 
-/// torchtitan's files and flags are one document: what a key means there depends on others.
-Document& torchtitan_of(Sources& sources) {
-  const auto is_it = [](const auto& each) { return each.first == &torchtitan(); };
+/// The document of `dialect`, which is made where there is none: what a key means in it depends on others.
+Document& document_of(Sources& sources, const Dialect& dialect) {
+  const auto is_it = [&](const auto& each) { return each.first == &dialect; };
   const auto found = std::ranges::find_if(sources.theirs, is_it);
-  return found == sources.theirs.end() ? sources.theirs.emplace_back(&torchtitan(), Document{}).second : found->second;
+  return found == sources.theirs.end() ? sources.theirs.emplace_back(&dialect, Document{}).second : found->second;
 }
 
 /// Adds what is stronger: a key that it gives is the weaker one's no longer.
-void override_with(Document& document, const Document& stronger) {
+void override_with(const Dialect& dialect, Document& document, const Document& stronger) {
   std::erase_if(document, [&](const Entry& entry) {
-    const auto is_it = [&](const Entry& other) { return is_same_key(torchtitan(), entry.key, other.key); };
+    const auto is_it = [&](const Entry& other) { return is_same_key(dialect, entry.key, other.key); };
     return std::ranges::any_of(stronger, is_it);
   });
   document.insert(document.end(), stronger.begin(), stronger.end());
 }
 
+void add_deepspeed(Sources& sources, const config::YamlText& text, size_t layer) {
+  override_with(deepspeed(), sources.deepspeed, config::on_layer(read_deepspeed(text), layer));
+}
+
+/// The json that it may name counts with it.
+void add_accelerate(Sources& sources, const config::YamlText& text, size_t layer) {
+  const Document& document =
+      sources.theirs.emplace_back(&accelerate(), config::on_layer(read_accelerate(text), layer)).second;
+  const std::string json = value_of(document, "deepspeed_config_file", "");
+  if (json.empty() || json == "null" || json == "none") return;
+  add_deepspeed(sources, sources.texts.emplace_back(config::read_text(json)), layer);
+}
+
 void read_source(Sources& sources, const NamedFile& file) {
-  const config::YamlText& text = sources.texts.emplace_back(config::read_text(file.path));
+  const config::YamlText text = sources.texts.emplace_back(config::read_text(file.path));
   const size_t layer = ++sources.files;
   if (file.is_toml)
-    override_with(torchtitan_of(sources), config::on_layer(read_toml(text), layer));
+    override_with(torchtitan(), document_of(sources, torchtitan()), config::on_layer(read_toml(text), layer));
   else if (is_accelerate(text))
-    sources.theirs.emplace_back(&accelerate(), config::on_layer(read_accelerate(text), layer));
+    add_accelerate(sources, text, layer);
+  else if (is_deepspeed(text))
+    add_deepspeed(sources, text, layer);
   else
     add(sources, config::on_layer(config::read_yaml(text), layer));
+}
+
+/// Flags of the Trainer that the json goes before are taken out of those that count.
+void pass_over_flags(Sources& sources, Document& flags) {
+  const auto is_passed_over = [](const Entry& entry) {
+    return std::ranges::any_of(beside_a_scheduler().rows, [&](const Row& row) { return covers(row, entry.key); });
+  };
+  Document passed_over;
+  std::ranges::copy_if(flags, std::back_inserter(passed_over), is_passed_over);
+  std::erase_if(flags, is_passed_over);
+  sources.theirs.emplace_back(&beside_a_scheduler(), passed_over);
+}
+
+/// It comes last, as what it leaves to its program's defaults goes before those of flags.
+void add_json_of_deepspeed(Sources& sources) {
+  if (find(sources.deepspeed, "scheduler.type")) pass_over_flags(sources, document_of(sources, scripts()));
+  sources.theirs.emplace_back(&deepspeed(), sources.deepspeed);
 }
 
 Sources read_sources(const Sorted& sorted, const std::vector<config::YamlText>& first) {
@@ -64,9 +97,11 @@ Sources read_sources(const Sorted& sorted, const std::vector<config::YamlText>& 
   for (const config::YamlText& source : first)
     add(sources, config::on_layer(config::read_yaml(source), ++sources.files));
   for (const NamedFile& file : sorted.files) read_source(sources, file);
-  if (sorted.has_toml()) override_with(torchtitan_of(sources), sorted.overrides);
+  if (sorted.has_toml()) override_with(torchtitan(), document_of(sources, torchtitan()), sorted.overrides);
   sources.theirs.emplace_back(&trainer(), sorted.trainer);
   sources.theirs.emplace_back(&scripts(), sorted.flags);
+  override_with(deepspeed(), sources.deepspeed, sorted.deepspeed);
+  if (!sources.deepspeed.empty()) add_json_of_deepspeed(sources);
   return sources;
 }
 
@@ -115,6 +150,30 @@ bool has_settings_file(const Sources& sources) {
   return std::ranges::any_of(sources.theirs, is_titan) || std::ranges::any_of(sources.ours, is_of_file);
 }
 
+/// What the json says and flags of scripts say otherwise, as "ds.json:5 (optimizer.params.lr) 3e-05 and --lr 1e-4".
+std::vector<std::string> mismatches(const Translation& json, const Translation& flags) {
+  std::vector<std::string> found;
+  for (const config::Setting& one : json.settings)
+    for (const config::Setting& other : flags.settings)
+      if (one.key == other.key && one.value != other.value)
+        found.push_back(fmt::format("{} is {} and {} {}", one.origin, config::format_value(one.value), other.origin,
+                                    config::format_value(other.value)));
+  return found;
+}
+
+/// The Trainer refuses it, and tells of all: which of two values is meant is not to be guessed.
+void refuse_mismatches(const Sources& sources, const std::vector<Translation>& translations) {
+  const auto of = [&](const Dialect& dialect) -> const Translation* {
+    const auto found = std::ranges::find(sources.theirs, &dialect, [](const auto& each) { return each.first; });
+    return found == sources.theirs.end() ? nullptr : &translations[static_cast<size_t>(found - sources.theirs.begin())];
+  };
+  const Translation *const json = of(deepspeed()), *const flags = of(scripts());
+  if (!json || !flags) return;
+  if (const std::vector<std::string> found = mismatches(*json, *flags); !found.empty())
+    throw InputError(fmt::format("{}; write \"auto\" there, or leave the flag{} out", fmt::join(found, "; "),
+                                 found.size() == 1 ? "" : "s"));
+}
+
 /// Of each source, in order; what is wrong in any is told at once.
 std::vector<Translation> translations_of(const Sources& sources, const config::Loaded* run) {
   const Beside beside{.run = run, .has_settings_file = has_settings_file(sources)};
@@ -125,6 +184,7 @@ std::vector<Translation> translations_of(const Sources& sources, const config::L
     problems.insert(problems.end(), one.problems.begin(), one.problems.end());
   }
   config::refuse(problems);
+  refuse_mismatches(sources, translations);
   return translations;
 }
 
@@ -154,7 +214,8 @@ std::vector<std::string> accelerate_files(const std::vector<std::string>& argume
 }
 
 bool names_file(const std::vector<std::string>& arguments) {
-  return !sort(arguments).files.empty();
+  const Sorted sorted = sort(arguments);
+  return !sorted.files.empty() || !sorted.deepspeed.empty();
 }
 
 config::Loaded load(const std::vector<std::string>& arguments, const std::vector<config::YamlText>& first) {
@@ -189,7 +250,8 @@ std::string hint_for(const std::string& argument, const std::vector<std::string>
 
 void refuse(const std::vector<std::string>& rest, const std::vector<std::string>& own) {
   if (rest.empty()) return;
-  std::vector<std::string> known{"--config", "--job.config_file", "--device", "--fsdp", "--fsdp_config"};
+  std::vector<std::string> known{"--config",      "--job.config_file", "--device",          "--fsdp",
+                                 "--fsdp_config", "--deepspeed",       "--deepspeed_config"};
   known.insert(known.end(), own.begin(), own.end());
   for (const Row& row : scripts().rows) known.push_back(fmt::format("--{}", row.theirs));
   std::vector<std::string> others;

@@ -22,9 +22,10 @@ some for certain values alone.
 
 | you have | write |
 |---|---|
-| the YAML of `accelerate config`, FSDP1 or FSDP2 | `trainyard launch --config_file fsdp.yaml train …`, or `train --config fsdp.yaml`: it is known by its keys |
+| the YAML of `accelerate config`: FSDP1, FSDP2, DeepSpeed | `trainyard launch --config_file fsdp.yaml train …`, or `train --config fsdp.yaml`: it is known by its keys |
 | the same where Accelerate, or `trainyard config`, puts it | `trainyard launch train …` takes it where no other file is named, as `accelerate launch` does, and says so. `--accelerate`: it must be there; `--no-accelerate`: it is left out |
 | `--fsdp "full_shard auto_wrap"`, `--fsdp_config x.json` | the same, as flags of `train` or of `launch` |
+| DeepSpeed's json | `--deepspeed ds.json` beside the Trainer's flags, `--deepspeed --deepspeed_config ds.json`, or `--config ds.json`: [its keys](#deepspeed) |
 | torchtitan's TOML | `trainyard train --job.config_file x.toml --training.steps 10`, or `--config x.toml`. `--section.key` then speaks its names first, those that are known in any section too, but where one is ours |
 | `torchrun --nproc_per_node=8 -m torchtitan.train …` | `trainyard launch --nproc_per_node=8 -m torchtitan.train …` |
 | `CONFIG_FILE=x.toml NGPU=2 ./run_train.sh …` | the same, with [ours](../run_train.sh). `COMM_MODE=fake_backend` starts nothing and prints the [plan](plan.md); `local_tensor` is refused |
@@ -52,8 +53,13 @@ some for certain values alone.
   anywhere goes before them. Of the Trainer's, seeds and what is logged stay as here: its random numbers are others.
 - `--lr_scheduler_type` gives the Trainer's rates, the first and the last included: its warm-up begins at 0, `linear` and
   `cosine` end at 0, and `constant` does not warm up. HyperPod's `--lr_decay_style` gives the rates of its AnnealingLR.
-- Weight decay is for norms too in torchtitan and in HyperPod's example, and so it is for their files and flags. Of the Trainer's
-  flags and of our own keys it is for matrices alone: `optimizer.decayed_parameters`.
+- Weight decay is for norms too in torchtitan, in HyperPod's example and with an optimizer of DeepSpeed's json, and so it is for
+  those files and flags. Of the Trainer's flags and of our own keys it is for matrices alone: `optimizer.decayed_parameters`.
+- DeepSpeed's stage 1 splits the optimizer state and stage 2 gradients too. Both are `shard_grad_op`, which does what stage 2 does:
+  the same results in less memory than stage 1. Its schedulers step once the optimizer has, so that each rate comes a step later
+  than elsewhere; so it is here, rate for rate.
+- Of DeepSpeed's three batch sizes two give the third, whatever the number of ranks is in the end. A json with all three is refused
+  where one is not the product of the others and the ranks.
 - torchtitan's keys of 2024 to 0.2.2 are read, each in the sense it had. A key that one release alone had decides the release, else it
   is the newest that has a TOML; a run says which. Releases differ in what they delete (checkpoints beyond ten, the optimizer in the
   last one): where no key decides, nothing is deleted.
@@ -125,12 +131,17 @@ constexpr std::string_view kFsdp =
     "In Accelerate's file they stand in `fsdp_config`, there and in the Trainer's json with or without `fsdp_`, and "
     "each is a flag of `train` too.";
 
+constexpr std::string_view kPlugin =
+    "In Accelerate's file they stand in `deepspeed_config`, and each, as `accelerate launch` has it, is a flag of "
+    "`train` too. `distributed_type: DEEPSPEED` without a stage is stage 2.";
+
 /// Those that several dialects share have a table of their own.
 std::vector<Row> own_rows(const Dialect& dialect) {
   std::vector<Row> rows;
   for (const Row& row : dialect.rows) {
     const auto is_it = [&](const Row& shared) { return shared.theirs == row.theirs; };
-    if (std::ranges::none_of(fsdp_rows(), is_it)) rows.push_back(row);
+    if (std::ranges::none_of(fsdp_rows(), is_it) && std::ranges::none_of(deepspeed_plugin_rows(), is_it))
+      rows.push_back(row);
   }
   return rows;
 }
@@ -161,8 +172,9 @@ std::string table(std::span<const Row> rows, std::span<const Variant> variants =
 
 std::string documentation() {
   std::string result = kIntroduction;
-  for (const Dialect* const dialect : {&accelerate(), &trainer(), &torchtitan(), &scripts()})
+  for (const Dialect* const dialect : {&accelerate(), &trainer(), &deepspeed(), &torchtitan(), &scripts()})
     result += fmt::format("\n## {}\n\n{}\n\n{}", dialect->name, dialect->from, table(own_rows(*dialect), dialect->variants));
+  result += fmt::format("\n## deepspeed_config\n\n{}\n\n{}", kPlugin, table(deepspeed_plugin_rows()));
   return result + fmt::format("\n## fsdp_*\n\n{}\n\n{}", kFsdp, table(fsdp_rows()));
 }
 

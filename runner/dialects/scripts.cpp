@@ -254,7 +254,7 @@ std::vector<Row> script_rows() {
   std::vector<Row> rows = hyperpod();
   for (const auto& part : {tutorials(), fsdp2_example(), trainer_arguments(), trainer_surroundings()})
     rows.insert(rows.end(), part.begin(), part.end());
-  rows.insert(rows.end(), fsdp_rows().begin(), fsdp_rows().end());
+  for (const auto& part : {fsdp_rows(), deepspeed_plugin_rows()}) rows.insert(rows.end(), part.begin(), part.end());
   return rows;
 }
 

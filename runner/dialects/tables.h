@@ -21,6 +21,19 @@ const Dialect& trainer();
 Document read_trainer_words(const std::string& words);
 Document read_trainer_config(const config::YamlText& source);
 
+/// DeepSpeed's json, of which Accelerate and the Trainer fill in what is "auto".
+const Dialect& deepspeed();
+Document read_deepspeed(const config::YamlText& source);
+/// Whether a file is one, by its keys.
+bool is_deepspeed(const config::YamlText& source);
+std::vector<Row> deepspeed_optimizer();
+void check_deepspeed_scheduler(const Document& document);
+std::vector<Row> deepspeed_surroundings();
+/// What Accelerate says of it itself, in deepspeed_config of its file and as flags: the rows that both share.
+std::span<const Row> deepspeed_plugin_rows();
+/// Flags of the Trainer that it passes over beside a json with a scheduler.
+const Dialect& beside_a_scheduler();
+
 /// torchtitan's TOML as of v0.2.2, older names of its keys, and --section.key flags by these names.
 const Dialect& torchtitan();
 

@@ -113,7 +113,7 @@ constexpr std::array kTrainerFlags = std::to_array<std::string_view>(
      "save_total_limit", "optim", "label_smoothing_factor", "dataloader_num_workers", "dataloader_prefetch_factor",
      "dataloader_pin_memory", "dataloader_drop_last", "dataloader_persistent_workers", "train_sampling_strategy",
      "group_by_length", "data_seed", "save_strategy", "eval_strategy", "evaluation_strategy", "logging_strategy",
-     "overwrite_output_dir", "load_best_model_at_end", "report_to"});
+     "overwrite_output_dir", "load_best_model_at_end", "report_to", "deepspeed"});
 
 /// The parameters that decay are the same: here those of two or more dimensions, there all but biases and norms.
 constexpr std::array kTrainerDefaults = std::to_array<Default>({{"per_device_train_batch_size", "8"},

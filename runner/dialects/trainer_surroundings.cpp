@@ -162,6 +162,11 @@ std::string in_seconds(const Entry& entry, const Document&) {
   return entry.value + "s";
 }
 
+/// The json is a document of its own.
+std::string names_json(const Entry&, const Document&) {
+  return "";
+}
+
 std::vector<Row> about_the_ranks() {
   constexpr std::string_view kExchange = "which gradients are exchanged follows from the model";
   return {
@@ -172,7 +177,8 @@ std::vector<Row> about_the_ranks() {
       alone(no_op("ddp_static_graph", kExchange, {"false"}), "true"),
       alone(no_op("ddp_broadcast_buffers", "the models here have no buffers that change"), "true"),
       no_op("local_rank", "the launcher says who is who", {"-1"}),
-      only("deepspeed", {""}, "ranks share a model by --fsdp; leave it out"),
+      follows("deepspeed", "", names_json, "its json, or the path of one: [above](#deepspeed)"),
+      alone(no_op("use_deepspeed", "", {}), "true"),
   };
 }
 

@@ -21,6 +21,9 @@ bool is_launchers(std::string_view ours) {
   return ours.starts_with("--") || std::isupper(static_cast<unsigned char>(ours.front()));
 }
 
+/// Who fills in what is "auto".
+constexpr std::string_view kWhoseAuto = "transformers' Trainer";
+
 /// A command in place of training.
 constexpr std::string_view kCommand = "trainyard ";
 
@@ -33,6 +36,7 @@ class Translator {
     add_defaults_of_variant();
     for (const Entry& entry : document_) translate_entry(entry);
     if (!translation_.problems.empty()) return std::move(translation_);
+    tell_of_tuning();
     apply_defaults_of_rows();
     if (dialect_.check) dialect_.check(document_);
     return std::move(translation_);
@@ -44,10 +48,23 @@ class Translator {
     const std::vector<const Row*> rows = rows_of(entry);
     try {
       if (rows.empty()) check_known(entry);
+      const size_t before = translation_.became.size();
       for (const Row* const row : rows)
         if (!entry.is_default || !is_set(row->ours)) apply(*row, entry);
+      if (rows.size() > 1) drop_repeated(entry, before);
     } catch (const InputError& error) {
       translation_.problems.push_back({error.what(), entry.key, rows.empty()});
+    }
+  }
+
+  /// Of several rows those that set nothing say nothing where others do.
+  void drop_repeated(const Entry& entry, size_t before) {
+    std::vector<std::string>& became = translation_.became;
+    const std::string line = nothing_line(entry, "");
+    while (became.size() > before + 1) {
+      const auto found = std::find(became.begin() + static_cast<ptrdiff_t>(before), became.end(), line);
+      if (found == became.end()) return;
+      became.erase(found);
     }
   }
 
@@ -84,6 +101,8 @@ class Translator {
 
   void apply(const Row& row, const Entry& entry) {
     if (entry.value == "null") return;
+    if (row.may_be_auto && entry.value == "auto") return leave_to_others(row, entry);
+    if (row.is_tuning && truth_of(entry.value) != false) tuning_.push_back(&entry);
     const std::string ours = ours_of(row, entry);
     if (row.ours.empty() || ours.empty()) return nothing(row, entry);
     set(row, entry, ours);
@@ -165,11 +184,37 @@ class Translator {
     return is_listed(row, entry.value) ? "" : std::string(row.why);
   }
 
+  /// What the run has of ours is its value, by whatever it was set.
+  void leave_to_others(const Row& row, const Entry& entry) {
+    const config::Key* const key = config::find_key(row.ours);
+    if (key && !row.automatic.empty()) {
+      const Entry meant = default_entry({row.theirs, row.automatic}, kWhoseAuto);
+      translation_.defaults.push_back(setting_of(*key, meant, meant.value));
+    }
+    if (!key || !beside_.run) return translation_.became.push_back(nothing_line(entry, ""));
+    translation_.became.push_back(fmt::format("{}: auto → {} {} ({}, {})", entry.key, row.ours,
+                                              shown(config::format_value(key->get(beside_.run->config))),
+                                              shown(beside_.run->origin(std::string(row.ours))), entry.origin));
+  }
+
+  /// They are many, and one sentence is enough for all.
+  void tell_of_tuning() {
+    if (tuning_.empty()) return;
+    std::vector<std::string> keys;
+    for (const Entry* const entry : tuning_) keys.push_back(entry->key);
+    translation_.notes.push_back(fmt::format("{}: what tunes speed and memory alone changes nothing here: {}",
+                                             tuning_.front()->origin, fmt::join(keys, ", ")));
+  }
+
+  static std::string nothing_line(const Entry& entry, const std::string& reason) {
+    return fmt::format("{}: {} → nothing{}{} ({})", entry.key, shown(entry.value), reason.empty() ? " to set" : ": ",
+                       reason, entry.origin);
+  }
+
   void nothing(const Row& row, const Entry& entry) {
     const std::string reason = reason_of(row, entry);
-    translation_.became.push_back(fmt::format("{}: {} → nothing{}{} ({})", entry.key, shown(entry.value),
-                                              reason.empty() ? " to set" : ": ", reason, entry.origin));
-    if (!reason.empty())
+    translation_.became.push_back(nothing_line(entry, reason));
+    if (!reason.empty() && !row.is_tuning)
       translation_.notes.push_back(
           fmt::format("{}: {} {} changes nothing: {}", entry.origin, entry.key, shown(entry.value), reason));
   }
@@ -222,6 +267,7 @@ class Translator {
   const Beside& beside_;
   Translation translation_;
   std::map<std::pair<size_t, std::string>, Meaning> by_ours_;  ///< by layer and key
+  std::vector<const Entry*> tuning_;
 };
 
 }  // namespace

@@ -166,10 +166,10 @@ TEST_CASE("pasted: a TOML that names no tokenizer is told whose default is missi
 }
 
 TEST_CASE("pasted: a default file that cannot be used names itself and the way around it", "[e2e]") {
-  const Home home("distributed_type: DEEPSPEED\n");
+  const Home home("distributed_type: XLA\n");
   const SmallJob job;
   check_failure(run({trainyard(Words{"launch"} + job.train(1)), home.environment()}), 2,
-                {home.file() + ":1: distributed_type is DEEPSPEED", "--no-accelerate leaves it out"});
+                {home.file() + ":1: distributed_type is XLA", "--no-accelerate leaves it out"});
 }
 
 TEST_CASE("pasted: --fsdp and --fsdp_config before the command are those of the Trainer", "[e2e]") {
@@ -183,6 +183,68 @@ TEST_CASE("pasted: --fsdp and --fsdp_config before the command are those of the 
   CHECK_THAT(ended.out, Contains("parallel.backward_prefetch backward_post (" + json + ":1)"));
   check_failure(run({trainyard({"launch", "--fsdp", "full_shard", "comm-bench"})}), 2,
                 {"launch: --fsdp is for train, which is not what is started"});
+}
+
+/// A json as people write it beside the Trainer, with `more` in it.
+std::string json_of_stage_3(const SmallJob& job, const std::string& more) {
+  const std::string path = (job.folder() / "ds.json").string();
+  write_text(path, R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto", "loss_scale": 0, "hysteresis": 2},
+"optimizer": {"type": "AdamW", "params": {"lr": "auto", "betas": "auto", "eps": "auto", "weight_decay": "auto"}},
+"zero_optimization": {"stage": 3, "overlap_comm": true, "contiguous_gradients": true, "reduce_bucket_size": "auto"},
+"train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto",
+"gradient_clipping": "auto")" +
+                       more + "}");
+  return path;
+}
+
+TEST_CASE("pasted: DeepSpeed's stage 3 with auto beside the Trainer's flags trains as full_shard by our keys",
+          "[e2e]") {
+  const SmallJob theirs, ours;
+  const std::string json = json_of_stage_3(theirs, "");
+  const Ended ended = run_well({on_ranks(
+      2, theirs.train(3, {"--deepspeed", json, "--per_device_train_batch_size", "2", "--gradient_accumulation_steps",
+                          "2", "--learning_rate", "0.01", "--adam_beta2", "0.98", "--weight_decay", "0.1",
+                          "--max_grad_norm", "0.5"}))});
+  CHECK_THAT(ended.err, Contains("what tunes speed and memory alone changes nothing here"));
+  run_well({on_ranks(2, ours.train(3, {"--parallel.strategy", "full_shard", "--training.accumulation_steps", "2",
+                                       "--optimizer.betas", "0.9,0.98", "--optimizer.weight_decay", "0.1",
+                                       "--optimizer.decayed_parameters", "all", "--optimizer.decay", "linear",
+                                       "--optimizer.min_lr_ratio", "0", "--training.clip_grad_norm", "0.5"}))});
+  REQUIRE(theirs.losses().size() == 3);
+  CHECK(theirs.losses() == ours.losses());
+}
+
+TEST_CASE("pasted: a scheduler of DeepSpeed's json gives its rates, and three batch sizes are one too many", "[e2e]") {
+  const SmallJob job;
+  const std::string json = json_of_stage_3(
+      job, R"(, "scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": "auto", "warmup_min_lr": "auto",
+"warmup_max_lr": "auto", "warmup_num_steps": 2, "warmup_type": "linear"}})");
+  run_well({on_ranks(2, job.train(5, {"--deepspeed", json, "--learning_rate", "0.01"}))});
+  const std::vector<double> rates = column(job.metrics(), "lr");
+  REQUIRE(rates.size() == 5);
+  const std::vector<double> of_deepspeed{0, 0, 0.005, 0.01, 0.02 / 3};
+  for (size_t step = 0; step < rates.size(); ++step) CHECK(rates[step] == Approx(of_deepspeed[step]));
+
+  const std::string sizes = (job.folder() / "sizes.json").string();
+  write_text(sizes, "{\"train_batch_size\": 16, \"train_micro_batch_size_per_gpu\": 2,\n"
+                    "\"gradient_accumulation_steps\": 2, \"zero_optimization\": {\"stage\": 1}}");
+  const auto fails = [&](const Words& more, const Words& says) {
+    check_failure(run({on_ranks(2, job.train(1, Words{"--deepspeed", sizes} + more))}), 2, says);
+  };
+  fails({}, {"training.global_batch_size is 16", "training.batch_size 2", "training.accumulation_steps 2", "2 ranks"});
+  fails({"--gradient_accumulation_steps", "4"},
+        {"gradient_accumulation_steps) is 2", "--gradient_accumulation_steps 4"});
+  write_text(sizes, "{\"zero_optimization\": {\"stage\": 3, \"offload_param\": {\"device\": \"nvme\"}}}");
+  fails({}, {sizes + ":1: zero_optimization.offload_param.device is nvme"});
+}
+
+TEST_CASE("pasted: Accelerate's file of DeepSpeed starts its ranks and shards by its stage", "[e2e]") {
+  const SmallJob job;
+  const std::string file = (job.folder() / "deepspeed.yaml").string();
+  write_text(file, "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\nnum_processes: 2\n"
+                   "deepspeed_config:\n  zero_stage: 3\n  gradient_clipping: 1.0\n  zero3_init_flag: true\n");
+  const Ended ended = run_well({trainyard(Words{"launch", "--config_file", file} + job.train(1, {"--inspect"}))});
+  CHECK_THAT(ended.out, Contains("mesh: replicate 1 x shard 2"));
 }
 
 TEST_CASE("pasted: help shows the words that a flag takes", "[e2e]") {

@@ -13,13 +13,15 @@ using namespace trainyard;
 dialects::Translation translated(uint8_t which, const config::YamlText& source) {
   config::Loaded run;
   run.config.training.steps = 10;  // what follows from a run follows from this one
-  switch (which % 4) {
+  switch (which % 5) {
     case 0:
       return dialects::translate(dialects::accelerate(), dialects::read_accelerate(source), {.run = &run});
     case 1:
       return dialects::translate(dialects::trainer(), dialects::read_trainer_config(source), {.run = &run});
     case 2:
       return dialects::translate(dialects::trainer(), dialects::read_trainer_words(source.text), {.run = &run});
+    case 3:
+      return dialects::translate(dialects::deepspeed(), dialects::read_deepspeed(source), {.run = &run});
     default:
       return dialects::translate(dialects::torchtitan(), dialects::read_toml(source), {.run = &run});
   }

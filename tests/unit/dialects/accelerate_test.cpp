@@ -204,8 +204,7 @@ TEST_CASE("accelerate: what cannot be is refused with file, line and what would 
       {with_line(kAccelerateSample, "tpu_use_cluster", "tpu_use_cluster: true"),
        "a.yaml:24: tpu_use_cluster is true: there is no backend for TPU and XLA here; leave it out or set it to false"},
       {"distributed_type: XLA\nnum_processes: 8\n",
-       "a.yaml:1: distributed_type is XLA: FSDP, MULTI_GPU, MULTI_CPU and NO are offered here; DeepSpeed's stage 3 is "
-       "FSDP with FULL_SHARD, its stage 2 SHARD_GRAD_OP"},
+       "a.yaml:1: distributed_type is XLA: FSDP, DEEPSPEED, MULTI_GPU, MULTI_CPU and NO are offered here"},
       {"distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: FULL_SHARD\n  fsdp_reshard_after_forward: "
        "false\n",
        "a.yaml:4: fsdp_reshard_after_forward false contradicts fsdp_sharding_strategy FULL_SHARD (a.yaml:3): "

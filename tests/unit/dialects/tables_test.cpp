@@ -15,7 +15,7 @@ namespace trainyard::dialects {
 namespace {
 
 std::vector<const Dialect*> dialects() {
-  return {&accelerate(), &trainer(), &torchtitan(), &scripts()};
+  return {&accelerate(), &trainer(), &deepspeed(), &torchtitan(), &scripts(), &beside_a_scheduler()};
 }
 
 bool is_command(std::string_view ours) {

@@ -209,7 +209,6 @@ TEST_CASE("Trainer: flags that would change the result are refused by name", "[d
       {{"--group_by_length"}, "--group_by_length: group_by_length is true: for pairs write --data.padding bucket"},
       {{"--load_best_model_at_end"}, "--load_best_model_at_end: load_best_model_at_end is true: no measure chooses"},
       {{"--neftune_noise_alpha", "5"}, "--neftune_noise_alpha: neftune_noise_alpha is 5: no noise is added"},
-      {{"--deepspeed", "zero3.json"}, "--deepspeed: deepspeed is zero3.json: ranks share a model by --fsdp"},
   };
   for (const Case& each : cases) {
     INFO(each.flags.front());
