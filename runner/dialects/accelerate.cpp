@@ -252,14 +252,14 @@ void check_loading(const Document& document) {
                     sync->origin, load->origin));
 }
 
-/// Accelerate refuses it too: beside a json its own words would be passed over.
+/// Accelerate refuses it too: beside a json its own words would be passed over. `mixed_precision: no` asks for nothing.
 void check_deepspeed(const Document& document) {
   const Entry* const file = find(document, "deepspeed_config_file");
   if (!file || says_nothing(*file)) return;
-  for (const char* const key :
-       {"gradient_accumulation_steps", "gradient_clipping", "zero_stage", "offload_optimizer_device",
-        "offload_param_device", "offload_param_nvme_path", "offload_optimizer_nvme_path", "zero3_save_16bit_model"})
-    if (const Entry* const entry = find(document, key))
+  for (const char* const key : {"gradient_accumulation_steps", "gradient_clipping", "zero_stage",
+                                "offload_optimizer_device", "offload_param_device", "offload_param_nvme_path",
+                                "offload_optimizer_nvme_path", "zero3_save_16bit_model", "mixed_precision"})
+    if (const Entry* const entry = find(document, key); entry && !is_same_word("no", entry->value))
       throw InputError(fmt::format("{}: {} {} would be passed over, as deepspeed_config_file {} ({}) says it; write "
                                    "it there",
                                    entry->origin, key, config::shown(entry->value), config::shown(file->value),

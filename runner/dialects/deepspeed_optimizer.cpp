@@ -31,7 +31,8 @@ std::string rate(const Entry& entry, const Document& document) {
 std::string why_no_rate(const Entry& entry, const Document& document) {
   const Entry* const peak = find(document, "scheduler.params.warmup_max_lr");
   if (!says_peak(document) || (peak && peak->value == entry.value)) return "";
-  return fmt::format("the scheduler's warmup_max_lr goes before it, which is {}", peak ? peak->value : "0.001");
+  return fmt::format("the scheduler's warmup_max_lr goes before it, which is {}",
+                     peak ? config::shown(peak->value) : "0.001");
 }
 
 /// Where `params` leaves it out: what FusedAdam has.

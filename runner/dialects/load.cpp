@@ -161,15 +161,29 @@ std::vector<std::string> mismatches(const Translation& json, const Translation& 
   return found;
 }
 
+/// The same of a type that the json turns off and a flag turns on.
+std::vector<std::string> mismatched_types(const Document& json, const Document& flags) {
+  std::vector<std::string> found;
+  for (const std::string type : {"bf16", "fp16"}) {
+    const Entry *const one = find(json, type + ".enabled"), *const other = find(flags, type);
+    if (one && other && truth_of(one->value) == false && truth_of(other->value) == true)
+      found.push_back(fmt::format("{} ({}) is false and {} true", one->origin, one->key, other->origin));
+  }
+  return found;
+}
+
 /// The Trainer refuses it, and tells of all: which of two values is meant is not to be guessed.
 void refuse_mismatches(const Sources& sources, const std::vector<Translation>& translations) {
-  const auto of = [&](const Dialect& dialect) -> const Translation* {
-    const auto found = std::ranges::find(sources.theirs, &dialect, [](const auto& each) { return each.first; });
-    return found == sources.theirs.end() ? nullptr : &translations[static_cast<size_t>(found - sources.theirs.begin())];
+  if (sources.deepspeed.empty()) return;
+  const auto at = [&](const Dialect& dialect) {
+    return static_cast<size_t>(
+        std::ranges::find(sources.theirs, &dialect, [](const auto& each) { return each.first; }) -
+        sources.theirs.begin());
   };
-  const Translation *const json = of(deepspeed()), *const flags = of(scripts());
-  if (!json || !flags) return;
-  if (const std::vector<std::string> found = mismatches(*json, *flags); !found.empty())
+  const size_t json = at(deepspeed()), flags = at(scripts());
+  std::vector<std::string> found = mismatches(translations[json], translations[flags]);
+  std::ranges::move(mismatched_types(sources.deepspeed, sources.theirs[flags].second), std::back_inserter(found));
+  if (!found.empty())
     throw InputError(fmt::format("{}; write \"auto\" there, or leave the flag{} out", fmt::join(found, "; "),
                                  found.size() == 1 ? "" : "s"));
 }

@@ -185,6 +185,10 @@ TEST_CASE("DeepSpeed: what the json says and flags say otherwise is refused, all
         "(optimizer.params.lr) is 0.0003 and --learning_rate 0.0001; write \"auto\" there, or leave the flags out");
   CHECK(error({"--fp16"}) ==
         "ds.json:2 (bf16.enabled) is bf16 and --fp16 fp16; write \"auto\" there, or leave the flag out");
+  const std::string off = files.add("off.json", R"({"bf16": {"enabled": false}, "gradient_clipping": 1})");
+  CHECK(files.relative(config::error_of([&] {
+    load({"--deepspeed", off, "--bf16", "1"});
+  })) == "off.json:1 (bf16.enabled) is false and --bf16 true; write \"auto\" there, or leave the flag out");
   CHECK(error({"--per_device_train_batch_size", "4", "--learning_rate", "3e-4", "--adam_beta2", "0.95"}) == "no error");
   CHECK(load({"--deepspeed", path, "--optimizer.lr", "1e-2"}).config.optimizer.lr == 1e-2);  // ours win over any file
 }
@@ -374,9 +378,9 @@ TEST_CASE("DeepSpeed: what cannot be is refused by name, with what would be righ
 
 TEST_CASE("DeepSpeed: Accelerate's deepspeed_config is read, and the json that it names", "[dialects]") {
   Files files;
-  const auto of = [&](const std::string& section, const std::vector<std::string>& more = {}) {
+  const auto of = [&](const std::string& section, const std::string& precision = "no") {
     return load_file(files, "a.yaml",
-                     "distributed_type: DEEPSPEED\nmixed_precision: bf16\ndeepspeed_config:\n" + section, more);
+                     "distributed_type: DEEPSPEED\nmixed_precision: " + precision + "\ndeepspeed_config:\n" + section);
   };
   const Config config = of(R"(  gradient_accumulation_steps: 4
   gradient_clipping: 0.7
@@ -386,7 +390,8 @@ TEST_CASE("DeepSpeed: Accelerate's deepspeed_config is read, and the json that i
   zero3_save_16bit_model: true
   zero_stage: 3
   deepspeed_multinode_launcher: standard
-)")
+)",
+                           "bf16")
                             .config;
   CHECK(config.parallel.strategy == Strategy::FullShard);
   CHECK(config.parallel.param_dtype == Precision::BFloat16);
@@ -405,6 +410,8 @@ TEST_CASE("DeepSpeed: Accelerate's deepspeed_config is read, and the json that i
   CHECK(files.relative(config::error_of([&] { of("  deepspeed_config_file: " + json + "\n  zero_stage: 3\n"); })) ==
         "a.yaml:5: zero_stage 3 would be passed over, as deepspeed_config_file ds.json (a.yaml:4) says it; write it "
         "there");
+  CHECK_THAT(files.relative(config::error_of([&] { of("  deepspeed_config_file: " + json + "\n", "bf16"); })),
+             Catch::StartsWith("a.yaml:2: mixed_precision bf16 would be passed over, as deepspeed_config_file"));
   CHECK(files.relative(config::error_of([&] { of("  offload_param_device: nvme\n"); })) ==
         "a.yaml:4: offload_param_device is nvme: nothing is kept on NVMe here; use cpu");
   CHECK(files.relative(config::error_of([&] { of("  zero_stages: 3\n"); })) ==
