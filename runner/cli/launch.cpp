@@ -2,8 +2,10 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <optional>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -42,8 +44,28 @@ const Command& command_of_ranks(const std::string& name) {
 struct Taken {
   std::string file;         ///< of `accelerate config`; "": none
   bool is_default = false;  ///< nobody named it
-  Arguments training;       ///< --fsdp and --fsdp_config, as flags of train
+  Arguments training;       ///< such as --fsdp and --fsdp_config, as flags of train
 };
+
+/// Flags with a value that are for training: of the Trainer, and of `accelerate launch` for DeepSpeed.
+constexpr std::array<std::string_view, 18> kForTraining{"--fsdp",
+                                                        "--fsdp-config",
+                                                        "--deepspeed",
+                                                        "--deepspeed-config",
+                                                        "--deepspeed-config-file",
+                                                        "--zero-stage",
+                                                        "--offload-optimizer-device",
+                                                        "--offload-param-device",
+                                                        "--offload-optimizer-nvme-path",
+                                                        "--offload-param-nvme-path",
+                                                        "--gradient-clipping",
+                                                        "--gradient-accumulation-steps",
+                                                        "--zero3-init-flag",
+                                                        "--zero3-save-16bit-model",
+                                                        "--deepspeed-hostfile",
+                                                        "--deepspeed-multinode-launcher",
+                                                        "--deepspeed-exclusion-filter",
+                                                        "--deepspeed-inclusion-filter"};
 
 /// The command of the launcher is the trainer here; where its arguments begin, else none.
 std::optional<size_t> training_begin(const Arguments& arguments) {
@@ -82,7 +104,10 @@ class Taker {
       is_left_out_ = name == "--no-accelerate";
     } else if (name == "--config-file") {
       taken_.file = take_value(at);
-    } else if (name == "--fsdp" || name == "--fsdp-config") {
+    } else if (name == "--use-deepspeed") {
+      arguments_.erase(arguments_.begin() + static_cast<ptrdiff_t>(at));
+      taken_.training.push_back(name);
+    } else if (std::ranges::find(kForTraining, name) != kForTraining.end()) {
       const std::string value = take_value(at);
       taken_.training.insert(taken_.training.end(), {name, value});
     } else {
@@ -115,10 +140,11 @@ class Taker {
     return value;
   }
 
-  /// Whether training is told of a file by itself: ours, Accelerate's or torchtitan's.
+  /// Whether training is told of a file by itself: ours, Accelerate's, torchtitan's or DeepSpeed's.
   [[nodiscard]] bool names_another() const {
     const auto begin = training_begin(arguments_);
     if (!begin) return false;
+    if (dialects::names_file(taken_.training)) return true;
     return dialects::names_file({arguments_.begin() + static_cast<ptrdiff_t>(*begin), arguments_.end()});
   }
 

@@ -133,7 +133,7 @@ constexpr std::string_view kFsdp =
 
 constexpr std::string_view kPlugin =
     "In Accelerate's file they stand in `deepspeed_config`, and each, as `accelerate launch` has it, is a flag of "
-    "`train` too. `distributed_type: DEEPSPEED` without a stage is stage 2.";
+    "`train` and of `launch` too. `distributed_type: DEEPSPEED` without a stage is stage 2.";
 
 /// Those that several dialects share have a table of their own.
 std::vector<Row> own_rows(const Dialect& dialect) {

@@ -59,6 +59,11 @@ void declare(CLI::App& app, Flags& flags) {
   app.add_flag("--no-accelerate", flags.is_elsewhere, "that file is left out");
   app.add_option("--fsdp", flags.elsewhere, "for train, as are the words of the Trainer: \"full_shard auto_wrap\"");
   app.add_option("--fsdp-config", flags.elsewhere, "for train: the Trainer's json, or its path");
+  app.add_option("--deepspeed", flags.elsewhere, "for train: DeepSpeed's json, or its path")->type_name("JSON");
+  app.add_flag("--use-deepspeed", flags.is_elsewhere, "for train, as are the others of `accelerate launch`:");
+  for (const char* const name : {"--zero-stage", "--offload-optimizer-device", "--offload-param-device",
+                                 "--deepspeed-config-file", "--gradient-clipping", "--gradient-accumulation-steps"})
+    app.add_option(name, flags.elsewhere, "of DeepSpeed, for train");
   for (const char* const name :
        {"--local-ranks-filter", "--role", "--tee", "--redirects", "--monitor-interval", "--start-method"})
     app.add_option(name, flags.ignored, "accepted: every rank's output comes in lines of its own");
@@ -194,8 +199,9 @@ std::optional<Flags> parse_flags(std::vector<std::string> arguments) {
 }  // namespace
 
 size_t command_begin(const std::vector<std::string>& arguments) {
-  constexpr std::array<std::string_view, 8> kAlone{"--standalone", "--no-python", "--accelerate", "--no-accelerate",
-                                                   "--module",     "-m",          "--help",       "-h"};
+  constexpr std::array<std::string_view, 9> kAlone{
+      "--standalone", "--no-python", "--accelerate", "--no-accelerate", "--use-deepspeed", "--module", "-m",
+      "--help",       "-h"};
   size_t at = 0;
   while (at < arguments.size() && arguments[at].starts_with('-') && arguments[at] != "--") {
     const bool takes_next =

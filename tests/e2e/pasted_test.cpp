@@ -245,6 +245,17 @@ TEST_CASE("pasted: Accelerate's file of DeepSpeed starts its ranks and shards by
                    "deepspeed_config:\n  zero_stage: 3\n  gradient_clipping: 1.0\n  zero3_init_flag: true\n");
   const Ended ended = run_well({trainyard(Words{"launch", "--config_file", file} + job.train(1, {"--inspect"}))});
   CHECK_THAT(ended.out, Contains("mesh: replicate 1 x shard 2"));
+  const Ended flags =
+      run_well({trainyard(Words{"launch", "--no-accelerate", "--use_deepspeed", "--zero_stage", "3",
+                                "--offload_param_device=cpu", "--gradient_clipping", "0.5", "--nproc_per_node", "2"} +
+                          job.train(1, {"--print-config"}))});
+  CHECK_THAT(flags.out, Contains("zero_stage: 3 → parallel.strategy full_shard (--zero_stage)") &&
+                            Contains("offload_param_device: cpu → parallel.offload true (--offload_param_device)"));
+  const std::string json = json_of_stage_3(job, "");
+  CHECK_THAT(
+      run_well({trainyard(Words{"launch", "--no-accelerate", "--deepspeed", json} + job.train(1, {"--print-config"}))})
+          .out,
+      Contains("zero_optimization.stage: 3 → parallel.strategy full_shard (" + json));
 }
 
 TEST_CASE("pasted: help shows the words that a flag takes", "[e2e]") {
