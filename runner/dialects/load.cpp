@@ -150,12 +150,12 @@ bool has_settings_file(const Sources& sources) {
   return std::ranges::any_of(sources.theirs, is_titan) || std::ranges::any_of(sources.ours, is_of_file);
 }
 
-/// What the json says and flags of scripts say otherwise, as "ds.json:5 (optimizer.params.lr) 3e-05 and --lr 1e-4".
+/// What the json says and flags say otherwise, as "ds.json:5 (optimizer.params.lr) is 3e-05 and --lr 1e-4".
 std::vector<std::string> mismatches(const Translation& json, const Translation& flags) {
   std::vector<std::string> found;
   for (const config::Setting& one : json.settings)
     for (const config::Setting& other : flags.settings)
-      if (one.key == other.key && one.value != other.value)
+      if (one.key == other.key && one.value != other.value && other.layer == config::kFlagLayer)
         found.push_back(fmt::format("{} is {} and {} {}", one.origin, config::format_value(one.value), other.origin,
                                     config::format_value(other.value)));
   return found;
@@ -180,9 +180,9 @@ void refuse_mismatches(const Sources& sources, const std::vector<Translation>& t
         std::ranges::find(sources.theirs, &dialect, [](const auto& each) { return each.first; }) -
         sources.theirs.begin());
   };
-  const size_t json = at(deepspeed()), flags = at(scripts());
-  std::vector<std::string> found = mismatches(translations[json], translations[flags]);
-  std::ranges::move(mismatched_types(sources.deepspeed, sources.theirs[flags].second), std::back_inserter(found));
+  std::vector<std::string> found = mismatched_types(sources.deepspeed, sources.theirs[at(scripts())].second);
+  for (const Dialect* const flags : {&scripts(), &trainer()})
+    std::ranges::move(mismatches(translations[at(deepspeed())], translations[at(*flags)]), std::back_inserter(found));
   if (!found.empty())
     throw InputError(fmt::format("{}; write \"auto\" there, or leave the flag{} out", fmt::join(found, "; "),
                                  found.size() == 1 ? "" : "s"));

@@ -189,6 +189,13 @@ TEST_CASE("DeepSpeed: what the json says and flags say otherwise is refused, all
   CHECK(files.relative(config::error_of([&] {
     load({"--deepspeed", off, "--bf16", "1"});
   })) == "off.json:1 (bf16.enabled) is false and --bf16 true; write \"auto\" there, or leave the flag out");
+  const std::string sharded = files.add("two.json", R"({"zero_optimization": {"stage": 2}})");
+  CHECK(
+      files.relative(config::error_of([&] {
+        load({"--deepspeed", sharded, "--fsdp", "full_shard"});
+      })) ==
+      "two.json:1 (zero_optimization.stage) is shard_grad_op and --fsdp full_shard; write \"auto\" there, or leave the "
+      "flag out");
   CHECK(error({"--per_device_train_batch_size", "4", "--learning_rate", "3e-4", "--adam_beta2", "0.95"}) == "no error");
   CHECK(load({"--deepspeed", path, "--optimizer.lr", "1e-2"}).config.optimizer.lr == 1e-2);  // ours win over any file
 }
