@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "api/field.h"
 #include "base/text.h"
@@ -22,8 +23,8 @@
 namespace trainyard::local {
 namespace {
 
-constexpr int kMostRequests = 10;  // as a kubelet's client follows redirects
-constexpr size_t kMostBytes = 1 << 20;  // of a head, as it reads one
+constexpr int kMostRequests = 10;         // as a kubelet's client follows redirects
+constexpr size_t kMostBytes = 10 * 1024;  // of a body, as it reads one
 
 sockaddr_in address_of(const Json& action, const Json& container) {
   sockaddr_in address{};
@@ -47,120 +48,111 @@ UniqueFd connected(const sockaddr_in& address) {
   return socket;
 }
 
-/// The place that is asked, which a redirect changes.
-class Url {
- public:
-  explicit Url(const std::string& text) : is_valid_(set(text, CURLU_PATH_AS_IS)) {}
-
-  [[nodiscard]] bool is_valid() const { return is_valid_; }
-  /// Goes to the URL that a `reference` in its content means. False where that is none.
-  bool follow(const std::string& reference) { return set(reference, CURLU_NON_SUPPORT_SCHEME); }
-  /// "" where it has no such part.
-  [[nodiscard]] std::string part(CURLUPart part) const {
-    char* text = nullptr;
-    if (::curl_url_get(url_.get(), part, &text, CURLU_DEFAULT_PORT) != CURLUE_OK) return "";
-    std::string copy = text;
-    ::curl_free(text);
-    return copy;
-  }
-
- private:
-  bool set(const std::string& text, unsigned flags) {
-    return ::curl_url_set(url_.get(), CURLUPART_URL, text.c_str(), flags | CURLU_ALLOW_SPACE | CURLU_URLENCODE) ==
-           CURLUE_OK;
-  }
-  struct Destroyer {
-    void operator()(CURLU* url) const noexcept { ::curl_url_cleanup(url); }
-  };
-  std::unique_ptr<CURLU, Destroyer> url_{::curl_url()};
-  bool is_valid_;
-};
+/// The whole of a URL as it is asked for, or a part of it; "" where it is no URL or has no such part.
+std::string part_of_url(const std::string& text, CURLUPart part) {
+  constexpr unsigned kLenient = CURLU_PATH_AS_IS | CURLU_ALLOW_SPACE | CURLU_URLENCODE;
+  const std::unique_ptr<CURLU, decltype(&::curl_url_cleanup)> url(::curl_url(), &::curl_url_cleanup);
+  char* found = nullptr;
+  if (::curl_url_set(url.get(), CURLUPART_URL, text.c_str(), kLenient) != CURLUE_OK) return "";
+  if (::curl_url_get(url.get(), part, &found, 0) != CURLUE_OK) return "";
+  std::string copy = found;
+  ::curl_free(found);
+  return copy;
+}
 
 /// The request of an httpGet.
 struct Get {
-  sockaddr_in address;
   std::string url;
-  std::string host;     ///< its header Host; "": as the URL says
-  std::string headers;  ///< the others, a line each
+  std::string host;                  ///< its header Host; "": as the URL says
+  std::vector<std::string> headers;  ///< the others, as libcurl takes them
 };
 
-Get get_of(const Json& action, const sockaddr_in& address) {
-  const std::string path = text_at(action, "/path", "/");
-  const std::string host = text_at(action, "/host", "127.0.0.1");
-  const char* const begin = path.starts_with('/') ? "" : "/";
-  Get get{.address = address, .url = fmt::format("http://{}:{}{}{}", host, ntohs(address.sin_port), begin, path)};
+/// A header that libcurl sends of itself is left out where the probe gives it without a value, as a kubelet does.
+std::string header_of(const std::string& name, const std::string& value) {
+  const bool is_left_out = ::strcasecmp(name.c_str(), "User-Agent") == 0 || ::strcasecmp(name.c_str(), "Accept") == 0;
+  return value.empty() && !is_left_out ? name + ";" : fmt::format("{}: {}", name, value);
+}
+
+Get get_of(const Json& action, const Json& container) {
+  const std::string path = text_at(action, "/path", "/"), host = text_at(action, "/host", "127.0.0.1");
+  const char* const scheme = text_at(action, "/scheme") == "HTTPS" ? "https" : "http";
+  const std::string place = fmt::format("{}://{}:{}", scheme, host, ntohs(address_of(action, container).sin_port));
+  const std::string url = fmt::format("{}{}{}", place, path.starts_with('/') ? "" : "/", path);
+  Get get{.url = part_of_url(url, CURLUPART_URL), .host = "", .headers = {"Connection: close"}};
+  if (get.url.empty()) throw Refusal(fmt::format("startupProbe: {} is no URL", url));
   for (const Json& header : action.value("httpHeaders", Json::array())) {
     const std::string name = text_at(header, "/name"), value = text_at(header, "/value");
     if (::strcasecmp(name.c_str(), "Host") == 0)
       get.host = value;
     else
-      get.headers += fmt::format("{}: {}\r\n", name, value);
+      get.headers.push_back(header_of(name, value));
   }
-  if (!Url(get.url).is_valid()) throw Refusal(fmt::format("startupProbe: {} is no URL", get.url));
   return get;
 }
 
-std::string request_for(const Url& url, const Get& get) {
-  const std::string query = url.part(CURLUPART_QUERY);
-  const std::string host = fmt::format("{}:{}", url.part(CURLUPART_HOST), url.part(CURLUPART_PORT));
-  return fmt::format("GET {}{}{} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{}\r\n", url.part(CURLUPART_PATH),
-                     query.empty() ? "" : "?", query, get.host.empty() ? host : get.host, get.headers);
-}
-
-/// The beginning of an answer, as far as a probe reads it.
-struct Head {
+struct Answered {
   int64_t code = 0;
-  std::string location;
+  std::string location;      ///< the URL that a redirect leads to
+  bool is_absolute = false;  ///< the answer gave it whole
 };
 
-std::optional<Head> parse_head(std::string_view text) {
-  constexpr std::string_view kBegin = "HTTP/1.1 ", kLocation = "Location:";
-  const auto code = text.size() < kBegin.size() + 3 ? std::nullopt : parse_int(text.substr(kBegin.size(), 3));
-  if (!text.starts_with("HTTP/1.") || !code) return std::nullopt;
-  Head head{.code = *code};
-  for (std::string_view line : parts_of(text, '\n')) {
-    if (line.empty() || line == "\r") break;  // the content follows
-    if (line.size() < kLocation.size() || ::strncasecmp(line.data(), kLocation.data(), kLocation.size()) != 0) continue;
-    line.remove_prefix(kLocation.size());
-    const size_t first = line.find_first_not_of(" \t\r"), last = line.find_last_not_of(" \t\r");
-    if (first != line.npos) head.location = line.substr(first, last - first + 1);
-  }
-  return head;
+/// Counts what came and drops it; ends the answer where that is enough.
+size_t count_bytes(char*, size_t, size_t size, void* bytes) {
+  return (*static_cast<size_t*>(bytes) += size) < kMostBytes ? size : 0;
 }
 
-std::optional<Head> ask(const Url& url, const Get& get) {
-  sockaddr_in address = get.address;
-  address.sin_port = htons(static_cast<uint16_t>(parse_int(url.part(CURLUPART_PORT)).value_or(0)));
-  const UniqueFd socket = connected(address);
-  const std::string request = request_for(url, get);
-  if (!socket.valid() || ::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL) < 0) return std::nullopt;
-  std::string answer;
-  std::array<char, 4096> block{};
-  while (answer.find("\n\r\n") == answer.npos && answer.find("\n\n") == answer.npos) {
-    const ssize_t got = ::read(socket.get(), block.data(), block.size());
-    if (got <= 0 || answer.size() > kMostBytes) return std::nullopt;
-    answer.append(block.data(), static_cast<size_t>(got));
-  }
-  return parse_head(answer);
+/// A header of the answer as it came, "" where there is none.
+std::string header_in(CURL* curl, const char* name) {
+  curl_header* header = nullptr;
+  return ::curl_easy_header(curl, name, 0, CURLH_HEADER, -1, &header) == CURLHE_OK ? header->value : "";
 }
 
-bool leads_on(const Head& head) {
+/// One request, whose redirects are not followed. Who asks has a limit of time for all of them.
+std::optional<Answered> ask(const Get& get) {
+  const std::unique_ptr<CURL, decltype(&::curl_easy_cleanup)> curl(::curl_easy_init(), &::curl_easy_cleanup);
+  size_t bytes = 0;
+  curl_slist* lines = nullptr;
+  for (const std::string& header : get.headers) lines = ::curl_slist_append(lines, header.c_str());
+  if (!get.host.empty()) lines = ::curl_slist_append(lines, ("Host: " + get.host).c_str());
+  const std::unique_ptr<curl_slist, decltype(&::curl_slist_free_all)> headers(lines, &::curl_slist_free_all);
+  ::curl_easy_setopt(curl.get(), CURLOPT_URL, get.url.c_str());
+  ::curl_easy_setopt(curl.get(), CURLOPT_HTTPHEADER, headers.get());
+  ::curl_easy_setopt(curl.get(), CURLOPT_USERAGENT, "kube-probe/trainyard");
+  ::curl_easy_setopt(curl.get(), CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
+  ::curl_easy_setopt(curl.get(), CURLOPT_PATH_AS_IS, 1L);
+  ::curl_easy_setopt(curl.get(), CURLOPT_PROTOCOLS_STR, "http,https");
+  ::curl_easy_setopt(curl.get(), CURLOPT_PROXY, "");
+  ::curl_easy_setopt(curl.get(), CURLOPT_SSL_VERIFYPEER, 0L);  // a kubelet does not check certificates either
+  ::curl_easy_setopt(curl.get(), CURLOPT_SSL_VERIFYHOST, 0L);
+  ::curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
+  ::curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, &count_bytes);
+  ::curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &bytes);
+  const CURLcode ended = ::curl_easy_perform(curl.get());
+  if (ended != CURLE_OK && bytes < kMostBytes) return std::nullopt;
+  long code = 0;
+  const char* location = nullptr;
+  ::curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &code);
+  ::curl_easy_getinfo(curl.get(), CURLINFO_REDIRECT_URL, &location);
+  const bool is_absolute = !part_of_url(header_in(curl.get(), "Location"), CURLUPART_SCHEME).empty();
+  return Answered{code, location ? location : "", is_absolute};
+}
+
+bool leads_on(const Answered& answered) {
   constexpr std::array<int64_t, 5> kFollowed{301, 302, 303, 307, 308};
-  return !head.location.empty() && std::ranges::count(kFollowed, head.code) > 0;
+  return !answered.location.empty() && std::ranges::count(kFollowed, answered.code) > 0;
 }
 
-/// 200 to 399 is well, and a redirect to the same host is followed (pkg/probe/http). One to TLS is not followed here.
+/// 200 to 399 is well, and a redirect to the same host is followed (pkg/probe/http).
 Answer answer_to(Get get) {
-  Url url(get.url);
-  const std::string own_host = url.part(CURLUPART_HOST);
+  const std::string own_host = part_of_url(get.url, CURLUPART_HOST);
   for (int i = 0; i < kMostRequests; ++i) {
-    const std::optional<Head> head = ask(url, get);
-    if (!head || head->code < 200 || head->code >= 400) return Answer::No;
-    if (head->code < 300) return Answer::Yes;
-    if (!leads_on(*head)) return Answer::Redirect;
-    if (head->location.starts_with("http://")) get.host.clear();  // a probe's own name is for its own place
-    if (!url.follow(head->location)) return Answer::No;
-    if (url.part(CURLUPART_HOST) != own_host || url.part(CURLUPART_SCHEME) != "http") return Answer::Redirect;
+    const std::optional<Answered> answered = ask(get);
+    if (!answered || answered->code < 200 || answered->code >= 400) return Answer::No;
+    if (answered->code < 300) return Answer::Yes;
+    if (!leads_on(*answered)) return Answer::Redirect;
+    if (part_of_url(answered->location, CURLUPART_HOST) != own_host) return Answer::Redirect;
+    get.url = answered->location;
+    if (answered->is_absolute) get.host.clear();  // a probe's own name is for its own place
   }
   return Answer::No;
 }
@@ -171,8 +163,10 @@ Question question_of(const Json& probe, const Json& container) {
   if (const Json* const tcp = object_at(probe, "/tcpSocket"))
     return [address = address_of(*tcp, container)] { return connected(address).valid() ? Answer::Yes : Answer::No; };
   const Json* const http = object_at(probe, "/httpGet");
-  if (!http || text_at(*http, "/scheme", "HTTP") != "HTTP") return nullptr;
-  return [get = get_of(*http, address_of(*http, container))] { return answer_to(get); };
+  if (!http) return nullptr;
+  static const CURLcode kIsReady = ::curl_global_init(CURL_GLOBAL_DEFAULT);  // before a process is forked that asks
+  if (kIsReady != CURLE_OK) throw Refusal("startupProbe: libcurl does not start");
+  return [get = get_of(*http, container)] { return answer_to(get); };
 }
 
 }  // namespace trainyard::local

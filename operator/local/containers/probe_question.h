@@ -14,8 +14,8 @@ enum class Answer : int {
 };
 using Question = std::function<Answer()>;
 
-/// The question of a tcpSocket, or of an httpGet without TLS. It is asked as a kubelet asks it, and takes no lock. The
-/// function is empty where the probe has neither. Throws Refusal where the port or the host is none here.
+/// The question of a tcpSocket or an httpGet, asked as a kubelet asks it. The function is empty where the probe has
+/// neither. Throws Refusal where the port or the host is none here.
 [[nodiscard]] Question question_of(const Json& probe, const Json& container);
 
 }  // namespace trainyard::local

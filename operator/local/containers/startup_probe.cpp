@@ -26,7 +26,7 @@ StartupProbe::StartupProbe(const Json& probe, const Json& container)
   else
     question_ = question_of(probe, container);
   if (command_.empty() && !question_)
-    throw Refusal("startupProbe: exec, tcpSocket and httpGet with scheme HTTP work here; replace it by one of them");
+    throw Refusal("startupProbe: exec, tcpSocket and httpGet work here; replace it by one of them");
 }
 
 void StartupProbe::begin(pid_t container, TimePoint now) {

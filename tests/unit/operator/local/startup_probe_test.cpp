@@ -15,8 +15,11 @@
 #include <thread>
 
 #include "base/text.h"
+#include "http/listener.h"
+#include "http/server.h"
 #include "local/manifest/refusal.h"
 #include "support/support.h"
+#include "webhook/certificate.h"
 
 using namespace trainyard;
 using namespace trainyard::local;
@@ -126,7 +129,7 @@ TEST_CASE("startupProbe: a redirect to the same host is followed, and any other 
       {"/for-ever", "failure"},
       {"http://localhost:PORT/bad", "redirect"},
       {"http://127.0.0.2:PORT/bad", "redirect"},
-      {"https://127.0.0.1:PORT/bad", "redirect"},
+      {"https://127.0.0.1:PORT/ok", "failure"},  // there is no TLS
       {"", "redirect"},
   }));
   CAPTURE(row.location);
@@ -151,11 +154,40 @@ TEST_CASE("startupProbe: a server is asked by the probe's address and path, with
     return "HTTP/1.1 200 OK\r\n\r\n";
   });
   CHECK(succeeds(Json{{"httpGet", {{"path", "a b?c=d"}, {"port", server.port()}}}}));
-  CHECK(asked == fmt::format("GET /a%20b?c=d HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nConnection: close\r\n\r\n",
+  CHECK(asked == fmt::format("GET /a%20b?c=d HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nUser-Agent: kube-probe/trainyard\r\n"
+                             "Accept: */*\r\nConnection: close\r\n\r\n",
                              server.port()));
-  const Json headers = Json::parse(R"([{"name": "host", "value": "here"}, {"name": "A", "value": "b"}])");
+  const Json headers = Json::parse(R"([{"name": "host", "value": "here"}, {"name": "A", "value": "b"},
+    {"name": "B", "value": ""}, {"name": "user-agent", "value": ""}, {"name": "Accept", "value": "text/html"}])");
   CHECK(succeeds(Json{{"httpGet", {{"port", server.port()}, {"httpHeaders", headers}}}}));
-  CHECK(asked == "GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\nA: b\r\n\r\n");
+  CHECK(asked == "GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\nA: b\r\nB:\r\nAccept: text/html\r\n\r\n");
+}
+
+TEST_CASE("startupProbe: a server with TLS is asked, whoever signed its certificate", "[startup_probe]") {
+  const TimePoint now = std::chrono::system_clock::now();
+  const webhook::KeyPair authority = webhook::make_authority(now), pair = webhook::issue(authority, {"elsewhere"}, now);
+  const http::Handler answer = [](const http::Request& request) {
+    return http::Response{.status = request.path == "/ok" ? 200 : 404};
+  };
+  const http::Server secure(http::listen_on("127.0.0.1:0", "--test"), answer, {},
+                            http::Identity{pair.certificate + authority.certificate, pair.key});
+  const auto outcome = [](const char* scheme, int port, const char* path) {
+    return outcome_of(Json{{"httpGet", {{"scheme", scheme}, {"path", path}, {"port", port}}}});
+  };
+  CHECK(outcome("HTTPS", secure.port(), "/ok") == "success");
+  CHECK(outcome("HTTPS", secure.port(), "/bad") == "failure");
+  CHECK(outcome("HTTP", secure.port(), "/ok") == "failure");
+  const Server plain(fmt::format("HTTP/1.1 302 Found\r\nLocation: https://127.0.0.1:{}/ok\r\n\r\n", secure.port()));
+  CHECK(outcome("HTTP", plain.port(), "/") == "success");
+  CHECK(outcome("HTTPS", plain.port(), "/") == "failure");
+}
+
+TEST_CASE("startupProbe: of a long answer the beginning is read", "[startup_probe]") {
+  const std::string content(100'000, 'x');
+  const Server server(fmt::format("HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n{}", content));
+  CHECK(succeeds(Json{{"httpGet", {{"port", server.port()}}}}));
+  const Server cut("HTTP/1.1 200 OK\r\nContent-Length: 200\r\n\r\nx");
+  CHECK_FALSE(succeeds(Json{{"httpGet", {{"port", cut.port()}}}}));
 }
 
 TEST_CASE("startupProbe: a command sees what its container writes into / itself", "[startup_probe]") {
@@ -223,8 +255,7 @@ TEST_CASE("startupProbe: what takes a cluster is refused", "[startup_probe]") {
     const char *probe, *problem;
   };
   const auto row = GENERATE(values<Row>({
-      {R"({"grpc": {"port": 1}})", "exec, tcpSocket and httpGet with scheme HTTP work here"},
-      {R"({"httpGet": {"port": 1, "scheme": "HTTPS"}})", "exec, tcpSocket and httpGet with scheme HTTP work here"},
+      {R"({"grpc": {"port": 1}})", "exec, tcpSocket and httpGet work here"},
       {R"({"httpGet": {"port": 1, "host": "example.org"}})", "host 'example.org' must be an address"},
       {R"({"tcpSocket": {"port": "web"}})", R"(port "web" is none of the container's)"},
       {R"({"httpGet": {"port": 1, "path": "/\u0001"}})", "is no URL"},
