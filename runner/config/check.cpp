@@ -68,11 +68,12 @@ void check_data(const Loaded& loaded) {
 void check_validation(const Loaded& loaded) {
   const Validation& validation = loaded.config.validation;
   const auto data = given(loaded, kHeldOut);
-  if (data.empty() && validation.interval > 0)
-    throw InputError(
-        fmt::format("{}, but no held-out data is given; set validation.path, validation.tokens, validation.images or "
-                    "validation.split",
-                    is(loaded, "validation.interval")));
+  for (const char* const key : {"validation.interval", "validation.epoch_interval"})
+    if (data.empty() && std::get<int64_t>(find_key(key)->get(loaded.config)) > 0)
+      throw InputError(
+          fmt::format("{}, but no held-out data is given; set validation.path, validation.tokens, validation.images or "
+                      "validation.split",
+                      is(loaded, key)));
   if (!data.empty()) check_one_of(loaded, kHeldOut, "");
   if (validation.split > 0 && !loaded.config.data.tokens.empty())
     throw InputError(fmt::format("{}, but data.tokens ({}) is a list of batches; set validation.tokens",

@@ -69,13 +69,14 @@ struct Data {
 
 /// Held-out data. Empty path, tokens and images: no validation.
 struct Validation {
-  int64_t interval = 0;    ///< steps; 0 = only at the end
-  std::string path;        ///< as data.path, or
-  std::string tokens;      ///< as data.tokens, or
-  std::string images;      ///< a folder as data.images, of which the t10k files are taken; or
-  double split = 0;        ///< this share of data.path or data.images; one of the four
-  int64_t steps = 0;       ///< batches a validation; 0 = all the data holds
-  int64_t batch_size = 0;  ///< rows a rank; 0 = as training
+  int64_t interval = 0;        ///< steps; 0 = only at the end
+  int64_t epoch_interval = 0;  ///< passes over the training data; 0 = none
+  std::string path;            ///< as data.path, or
+  std::string tokens;          ///< as data.tokens, or
+  std::string images;          ///< a folder as data.images, of which the t10k files are taken; or
+  double split = 0;            ///< this share of data.path or data.images; one of the four
+  int64_t steps = 0;           ///< batches a validation; 0 = all the data holds
+  int64_t batch_size = 0;      ///< rows a rank; 0 = as training
 };
 
 struct Training {

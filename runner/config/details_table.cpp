@@ -128,6 +128,9 @@ bool reads_checkpoints(const Config& config) {
 bool profiles(const Config& config) {
   return config.metrics.profile_interval > 0;
 }
+bool has_an_end(const Config& config) {
+  return config.data.path != "random";
+}
 bool samples(const Config& config) {
   return !config.sample.prompt.empty();
 }
@@ -138,6 +141,7 @@ bool has_tokenizer(const Config& config) {
 constexpr const char *kPath = "data.path", *kPairs = "data.source_field", *kHeldOutPath = "validation.path";
 constexpr const char *kGiven = "that is given", *kEmpty = "left empty", *kTrue = "true";
 constexpr const char* kAnyHeldOut = "(or tokens, images or split) that is given";
+constexpr const char* kWithEnd = "data that has an end";
 constexpr const char *kDocuments = "a corpus of documents", *kPasses = "a corpus (or images)";
 constexpr const char* kDecaying = "other than constant";
 constexpr const char* kWarm = "1 or more (or a warmup_ratio, or schedule_lags)";
@@ -174,6 +178,7 @@ constexpr Detail kDetails[] = {
     {"data.num_workers", kPath, kPasses, has_passes},
     {"data.prefetch_factor", "data.num_workers", "1 or more",
      [](const Config& config) { return config.data.num_workers > 0; }},
+    {"validation.epoch_interval", kPath, kWithEnd, has_an_end},
     {"validation.steps", kHeldOutPath, kAnyHeldOut, validates},
     {"validation.batch_size", kHeldOutPath, "(or images or split) that is given", has_held_out_rows},
     {"training.epochs", "training.steps", "0", [](const Config& config) { return config.training.steps == 0; }},
@@ -253,8 +258,7 @@ constexpr Detail kDetails[] = {
     {"checkpoint.overwrite", "checkpoint.enabled", kTrue, saves},
     {"checkpoint.interval", "checkpoint.enabled", kTrue, saves},
     {"checkpoint.epoch_interval", "checkpoint.enabled", kTrue, saves},
-    {"checkpoint.epoch_interval", kPath, "data that has an end",
-     [](const Config& config) { return config.data.path != "random"; }},
+    {"checkpoint.epoch_interval", kPath, kWithEnd, has_an_end},
     {"checkpoint.keep", "checkpoint.enabled", kTrue, saves},
     {"checkpoint.keep", "checkpoint.overwrite", "false",
      [](const Config& config) { return !config.checkpoint.overwrite; }},

@@ -104,6 +104,8 @@ void add_validation(std::vector<Key>& table) {
   const SectionKeys<Validation> key{table, "validation", &Config::validation};
   key("interval", &Validation::interval, between(0, kMany),
       "Steps between validations; 0: only after the last step. Without path, tokens, images and split there are none.");
+  key("epoch_interval", &Validation::epoch_interval, between(0, kMany),
+      "Also after so many passes over the training data; 0: not.");
   key("path", &Validation::path, kAny,
       "Held-out text, read as data.path is: by the same tokenizer, field and sequence length, in its own order.");
   key("tokens", &Validation::tokens, kAny,

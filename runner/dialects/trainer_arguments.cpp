@@ -79,8 +79,11 @@ std::string why_no_save(const Entry& entry, const Document& document) {
 }
 
 std::string why_no_validation(const Entry&, const Document& document) {
-  const auto is_no = [&](std::string_view key) { return is_same_word("no", value_of(document, key, "steps")); };
-  return is_no("eval_strategy") || is_no("evaluation_strategy") ? "eval_strategy is no" : "";
+  for (const std::string_view key : {"eval_strategy", "evaluation_strategy"}) {
+    const std::string strategy = value_of(document, key, "steps");
+    if (!is_same_word("steps", strategy)) return fmt::format("{} is {}", key, strategy);
+  }
+  return "";
 }
 
 std::string logging_steps(const Entry& entry, const Document&, const config::Loaded& run) {

@@ -12,7 +12,7 @@ namespace trainyard::dialects {
 namespace {
 
 constexpr std::string_view kNoMeasure = "no measure chooses a checkpoint here; save_strategy steps and epoch are known";
-constexpr std::string_view kBySteps = "validations come by steps here; use eval_strategy steps and eval_steps N";
+constexpr std::string_view kValidations = "validations come by steps or by epochs; use no, steps or epoch";
 constexpr std::string_view kFused = "kernels are fused and compiled already";
 constexpr std::string_view kNoUpload = "nothing is sent to a hub; trainyard checkpoint export writes a folder to send";
 constexpr std::string_view kNoHalfOfValidation = "a validation computes in the types of training; use false";
@@ -116,7 +116,9 @@ std::vector<Row> about_validation() {
       alone(only("do_predict", {"false"}, "trainyard generate and trainyard evaluate do it; use false"), "true"),
   };
   for (const std::string_view name : {"eval_strategy", "evaluation_strategy"}) {  // the second until 4.46
-    rows.push_back(only(name, {"no", "steps"}, kBySteps));
+    Row at_epochs = maps(name, "validation.epoch_interval", {{"no", ""}, {"steps", ""}, {"epoch", "1"}});
+    at_epochs.why = kValidations;
+    rows.push_back(at_epochs);
     rows.push_back(derives(name, "validation.interval", as_often_as_logged,
                            "`steps` without `eval_steps`: `logging_steps`, or 500"));
   }

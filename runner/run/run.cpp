@@ -89,7 +89,7 @@ class Run {
   void leave_word() const;
   void require_saved(const std::string& what) const;
   void show_samples(const char* title);
-  [[nodiscard]] bool is_checkpoint_due(int64_t step) const;
+  [[nodiscard]] bool has_passed(int64_t step, int64_t interval, int64_t epoch_interval) const;
   void say(const std::string& line);
   void begin_report();
   Planned plan();
@@ -382,7 +382,10 @@ Outcome Run::train() {
                        [this] {
                          if (checkpoints_) checkpoints_->before_update();
                        },
-                   .is_checkpoint_due = [this](int64_t step) { return is_checkpoint_due(step); },
+                   .is_checkpoint_due =
+                       [this](int64_t step) {
+                         return has_passed(step, config_.checkpoint.interval, config_.checkpoint.epoch_interval);
+                       },
                    .save = [this](const Progress&) { save(); }});
   if (checkpoints_) checkpoints_->prepare(snapshot());
   ledger_->restart_peak();
@@ -404,8 +407,8 @@ Outcome Run::train() {
 }
 
 std::optional<Validated> Run::validate(int64_t step) {
-  const int64_t interval = config_.validation.interval;
-  const bool is_due = step == total_steps_ || (interval > 0 && step % interval == 0);
+  const config::Validation& settings = config_.validation;
+  const bool is_due = step == total_steps_ || has_passed(step, settings.interval, settings.epoch_interval);
   if (!validation_ || !is_due) return std::nullopt;
   synchronize(world_.device);  // what is left of the step counts as the step's
   const auto start = steady_clock::now();
@@ -414,11 +417,9 @@ std::optional<Validated> Run::validate(int64_t step) {
   return validated;
 }
 
-bool Run::is_checkpoint_due(int64_t step) const {
-  const config::Checkpoint& settings = config_.checkpoint;
-  if (settings.interval > 0 && step % settings.interval == 0) return true;
-  if (settings.epoch_interval == 0) return false;
-  return pace_.epochs(step) / settings.epoch_interval > pace_.epochs(step - 1) / settings.epoch_interval;
+bool Run::has_passed(int64_t step, int64_t interval, int64_t epoch_interval) const {
+  if (interval > 0 && step % interval == 0) return true;
+  return epoch_interval > 0 && pace_.epochs(step) / epoch_interval > pace_.epochs(step - 1) / epoch_interval;
 }
 
 void Run::save() {

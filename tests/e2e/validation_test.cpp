@@ -56,6 +56,20 @@ TEST_CASE("validation: training is the same to the bit with and without it, unde
   CHECK_THAT(ended.out, Catch::Contains(fmt::format("Batch 4 Validation loss: {:.5f}\n", found[1].second)));
 }
 
+TEST_CASE("validation: eval_strategy epoch validates after each pass over the data") {
+  const SmallJob job;
+  write_text(job.folder() / "corpus.txt", held_out_text().substr(0, 640));  // 20 windows of 32 tokens
+  write_text(job.folder() / "held-out.txt", held_out_text());
+  Words command = job.train(12, {"--eval_strategy", "epoch", "--checkpoint.enabled", "false", "--validation.path",
+                                 (job.folder() / "held-out.txt").string()});
+  const Ended ended = run({on_ranks(2, command), {}});
+  INFO(ended.all());
+  REQUIRE(ended.code == 0);
+  std::vector<int> steps;
+  for (const auto& [step, loss] : validations(job)) steps.push_back(step);
+  CHECK(steps == std::vector{5, 10, 12});
+}
+
 TEST_CASE("validation: every held-out token counts once, whatever the ranks and rows a batch") {
   std::vector<double> losses;
   struct Split {

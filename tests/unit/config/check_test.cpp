@@ -31,7 +31,8 @@ TEST_CASE("values that contradict each other are refused with both places", "[co
       {{"--model.config=c.json"}, "--model.config and model.preset (train.yaml:1) are both given; keep one"},
       {{"--model.init_from=folder"}, "--model.init_from and model.preset (train.yaml:1) are both given; keep one"},
       {{"--data.path="},
-       "no data is given; set data.path (a .txt, .jsonl or .parquet file, a folder, embedded or random), data.tokens or "
+       "no data is given; set data.path (a .txt, .jsonl or .parquet file, a folder, embedded or random), data.tokens "
+       "or "
        "data.images"},
       {{"--data.images=mnist"}, "--data.images and data.path (train.yaml:3) are both given; keep one"},
       {{"--data.images=mnist", "--data.path=", "--data.tokenizer="}, "no error"},
@@ -88,7 +89,8 @@ TEST_CASE("values that contradict each other are refused with both places", "[co
        "(flag); leave one out"},
       {{"--comm.user_buffers=true"}, "no error"},
       {{"--device.cuda_graphs=true", "--parallel.offload=true"},
-       "--device.cuda_graphs is always, but parallel.offload is true (flag), which moves what it needs through the host; "
+       "--device.cuda_graphs is always, but parallel.offload is true (flag), which moves what it needs through the "
+       "host; "
        "leave one out"},
       {{"--training.loss_scale_init=1024", "--training.loss_scale=none", "--parallel.param_dtype=fp16"},
        "--training.loss_scale_init is 1024, which is for training.loss_scale auto, but that is none (flag); leave one "
@@ -107,6 +109,9 @@ TEST_CASE("values that contradict each other are refused with both places", "[co
        "--training.loss_scale: 'dynamic' is none of auto, none and a number above 0"},
       {{"--validation.interval=5"},
        "--validation.interval is 5, but no held-out data is given; set validation.path, validation.tokens, "
+       "validation.images or validation.split"},
+      {{"--validation.epoch_interval=1"},
+       "--validation.epoch_interval is 1, but no held-out data is given; set validation.path, validation.tokens, "
        "validation.images or validation.split"},
       {{"--validation.interval=5", "--validation.split=0.1"}, "no error"},
       {{"--validation.split=0.1", "--validation.path=v.txt"},
@@ -134,7 +139,8 @@ TEST_CASE("values that contradict each other are refused with both places", "[co
       {{"--sample.count=5"},
        "--sample.count is 5, which is for sample.path that is given, but that is not given; leave one out"},
       {{"--checkpoint.exclude=data", "--checkpoint.resume=never"},
-       "--checkpoint.exclude is data, which is for checkpoint.resume auto, extend or a checkpoint, but that is never (flag); "
+       "--checkpoint.exclude is data, which is for checkpoint.resume auto, extend or a checkpoint, but that is never "
+       "(flag); "
        "leave one out"},
       {{"--checkpoint.create_seed_checkpoint", "--checkpoint.no_enabled"},
        "--checkpoint.create_seed_checkpoint is true, but checkpoint.enabled is false (flag); set it to true"},

@@ -25,6 +25,7 @@ struct Tried {
 };
 
 const Words kRandom{"--data.path=random", "--data.tokenizer=", "--training.steps=1"};
+const Words kRandomHeldOut{"--data.path=random", "--data.tokenizer=", "--training.steps=1", "--validation.tokens=v"};
 const Words kTokens{"--data.path=", "--data.tokenizer=", "--data.tokens=t.safetensors"};
 const Words kImages{"--data.path=", "--data.tokenizer=", "--data.images=mnist"};
 const Words kPairs{"--data.source_field=a", "--data.target_field=b"};
@@ -149,6 +150,7 @@ const std::vector<Tried>& trials() {
       {"checkpoint.name", "checkpoint.enabled", "n", kUnsaved, {}},
       {"checkpoint.overwrite", "checkpoint.enabled", "true", kUnsaved, {"--checkpoint.name=n"}},
       {"checkpoint.interval", "checkpoint.enabled", "5", kUnsaved, {}},
+      {"validation.epoch_interval", "data.path", "1", kRandomHeldOut, kSplit},
       {"checkpoint.epoch_interval", "checkpoint.enabled", "1", kUnsaved, kTokens},
       {"checkpoint.epoch_interval", "data.path", "1", kRandom, {}},
       {"checkpoint.keep", "checkpoint.enabled", "3", kUnsaved, {}},

@@ -149,6 +149,9 @@ TEST_CASE("Trainer: flags that mean something here", "[dialects]") {
   CHECK(config({"--eval_strategy", "steps", "--eval_steps", "9"}).validation.interval == 9);
   CHECK(config({"--eval_strategy", "steps", "--logging_steps", "8"}).validation.interval == 8);
   CHECK(config({"--evaluation_strategy", "steps"}).validation.interval == 500);
+  const Config validated = config({"--eval_strategy", "epoch", "--eval_steps", "9", "--val_split", "0.1"});
+  CHECK(validated.validation.epoch_interval == 1);
+  CHECK(validated.validation.interval == 0);
   CHECK(config({"--eval_strategy", "no", "--eval_steps", "9"}).validation.interval == 0);
 
   CHECK(config({"--report_to", "tensorboard", "--output_dir", "out"}).metrics.tensorboard == "out/runs");
@@ -203,7 +206,7 @@ TEST_CASE("Trainer: flags that would change the result are refused by name", "[d
       {{"--optim", "adafactor"},
        "--optim: optim is adafactor: AdamW as PyTorch has it is what is offered; use adamw_torch or adamw_torch_fused"},
       {{"--save_strategy", "best"}, "--save_strategy: save_strategy is best: no measure chooses a checkpoint here"},
-      {{"--eval_strategy", "epoch"}, "--eval_strategy: eval_strategy is epoch: validations come by steps here"},
+      {{"--eval_strategy", "best"}, "--eval_strategy: eval_strategy is best: validations come by steps or by epochs"},
       {{"--label_smoothing_factor", "0.1"},
        "--label_smoothing_factor: label_smoothing_factor is 0.1: the loss is plain"},
       {{"--group_by_length"}, "--group_by_length: group_by_length is true: for pairs write --data.padding bucket"},
