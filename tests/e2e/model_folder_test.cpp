@@ -124,6 +124,29 @@ TEST_CASE("model folder: the tokenizer of data.tokenizer takes the place of the 
   CHECK(fs::exists(folders.at("exported") / "chat_template.jinja"));
 }
 
+TEST_CASE("model folder: a run says once that AutoTokenizer will split its tokenizer.json otherwise") {
+  const SmallJob job;
+  const auto [family, architecture, times] = GENERATE(
+      table<std::string, std::string, int>({{"qwen2", "Qwen2ForCausalLM", 1}, {"llama", "LlamaForCausalLM", 0}}));
+  json config = job.config();
+  config.update({{"model_type", family}, {"architectures", json::array({architecture})}});
+  write_text(job.folder() / "config.json", config.dump());
+  const fs::path tokenizer = job.folder() / "tokenizer.json";
+  write_text(tokenizer, R"({"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false},
+ "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "c": 2}, "merges": []}})");
+  std::string text;
+  while (text.size() < 600) text += "abacbc";
+  write_text(job.folder() / "corpus.txt", text);
+  const Words command = job.train(1, {"--data.tokenizer", tokenizer.string(), "--data.append_eos", "false"});
+  const Ended ended = run({on_ranks(2, command), {}});
+  INFO(ended.all());
+  REQUIRE(ended.code == 0);
+  const auto warnings = std::ranges::count_if(lines_of(ended.all()), [&](const std::string& line) {
+    return line.find(tokenizer.string() + ": beside the config.json of a qwen2 model") != std::string::npos;
+  });
+  CHECK(warnings == times);
+}
+
 TEST_CASE("generate: a text ends before an id that the model's folder names, in samples of training too") {
   const Folders folders;
   const auto generated = [&](const Words& of) {
