@@ -27,10 +27,10 @@ constexpr std::array<std::string_view, 3> kTokenizerSettings{"tokenizer_config.j
 constexpr std::array<std::string_view, 2> kChatTemplates{"chat_template.jinja", "chat_template.json"};
 
 /// Written anew with what is true of the new weights, or of no use without the old ones.
-constexpr std::array<std::string_view, 7> kOfTheWeights{"config.json",         kManifestName,
-                                                        "adapter_config.json", "quantize_config.json",
-                                                        "quant_config.json",   "hf_quant_config.json",
-                                                        "quantization_config.json"};
+constexpr std::array<std::string_view, 9> kOfTheWeights{
+    "params.json",       "checklist.chk",        "config.json",
+    kManifestName,       "adapter_config.json",  "quantize_config.json",
+    "quant_config.json", "hf_quant_config.json", "quantization_config.json"};
 constexpr std::array<std::string_view, 16> kWeightEndings{
     ".safetensors", ".index.json", ".bin",  ".pt",  ".pth", ".ckpt",   ".distcp", ".h5",
     ".msgpack",     ".onnx",       ".gguf", ".ggml", ".npz", ".tflite", ".ot",     ".mlmodel"};

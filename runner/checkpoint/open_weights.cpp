@@ -12,6 +12,7 @@
 #include "checkpoint/dcp.h"
 #include "checkpoint/distcp.h"
 #include "checkpoint/hugging_face.h"
+#include "checkpoint/meta_llama.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/torch_file.h"
 #include "tensor/convert.h"
@@ -92,15 +93,21 @@ std::unique_ptr<Weights> open_folder(const fs::path& folder) {
   if (fs::exists(folder / ".metadata")) return std::make_unique<DistcpWeights>(folder);
   if (fs::exists(folder / "pytorch_model.bin.index.json"))
     return std::make_unique<TorchWeights>(indexed_files(folder / "pytorch_model.bin.index.json"));
+  if (is_meta_llama(folder)) return std::make_unique<MetaLlamaWeights>(folder);
   if (const auto torch = files_in(folder, is_torch_name); torch.size() == 1)
     return std::make_unique<TorchWeights>(torch);
   return nullptr;
 }
 
+/// Meta's params.json tells what the model is, where no config.json does.
+bool has_only_params(const fs::path& folder) {
+  return fs::is_directory(folder) && !fs::exists(folder / "config.json") && is_meta_llama(folder);
+}
+
 [[noreturn]] void refuse_without_weights(const fs::path& folder) {
   throw InputError(
       fmt::format("{}: no weights that are read here: neither model.safetensors nor its index, a checkpoint, "
-                  "shard-*.safetensors, .metadata with .distcp files, nor {}",
+                  "shard-*.safetensors, .metadata with .distcp files, consolidated.*.pth with params.json, nor {}",
                   folder.string(),
                   files_in(folder, is_torch_name).empty() ? "a .pt, .pth or .bin file"
                                                           : "a single .pt, .pth or .bin file; name the one you mean"));
@@ -164,11 +171,13 @@ StoredAdapter open_adapter(const fs::path& given) {
 fs::path config_path_of(const fs::path& given) {
   const fs::path path = as_spelled(given);
   const bool is_file = !fs::is_directory(path) && (is_torch_name(path) || path.extension() == ".safetensors");
-  return (is_file ? path.parent_path() : path) / "config.json";
+  const fs::path folder = is_file ? path.parent_path() : path, config = folder / "config.json";
+  return !is_file && has_only_params(folder) ? folder / "params.json" : config;
 }
 
 std::string config_json_of(const fs::path& given) {
   const fs::path path = as_spelled(given), beside = config_path_of(given);
+  if (has_only_params(path)) return meta_config_json(path);
   if (fs::exists(beside)) return read_file(beside, kMaxConfigBytes);
   if (!fs::is_directory(path) || !holds_checkpoint(path)) return "";
   return Checkpoint(locate(path)).state().value("config_json", "");

@@ -17,6 +17,7 @@ namespace trainyard::checkpoint {
 ///   a folder with .metadata and .distcp files                         the same as torch.distributed.checkpoint.save()
 ///   wrote it
 ///                                                                     (distcp.h)
+///   a folder with consolidated.00.pth and params.json                 Llama as Meta publishes it (meta_llama.h)
 ///   a folder with pytorch_model.bin.index.json                        torch.save, read without running it
 ///   (torch_file.h) a folder with a single .pt, .pth or .bin file, or such a file     the same a .safetensors file that
 ///   one
@@ -46,9 +47,11 @@ struct StoredAdapter {
 StoredAdapter open_adapter(const std::filesystem::path& path);
 
 /// Where the config.json of the weights at `path` lies, which need not be there themselves: other ranks may read them.
+/// For Meta's files without one it is their params.json.
 std::filesystem::path config_path_of(const std::filesystem::path& path);
 
-/// config.json of the weights at `path`: beside them, or what a checkpoint of ours recorded; "" where there is none.
+/// config.json of the weights at `path`: beside them, made from Meta's params.json, or what a
+/// checkpoint of ours recorded; "" where there is none.
 std::string config_json_of(const std::filesystem::path& path);
 
 }  // namespace trainyard::checkpoint
