@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <utility>
+#include <vector>
 
 #include "assemble/demo/demo.h"
 #include "assemble/images.h"
@@ -12,6 +13,8 @@
 #include "assemble/read_ahead.h"
 #include "assemble/tokenizer.h"
 #include "base/error.h"
+#include "base/text.h"
+#include "config/mix.h"
 #include "config/value.h"
 #include "data/corpus_files.h"
 #include "data/split.h"
@@ -78,6 +81,23 @@ data::TokenArray checked_corpus_of(const LoaderParts& parts, const config::Data&
   return corpus;
 }
 
+/// The corpora of data.mix.
+std::vector<data::WeightedCorpus> mix_of(const LoaderParts& parts, int64_t sequence_length) {
+  const std::vector<config::MixedPath> paths = config::mixed_paths(parts.config.data.mix);
+  int64_t together = 0;
+  for (const config::MixedPath& each : paths) together += each.weight;
+  std::vector<data::WeightedCorpus> corpora;
+  config::Data data = parts.config.data;
+  for (const config::MixedPath& each : paths) {
+    data.path = each.path;
+    corpora.push_back({checked_corpus_of(parts, data, sequence_length, {}), each.weight});
+    if (parts.how.notes == data::Notes::Logged)
+      spdlog::info("{}: {} of {} sequences; it begins anew after each {}", each.path, with_thousands(each.weight),
+                   with_thousands(together), with_thousands((corpora.back().tokens.size() - 1) / sequence_length));
+  }
+  return corpora;
+}
+
 /// The keys of [data], for the data that is held out.
 config::Data of_held_out(const config::Config& config) {
   const config::Validation& validation = config.validation;
@@ -94,9 +114,11 @@ config::Data of_held_out(const config::Config& config) {
 
 void require_text_files(const config::Loaded& loaded) {
   const config::Config& config = loaded.config;
-  for (const auto& [key, path] : {std::pair("data.path", config.data.path),
-                                  {"validation.path", config.validation.path},
-                                  {"sample.path", config.sample.path}}) {
+  std::vector<std::pair<const char*, std::string>> paths{{"data.path", config.data.path},
+                                                         {"validation.path", config.validation.path},
+                                                         {"sample.path", config.sample.path}};
+  for (const config::MixedPath& each : config::mixed_paths(config.data.mix)) paths.emplace_back("data.mix", each.path);
+  for (const auto& [key, path] : paths) {
     if (path.empty() || path == kEmbedded || path == kRandom || data::is_there(path)) continue;
     throw InputError(fmt::format("{} is '{}': no such file or folder, and nothing is downloaded", loaded.subject(key),
                                  config::shown(path)));
@@ -127,13 +149,17 @@ std::unique_ptr<data::Loader> loader_of(const LoaderParts& parts, const BatchSiz
     return pair_loader_of(data, batch, *parts.tokenizer, parts.model, parts.place, parts.how, data::Repeat::Forever,
                           split);
   if (data.path == kRandom) return random_loader_of(parts, batch);
-  const data::TokenArray corpus = checked_corpus_of(parts, data, batch.sequence_length, split);
   const data::PackingOptions options{.place = parts.place,
                                      .sequence_length = batch.sequence_length,
                                      .batch_size = batch.rows,
                                      .accumulation_steps = batch.accumulation_steps,
                                      .seed = data.seed,
                                      .shuffle = data.shuffle};
+  if (!data.mix.empty()) {
+    const std::vector<data::WeightedCorpus> corpora = mix_of(parts, batch.sequence_length);
+    return by_workers(data, [&] { return data::mixed_loader(corpora, options); });
+  }
+  const data::TokenArray corpus = checked_corpus_of(parts, data, batch.sequence_length, split);
   return by_workers(data, [&] { return data::packed_loader(corpus, options); });
 }
 

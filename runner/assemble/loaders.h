@@ -12,7 +12,8 @@
 // From the keys of [data] and [validation] to loaders.
 namespace trainyard::train {
 
-/// Refuses a data.path, validation.path or sample.path that is not there, by the name under which it was given.
+/// Refuses a path of data.path, data.mix, validation.path or sample.path that is not there, by the name under which it
+/// was given.
 void require_text_files(const config::Loaded& loaded);
 
 /// What the loaders of a rank are made of. All of it is used during the call alone.

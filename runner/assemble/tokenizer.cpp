@@ -18,7 +18,8 @@ tokenizer::SpecialTokensAre in_text(const config::Data& data) {
 void check_wanted_end(const config::Loaded& loaded, const tokenizer::Tokenizer& tokenizer) {
   constexpr const char* kKey = "data.append_eos";
   const config::Data& data = loaded.config.data;
-  if (data.append_eos && !data.path.empty() && loaded.layer(kKey) != config::kDefaultLayer && !tokenizer.eos_id())
+  const bool is_text = !data.path.empty() || !data.mix.empty();
+  if (data.append_eos && is_text && loaded.layer(kKey) != config::kDefaultLayer && !tokenizer.eos_id())
     throw InputError(fmt::format("{}, but {}", loaded.statement(kKey), no_end_of(data)));
 }
 

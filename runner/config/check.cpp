@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "config/details.h"
+#include "config/mix.h"
 #include "config/precision.h"
 #include "config/schema.h"
 #include "config/strategy.h"
@@ -25,7 +26,7 @@ std::string is(const Loaded& loaded, const std::string& key) {
 
 // Keys of which one is given.
 constexpr std::array kModel{"model.preset", "model.config", "model.init_from"};
-constexpr std::array kData{"data.path", "data.tokens", "data.images"};
+constexpr std::array kData{"data.path", "data.mix", "data.tokens", "data.images"};
 constexpr std::array kHeldOut{"validation.path", "validation.tokens", "validation.images", "validation.split"};
 
 /// Their defaults are none.
@@ -51,18 +52,36 @@ void check_model(const Loaded& loaded) {
       "no model is given; set one of model.preset, model.config and model.init_from (in a file: --config FILE)");
 }
 
+void check_mix(const Loaded& loaded) {
+  try {
+    for (const MixedPath& each : mixed_paths(loaded.config.data.mix))
+      if (each.path == "random") throw InputError("'random' is no text; leave it out");
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: {}", loaded.subject("data.mix"), error.what()));
+  }
+  if (!loaded.config.data.source_field.empty())
+    throw InputError(fmt::format("{}, but data.mix ({}) is of texts and not of pairs", is(loaded, "data.source_field"),
+                                 loaded.origin("data.mix")));
+  if (loaded.config.validation.split > 0)
+    throw InputError(fmt::format("{}, but data.mix ({}) has no end, and so no share; set validation.path",
+                                 is(loaded, "validation.split"), loaded.origin("data.mix")));
+}
+
 void check_data(const Loaded& loaded) {
   check_one_of(
       loaded, kData,
-      "no data is given; set data.path (a .txt, .jsonl or .parquet file, a folder, embedded or random), data.tokens or "
-      "data.images");
-  const std::string& path = loaded.config.data.path;
-  if (path == "random" && loaded.config.training.steps == 0)
-    throw InputError(is(loaded, "data.path") + ", which has no end; set training.steps");
-  if (!path.empty() && path != "random" && loaded.config.data.tokenizer.empty())
+      "no data is given; set data.path (a .txt, .jsonl or .parquet file, a folder, embedded or random), data.mix, "
+      "data.tokens or data.images");
+  const Data& data = loaded.config.data;
+  const char* const key = data.mix.empty() ? "data.path" : "data.mix";
+  if ((data.path == "random" || !data.mix.empty()) && loaded.config.training.steps == 0)
+    throw InputError(is(loaded, key) + ", which has no end; set training.steps");
+  const bool is_text = (!data.path.empty() && data.path != "random") || !data.mix.empty();
+  if (is_text && data.tokenizer.empty())
     throw InputError(
         fmt::format("{}, but no data.tokenizer is given; name a tokenizer's file or folder, or bytes for byte-level",
-                    is(loaded, "data.path")));
+                    is(loaded, key)));
+  if (!data.mix.empty()) check_mix(loaded);
 }
 
 void check_validation(const Loaded& loaded) {

@@ -45,6 +45,7 @@ struct Model {
 struct Data {
   std::string path;  ///< .txt, .jsonl, or a folder of them; "embedded" = the corpus that ships with the program,
                      ///< "random" = ids drawn at random
+  std::string mix;   ///< several corpora with weights (config/mix.h), in place of path
   std::string field = "text";  ///< of each JSON line
   std::string tokenizer;       ///< file or folder; "bytes" = byte-level without files
   std::string tokens;          ///< safetensors of pre-tokenised batches, in place of path

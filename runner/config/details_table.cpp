@@ -53,11 +53,14 @@ bool is_file(const std::string& path) {
 bool is_lines(const std::string& path) {
   return is_file(path) && !lowercase(path).ends_with(".txt");  // as data::has_lines()
 }
+bool is_mix(const Config& config) {
+  return !config.data.mix.empty();
+}
 bool reads_documents(const Config& config) {
-  return !is_of_pairs(config) && (is_file(config.data.path) || is_file(config.validation.path));
+  return !is_of_pairs(config) && (is_file(config.data.path) || is_mix(config) || is_file(config.validation.path));
 }
 bool reads_lines(const Config& config) {
-  return !is_of_pairs(config) && (is_lines(config.data.path) || is_lines(config.validation.path));
+  return !is_of_pairs(config) && (is_lines(config.data.path) || is_mix(config) || is_lines(config.validation.path));
 }
 bool packs_documents(const Config& config) {
   return reads_documents(config) || config.data.path == "embedded";
@@ -67,7 +70,7 @@ bool reads_pairs(const Config& config) {
 }
 /// It is drawn from in an order, and passed over again and again: it is neither a list of batches nor random.
 bool has_passes(const Config& config) {
-  return is_file(config.data.path) || config.data.path == "embedded" || !config.data.images.empty();
+  return is_file(config.data.path) || is_mix(config) || config.data.path == "embedded" || !config.data.images.empty();
 }
 bool has_no_images(const Config& config) {
   return config.data.images.empty();
@@ -129,7 +132,7 @@ bool profiles(const Config& config) {
   return config.metrics.profile_interval > 0;
 }
 bool has_an_end(const Config& config) {
-  return config.data.path != "random";
+  return config.data.path != "random" && !is_mix(config);
 }
 bool samples(const Config& config) {
   return !config.sample.prompt.empty();

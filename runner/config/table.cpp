@@ -52,7 +52,11 @@ void add_data(std::vector<Key>& table) {
       "`data/train-*.parquet`, "
       "`embedded` for the Shakespeare that ships with the program, or `random` for token ids drawn at random, without "
       "an "
-      "end. Exactly one of path, tokens and images is given.");
+      "end. Exactly one of path, mix, tokens and images is given.");
+  key("mix", &Data::mix, kAny,
+      "Several corpora with weights in place of path, such as `c4=0.7, code.jsonl=0.3`: of ten sequences seven are of "
+      "c4. "
+      "A corpus that is through begins anew, so there is no end, and training.steps says how long.");
   key("field", &Data::field, kNotEmpty, "The field of each JSON line, or the column of a table, that holds the text.");
   key("tokenizer", &Data::tokenizer, kAny,
       "A tokenizer's file or folder, or `bytes` for byte-level without files. Needed with a path of text.");

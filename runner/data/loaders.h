@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <vector>
 
 #include "data/corpus.h"
 #include "data/loader.h"
@@ -34,6 +35,17 @@ struct PackingOptions {
 /// twice, also where an epoch ends inside a micro-batch.
 /// Throws InputError where the corpus is too short for one window.
 std::unique_ptr<Loader> packed_loader(TokenArray tokens, const PackingOptions& options);
+
+/// A corpus of a mix. Of as many sequences as the weights of all sum to, `weight` are of this one.
+struct WeightedCorpus {
+  TokenArray tokens;
+  int64_t weight;  ///< 1 or more
+};
+
+/// The sequences of several corpora, packed and ordered each as by packed_loader, in the order of a Mixture of their
+/// weights. It has no end: a corpus that is through begins its next epoch. `repeat` is not looked at.
+/// Throws as packed_loader; std::invalid_argument for weights as Mixture does.
+std::unique_ptr<Loader> mixed_loader(std::vector<WeightedCorpus> corpora, const PackingOptions& options);
 
 struct RandomTokenOptions {
   Place place;

@@ -70,6 +70,31 @@ TEST_CASE("validation: eval_strategy epoch validates after each pass over the da
   CHECK(steps == std::vector{5, 10, 12});
 }
 
+TEST_CASE("mix: training goes on where it stopped, at another number of ranks too, and says the shares",
+          "[bit_equal]") {
+  const SmallJob whole, parts;
+  const auto train_mix = [](const SmallJob& job, int ranks, int steps, const Words& more) {
+    write_text(job.folder() / "other.txt", held_out_text());
+    const std::string mix =
+        fmt::format("{}=2, {}=1", (job.folder() / "corpus.txt").string(), (job.folder() / "other.txt").string());
+    Ended ended = run(
+        {on_ranks(ranks, job.train(steps, Words{"--data.path", "", "--data.mix", mix, "--optimizer.decay", "constant",
+                                                "--validation.path", (job.folder() / "other.txt").string()} +
+                                              more)),
+         {}});
+    INFO(ended.all());
+    REQUIRE(ended.code == 0);
+    return ended;
+  };
+  const Ended ended = train_mix(whole, 2, 6, {});
+  CHECK_THAT(ended.all(), Catch::Contains("corpus.txt: 2 of 3 sequences") && Catch::Contains("other.txt: 1 of 3"));
+  train_mix(parts, 2, 3, {});
+  train_mix(parts, 1, 6, {"--training.batch_size", "4"});
+  const std::vector<double> expected = whole.losses(), found = parts.losses();
+  REQUIRE(found.size() == expected.size());
+  for (size_t step = 0; step < expected.size(); ++step) CHECK(found[step] == Approx(expected[step]).epsilon(1e-5));
+}
+
 TEST_CASE("validation: every held-out token counts once, whatever the ranks and rows a batch") {
   std::vector<double> losses;
   struct Split {

@@ -31,9 +31,8 @@ TEST_CASE("values that contradict each other are refused with both places", "[co
       {{"--model.config=c.json"}, "--model.config and model.preset (train.yaml:1) are both given; keep one"},
       {{"--model.init_from=folder"}, "--model.init_from and model.preset (train.yaml:1) are both given; keep one"},
       {{"--data.path="},
-       "no data is given; set data.path (a .txt, .jsonl or .parquet file, a folder, embedded or random), data.tokens "
-       "or "
-       "data.images"},
+       "no data is given; set data.path (a .txt, .jsonl or .parquet file, a folder, embedded or random), data.mix, "
+       "data.tokens or data.images"},
       {{"--data.images=mnist"}, "--data.images and data.path (train.yaml:3) are both given; keep one"},
       {{"--data.images=mnist", "--data.path=", "--data.tokenizer="}, "no error"},
       {{"--data.path=random", "--data.tokenizer="}, "--data.path is random, which has no end; set training.steps"},
@@ -107,6 +106,20 @@ TEST_CASE("values that contradict each other are refused with both places", "[co
       {{"--parallel.precision=model.layers.*=fp32"}, "no error"},
       {{"--training.loss_scale=dynamic"},
        "--training.loss_scale: 'dynamic' is none of auto, none and a number above 0"},
+      {{"--data.path=", "--data.mix=a=1,b=2"}, "--data.mix is a=1,b=2, which has no end; set training.steps"},
+      {{"--data.path=", "--data.mix=a=1,b=2", "--training.steps=5", "--data.tokenizer="},
+       "--data.mix is a=1,b=2, but no data.tokenizer is given; name a tokenizer's file or folder, or bytes for "
+       "byte-level"},
+      {{"--data.path=", "--data.mix=a=1,a=2", "--training.steps=5"},
+       "--data.mix: the corpus 'a' is given twice; keep one"},
+      {{"--data.path=", "--data.mix=random=1,a=2", "--training.steps=5"},
+       "--data.mix: 'random' is no text; leave it out"},
+      {{"--data.path=", "--data.mix=a=1,b=2", "--training.steps=5", "--validation.split=0.1"},
+       "--validation.split is 0.1, but data.mix (flag) has no end, and so no share; set validation.path"},
+      {{"--data.path=", "--data.mix=a=1,b=2", "--training.steps=5", "--data.source_field=a", "--data.target_field=b",
+        "--validation.path=v.jsonl"},
+       "--data.source_field is a, but data.mix (flag) is of texts and not of pairs"},
+      {{"--data.path=", "--data.mix=a=1,b=2", "--training.steps=5"}, "no error"},
       {{"--validation.interval=5"},
        "--validation.interval is 5, but no held-out data is given; set validation.path, validation.tokens, "
        "validation.images or validation.split"},

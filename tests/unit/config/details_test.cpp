@@ -223,6 +223,7 @@ const std::set<std::string> kCountAlone{
     "model.kv_heads",
     "model.vocab_size",
     "data.path",
+    "data.mix",
     "data.tokens",
     "data.images",
     "validation.interval",
