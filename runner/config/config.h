@@ -57,7 +57,7 @@ struct Data {
   std::string
       cache_dir;  ///< of tokenised corpora; "" = beside the corpus, or the user's cache folder where that is read-only
   // Pairs of a source and a target, for encoder-decoders.
-  std::string source_field, target_field;  ///< of each JSON line; the first of several with commas between
+  std::string source_field, target_field;  ///< of each line or row; the first of several with commas between
   std::string prefix;                      ///< before each source
   int64_t max_source_length = 512, max_target_length = 128;  ///< tokens
   bool truncate = true;                                      ///< what is longer; else that is an error

@@ -77,10 +77,11 @@ void add_data(std::vector<Key>& table) {
       "Where tokenised corpora are kept; empty: beside the corpus, or the user's cache folder where that is read-only.")
       .agreement = Agreement::PerRank;
   key("source_field", &Data::source_field, kAny,
-      "For encoder-decoders: the field of each JSON line that holds the source; the first that a line has of several "
-      "with commas between. With target_field.");
+      "For encoder-decoders: the field of each JSON line, or the column of a table, that holds the source; the first "
+      "that "
+      "is there of several with commas between. With target_field.");
   key("target_field", &Data::target_field, kAny,
-      "The field that holds what is to be said; the first that a line has, as in `summary, summary1`.");
+      "The field that holds what is to be said; the first that is there, as in `summary, summary1`.");
   key("prefix", &Data::prefix, kAny, "Text before each source, such as `summarize: `.");
   key("max_source_length", &Data::max_source_length, between(2, kTokens),
       "Tokens of a source, its end of text included.");
@@ -433,10 +434,10 @@ void add_people(std::vector<Key>& table) {
          "0: the likeliest token each time; 1: as the model says.");
   sample("top_p", &Sample::top_p, {.min = 0, .max = 1, .above_min = true},
          "Sample among the likeliest tokens that together have this probability.");
-  sample(
-      "path", &Sample::path, kAny,
-      "JSON lines with the fields of data.source_field and data.target_field; the model answers them after training, "
-      "and ROUGE tells how near it comes. Empty: none.");
+  sample("path", &Sample::path, kAny,
+         "JSON lines or a table with the fields of data.source_field and data.target_field; the model answers them "
+         "after training, "
+         "and ROUGE tells how near it comes. Empty: none.");
   sample("count", &Sample::count, between(1, kMany), "How many of them, from the beginning.");
 }
 

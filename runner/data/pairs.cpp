@@ -7,9 +7,11 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "data/columns/open_column.h"
 #include "data/corpus_files.h"
 #include "data/documents.h"
 #include "tokenizer/fingerprint.h"
+#include "tokenizer/text/utf8.h"
 
 namespace trainyard::data {
 namespace {
@@ -68,6 +70,53 @@ void read_pairs_of(const std::filesystem::path& file, const Stretch& lines, cons
   }
 }
 
+/// The first of these columns that the table has.
+std::unique_ptr<TextColumn> first_column(const std::filesystem::path& table, const std::vector<std::string>& names) {
+  for (const std::string& name : std::span(names).first(names.size() - 1)) try {
+      return open_text_column(table, name);
+    } catch (const InputError&) {  // the last one says what the table has
+    }
+  return open_text_column(table, names.back());
+}
+
+/// The texts of a column, at most `limit` of them.
+std::vector<std::string> column_of(const std::filesystem::path& table, const std::vector<std::string>& names,
+                                   size_t limit, const Tokenising& how) {
+  std::vector<std::string> texts;
+  const auto column = first_column(table, names);
+  while (texts.size() < limit) {
+    const auto rows = column->next();
+    if (!rows) break;
+    stop_if_asked(how, "reading " + table.string());
+    rows->for_each([&](std::string_view text, int64_t row) {
+      if (texts.size() == limit) return;
+      tokenizer::require_utf8(text, fmt::format("{}: row {}", table.string(), row));
+      texts.emplace_back(text);
+    });
+  }
+  return texts;
+}
+
+void read_table(const std::filesystem::path& table, const PairFields& fields, const PairOptions& options,
+                std::vector<PairText>& pairs) {
+  const size_t limit =
+      options.max_samples > 0 ? static_cast<size_t>(options.max_samples) - pairs.size() : std::string::npos;
+  std::vector<std::string> sources = column_of(table, fields.sources, limit, options.how);
+  std::vector<std::string> targets = column_of(table, fields.targets, limit, options.how);
+  for (size_t row = 0; row < std::min(sources.size(), targets.size()); ++row)
+    pairs.push_back({std::move(sources[row]), std::move(targets[row])});
+}
+
+void read_lines(const std::filesystem::path& file, const PairFields& fields, const PairOptions& options,
+                std::vector<PairText>& pairs) {
+  GroupsOfLines groups(file);
+  while (!has_enough(pairs, options)) {
+    const auto lines = groups.next();
+    if (!lines) break;
+    read_pairs_of(file, *lines, fields, options, pairs);
+  }
+}
+
 /// The ids of a text and the end of text, at most `limit` of them.
 std::vector<int32_t> ids_of(const std::string& text, const tokenizer::Tokenizer& tokenizer, int64_t limit,
                             Overlong overlong, const std::string& where) {
@@ -116,16 +165,20 @@ std::vector<PairText> read_pairs(const PairOptions& options) {
   std::vector<PairText> pairs;
   const PairFields fields{names_in(options.source_field), names_in(options.target_field)};
   for (const auto& path : corpus_files(options.path, options.how.notes)) {
-    if (document_in(path) != DocumentIs::Line)
-      throw InputError(fmt::format("{}: pairs of source and target come from .jsonl files", path.string()));
-    GroupsOfLines groups(path);
-    while (!has_enough(pairs, options)) {
-      const auto lines = groups.next();
-      if (!lines) break;
-      read_pairs_of(path, *lines, fields, options, pairs);
+    if (has_enough(pairs, options)) break;
+    switch (document_in(path)) {
+      case DocumentIs::Line:
+        read_lines(path, fields, options, pairs);
+        break;
+      case DocumentIs::Row:
+        read_table(path, fields, options, pairs);
+        break;
+      case DocumentIs::File:
+        throw InputError(
+            fmt::format("{}: pairs of source and target come from .jsonl files and tables", path.string()));
     }
   }
-  if (pairs.empty()) throw InputError(fmt::format("{}: no line with a pair", options.path.string()));
+  if (pairs.empty()) throw InputError(fmt::format("{}: no line or row with a pair", options.path.string()));
   return pairs;
 }
 

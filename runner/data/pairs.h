@@ -17,9 +17,9 @@ namespace trainyard::data {
 enum class Overlong { Truncate, Refuse };
 
 struct PairOptions {
-  std::filesystem::path path;  ///< .jsonl, or a folder of them
+  std::filesystem::path path;  ///< a file of JSON lines, a table, or a folder of them
   std::string source_field;
-  std::string target_field;  ///< one name, or several with commas between: the first that a line has
+  std::string target_field;  ///< one name, or several with commas between: the first that a line, or a table, has
   std::string prefix;        ///< before each source: "summarize: "
   int64_t max_source_length = 512, max_target_length = 128;  ///< tokens, the end of text included
   Overlong overlong = Overlong::Truncate;
@@ -32,8 +32,8 @@ struct PairText {
   std::string source, target;  ///< the source without the prefix
 };
 
-/// The lines of the files, in order. Throws InputError, naming file and line, where a line is no JSON object or lacks a
-/// field, and for a corpus without a line.
+/// The lines of the files, or rows of the tables, in order. Throws InputError, naming file and line or row, where a
+/// line is no JSON object or lacks a field, what open_text_column() throws, and for a corpus without a pair.
 std::vector<PairText> read_pairs(const PairOptions& options);
 
 /// Pairs as ids, each text with its end of text, held in memory. Copies share.

@@ -90,9 +90,7 @@ void pass(const fbs::Field& field, fbs::MetadataVersion version, ArrowPlace& pla
   const std::string what =
       type.empty() ? fmt::format("no column '{}'{}", column, near ? fmt::format(", did you mean '{}'?", *near) : "")
                    : fmt::format("the column '{}' is of the type {}", column, type);
-  const std::string rest =
-      texts.empty() ? "has none of text"
-                    : fmt::format("has text in {}; data.field names the one to take", fmt::join(texts, ", "));
+  const std::string rest = texts.empty() ? "has none of text" : fmt::format("has text in {}", fmt::join(texts, ", "));
   throw NotOffered(fmt::format("{}; the file {}", what, rest));
 }
 

@@ -86,10 +86,9 @@ TEST_CASE("arrow: streams and files, packed or not, give their texts whatever st
 
 TEST_CASE("arrow: a column that is not there or holds no text is refused with those that do", "[data]") {
   const fs::path file = kFiles / "stream.arrow";
-  CHECK_THROWS_WITH(open_text_column(file, "test"),
-                    file.string() +
-                        ": no column 'test', did you mean 'text'?; the file has text in views, text, after; data.field "
-                        "names the one to take");
+  CHECK_THROWS_WITH(
+      open_text_column(file, "test"),
+      file.string() + ": no column 'test', did you mean 'text'?; the file has text in views, text, after");
   CHECK_THROWS_WITH(open_text_column(file, "list"),
                     Catch::Contains("the column 'list' is of the type List; the file has text"));
   CHECK_THROWS_WITH(open_text_column(file, "dictionary"), Catch::Contains("is of the type a dictionary of Utf8"));

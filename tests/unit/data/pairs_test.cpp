@@ -105,6 +105,34 @@ TEST_CASE("pairs: a held-out share is the last of them, with texts and fingerpri
   CHECK(training.fingerprint() != held_out.fingerprint());
 }
 
+TEST_CASE("pairs: two columns of a table are pairs, in files of any kind", "[data]") {
+  const fs::path folder = TRAINYARD_TABLES;
+  const auto pairs_in = [&](const char* name, const char* source, const char* target, int64_t most = 0) {
+    return read_pairs({.path = folder / name, .source_field = source, .target_field = target, .max_samples = most});
+  };
+  const std::vector<PairText> arrow = pairs_in("arrow/stream.arrow", "text", "summary, after");
+  REQUIRE(arrow.size() == 60);
+  for (const auto& [source, target] : arrow) CHECK(target == source + "!");
+  const std::vector<PairText> parquet = pairs_in("parquet/checksums_v1.parquet", "plain", "dictionary");
+  REQUIRE(parquet.size() == 12);
+  CHECK(parquet[0].source == "row 1");
+  CHECK(parquet[11].target == parquet[2].source);
+  CHECK(pairs_in("parquet/checksums_v2.parquet", "plain", "dictionary", 5).size() == 5);
+  const test::TemporaryFolder both;
+  fs::copy(folder / "parquet/checksums_v1.parquet", both / "a.parquet");
+  fs::copy(folder / "parquet/checksums_v2.parquet", both / "b.parquet");
+  const PairOptions some{.path = both.path(), .source_field = "plain", .target_field = "dictionary", .max_samples = 15};
+  CHECK(read_pairs(some).size() == 15);
+  CHECK_THROWS_WITH(pairs_in("parquet/checksums_v1.parquet", "plane", "dictionary"),
+                    Catch::Contains("has no column 'plane'; its columns of text: plain, dictionary"));
+  CHECK_THROWS_WITH(pairs_in("arrow/stream.arrow", "text", "summary, int"),
+                    Catch::Contains("the column 'int' is of the type Int"));
+  CHECK_THROWS_WITH(pairs_in("arrow/empty.arrow", "text", "text"), Catch::Contains("no line or row with a pair"));
+  std::ofstream(both / "c.txt") << "text";
+  CHECK_THROWS_WITH(read_pairs({.path = both / "c.txt", .source_field = "a", .target_field = "b"}),
+                    Catch::Contains("pairs of source and target come from .jsonl files and tables"));
+}
+
 TEST_CASE("pairs: what the user must mend is named with file and line", "[data]") {
   const test::TemporaryFolder folder;
   const auto fails = [&](const std::string& text, PairOptions options, const std::string& message) {
@@ -117,7 +145,7 @@ TEST_CASE("pairs: what the user must mend is named with file and line", "[data]"
   fails("{}\n{\"a\": \"x\", }\n", options, "pairs.jsonl:1: no field 'a'");
   fails("\n{\"a\": \"x\", }\n", options, "pairs.jsonl:2: not JSON at byte 12 of the line: syntax error while parsing");
   fails("\n[1]\n", options, "pairs.jsonl:2: must be a JSON object, is array");
-  fails("\n \n", options, "no line with a pair");
+  fails("\n \n", options, "no line or row with a pair");
   PairOptions strict = options;
   strict.overlong = Overlong::Refuse, strict.max_source_length = 4;
   fails("{\"a\": \"xyz\", \"b\": \"y\"}\n{\"a\": \"xyzw\", \"b\": \"y\"}\n", strict,
