@@ -45,7 +45,7 @@ std::string sharing_text(const config::Parallel& parallel) {
 
 DataRanks data_ranks_of(const config::Loaded& loaded, const Ranks& ranks) {
   const config::Parallel& parallel = loaded.config.parallel;
-  const int64_t sharing = parallel.context * parallel.tensor;
+  const int64_t sharing = parallel.ranks_sharing_rows();
   if (sharing == 1) return {ranks.world, ranks.a_node, started(ranks.world)};
   const auto [key, other] =
       parallel.context > 1 ? std::pair("parallel.context", parallel.tensor) : std::pair("parallel.tensor", int64_t{1});
@@ -82,11 +82,10 @@ shard::MeshSize copy_a_node(const config::Loaded& loaded, const DataRanks& ranks
     throw InputError(fmt::format(
         "{}, which keeps a copy of the model on each node, but {} on one node alone; use {}, or set "
         "parallel.replicate to the copies that this node shall hold",
-        subject,
-        started(ranks.world * static_cast<int>(loaded.config.parallel.context * loaded.config.parallel.tensor)),
+        subject, started(ranks.world * static_cast<int>(loaded.config.parallel.ranks_sharing_rows())),
         config::word_of(config::traits_of(strategy).reshards_after_forward ? config::Strategy::FullShard
                                                                            : config::Strategy::ShardGradOp)));
-  if (ranks.a_node == 1 && loaded.config.parallel.context * loaded.config.parallel.tensor == 1)
+  if (ranks.a_node == 1 && loaded.config.parallel.ranks_sharing_rows() == 1)
     throw InputError(fmt::format(
         "{}, which splits the model among the ranks of a node, but each of the {} nodes has one; set parallel.shard to "
         "the ranks that shall share one copy of the model, or use no_shard, of which each has all",

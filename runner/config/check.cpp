@@ -347,7 +347,7 @@ struct Readers {
 };
 
 Readers readers_of(const Config& config, int world) {
-  const int64_t sharing = config.parallel.context * config.parallel.tensor;
+  const int64_t sharing = config.parallel.ranks_sharing_rows();
   return {std::max<int64_t>(world / sharing, 1),
           fmt::format("{} rank{}{}", world, world == 1 ? "" : "s",
                       sharing > 1 ? fmt::format(", of which {} share their rows,", sharing) : "")};

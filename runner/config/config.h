@@ -144,6 +144,9 @@ struct Parallel {
   bool sync_module_states = false;
   bool cpu_ram_efficient_loading = false;
   bool offload = false;  ///< shards and optimizer state in host memory
+
+  /// Ranks that work on the same rows together.
+  [[nodiscard]] int64_t ranks_sharing_rows() const { return context * tensor; }
 };
 
 /// Linear layers in 8 bits.

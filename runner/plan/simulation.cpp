@@ -217,8 +217,8 @@ Placement least_placement(const config::Config& config) {
   const int64_t together = config::post_forward_ranks(parallel).value_or(1);
   const int64_t shard = given(parallel.shard, std::max(together, nodes));
   const int64_t replicate = given(parallel.replicate, nodes);
-  return {.world = static_cast<int>(shard * replicate * parallel.context * parallel.tensor),
-          .ranks_per_node = static_cast<int>(shard * parallel.context * parallel.tensor)};
+  const int64_t ranks_per_node = shard * parallel.ranks_sharing_rows();
+  return {.world = static_cast<int>(replicate * ranks_per_node), .ranks_per_node = static_cast<int>(ranks_per_node)};
 }
 
 void check_ranks(const config::Loaded& loaded, const Placement& placement) {
