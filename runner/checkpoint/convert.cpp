@@ -11,6 +11,7 @@
 #include "checkpoint/copied_files.h"
 #include "checkpoint/distcp_writer.h"
 #include "checkpoint/files_beside.h"
+#include "checkpoint/meta_names.h"
 #include "checkpoint/open_weights.h"
 #include "checkpoint/rank_files.h"
 #include "checkpoint/shard_file.h"
@@ -193,6 +194,58 @@ Exported write_torch(const Weights& weights, const ModelFiles& beside, const Exp
   Exported exported{.tensors = sources.size(), .files = 1};
   folder.fill([&] {
     if (!beside.config_json.empty()) write_beside(beside, folder.path(), sources.front().dtype);
+    write_torch_file(file, sources);
+    exported.bytes = fs::file_size(file);
+  });
+  return exported;
+}
+
+namespace {
+
+constexpr const char *kEmbedding = "model.embed_tokens.weight", *kHead = "lm_head.weight";
+
+std::vector<RowSource> meta_sources_of(const Weights& weights, int64_t head_dim, std::optional<DType> wanted) {
+  std::vector<RowSource> sources;
+  for (RowSource& source : sources_of(weights, wanted)) {
+    if (source.name.ends_with("rotary_emb.inv_freq")) continue;  // computed from params.json
+    const auto place = meta_name_of(source.name);
+    if (!place)
+      throw InputError(fmt::format("{}: Meta's form of Llama has no place for '{}'",
+                                   weights.path_of(source.name).string(), source.name));
+    if (place->is_rotated && source.shape.at(0) % head_dim != 0)
+      throw InputError(fmt::format("{}: '{}' of shape {} has no whole heads of {} rows",
+                                   weights.path_of(source.name).string(), source.name, to_string(source.shape),
+                                   head_dim));
+    if (place->is_rotated)
+      source.read = [&weights, name = source.name, dtype = source.dtype, head_dim](int64_t begin, int64_t count) {
+        const auto rows = reordered_rows(Pairs::SideBySide, head_dim, begin, count, [&](int64_t first, int64_t some) {
+          return weights.read_rows(name, first, some);
+        });
+        return converted(rows, dtype);
+      };
+    source.name = place->name;
+    sources.push_back(std::move(source));
+  }
+  const auto has = [&](const std::string& name) { return std::ranges::count(sources, name, &RowSource::name) > 0; };
+  const std::string head = meta_name_of(kHead)->name, embedding = meta_name_of(kEmbedding)->name;
+  if (!has(head) && has(embedding)) {
+    RowSource copy = *std::ranges::find(sources, embedding, &RowSource::name);
+    copy.name = head;
+    sources.push_back(std::move(copy));
+  }
+  return sources;
+}
+
+}  // namespace
+
+Exported write_meta(const Weights& weights, const MetaFiles& beside, const ExportOptions& options) {
+  NewFolder folder(options.output, kOutput);
+  const std::vector<RowSource> sources = meta_sources_of(weights, beside.head_dim, options.dtype);
+  const fs::path file = folder.path() / "consolidated.00.pth";
+  Exported exported{.tensors = sources.size(), .files = 1};
+  folder.fill([&] {
+    write_file_atomically(folder.path() / "params.json", beside.params_json);
+    for (const fs::path& other : beside.files) fs::copy_file(other, folder.path() / other.filename());
     write_torch_file(file, sources);
     exported.bytes = fs::file_size(file);
   });

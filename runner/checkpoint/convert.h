@@ -50,6 +50,17 @@ Exported write_dcp(const Weights& weights, const ModelFiles& beside, int world, 
 /// Writes pytorch_model.bin, as torch.save would (torch_writer.h), and beside it what a Hugging Face folder has.
 Exported write_torch(const Weights& weights, const ModelFiles& beside, const ExportOptions& options);
 
+/// What Meta's form needs beside the weights of a Llama.
+struct MetaFiles {
+  std::string params_json;  ///< its text
+  int64_t head_dim = 0;
+  std::vector<std::filesystem::path> files;  ///< copied
+};
+
+/// Writes consolidated.00.pth and params.json, as Meta publishes Llama (meta_llama.h). Throws InputError for a tensor
+/// that this form has no name for. A head that is not stored is the embedding.
+Exported write_meta(const Weights& weights, const MetaFiles& beside, const ExportOptions& options);
+
 /// Writes `output`/step-N and its pointer: the checkpoint, optimizer included, as `world` ranks would have saved it.
 /// Any world reads any checkpoint; this is for programs that do not.
 Exported reshard(const Checkpoint& checkpoint, int world, const std::filesystem::path& output);

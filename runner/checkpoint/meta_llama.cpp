@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <string_view>
 #include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "checkpoint/meta_names.h"
 
 namespace trainyard::checkpoint {
 namespace {
@@ -125,44 +123,6 @@ bool is_part(const fs::path& path) {
   return name.starts_with("consolidated.") && name.ends_with(".pth");
 }
 
-/// Where a tensor of these files goes.
-struct Place {
-  std::string_view stored, name;
-  bool is_rotated = false;
-};
-
-constexpr std::array kOutside = std::to_array<Place>({{"tok_embeddings.weight", "model.embed_tokens.weight"},
-                                                      {"norm.weight", "model.norm.weight"},
-                                                      {"output.weight", "lm_head.weight"}});
-constexpr std::array kOfLayer = std::to_array<Place>({{"attention.wq.weight", "self_attn.q_proj.weight", true},
-                                                      {"attention.wk.weight", "self_attn.k_proj.weight", true},
-                                                      {"attention.wv.weight", "self_attn.v_proj.weight"},
-                                                      {"attention.wo.weight", "self_attn.o_proj.weight"},
-                                                      {"feed_forward.w1.weight", "mlp.gate_proj.weight"},
-                                                      {"feed_forward.w2.weight", "mlp.down_proj.weight"},
-                                                      {"feed_forward.w3.weight", "mlp.up_proj.weight"},
-                                                      {"attention_norm.weight", "input_layernorm.weight"},
-                                                      {"ffn_norm.weight", "post_attention_layernorm.weight"}});
-
-struct Named {
-  std::string name;
-  bool is_rotated = false;
-};
-
-/// Hugging Face's name; what is unknown keeps its own.
-Named named(const std::string& stored) {
-  const auto find = [](const auto& places, std::string_view name) {
-    return std::ranges::find(places, name, &Place::stored);
-  };
-  if (const auto place = find(kOutside, stored); place != kOutside.end()) return {std::string(place->name)};
-  constexpr std::string_view kLayers = "layers.";
-  const size_t dot = stored.find('.', kLayers.size());
-  if (!stored.starts_with(kLayers) || dot == std::string::npos) return {stored};
-  const auto place = find(kOfLayer, std::string_view(stored).substr(dot + 1));
-  if (place == kOfLayer.end()) return {stored};
-  return {fmt::format("model.{}.{}", std::string_view(stored).substr(0, dot), place->name), place->is_rotated};
-}
-
 void copy_columns(const Tensor& from, Tensor& to, int64_t first_column) {
   const int64_t rows = from.shape()[0], columns = from.shape()[1], row_size = to.shape()[1];
   for (int64_t row = 0; row < rows; ++row)
@@ -221,7 +181,7 @@ void MetaLlamaWeights::add(const std::string& stored) {
     if (!part.has(stored))
       throw InputError(fmt::format("{}: has no '{}', which {} has", part.path_of(part.names().at(0)).string(), stored,
                                    part_name(0)));
-  const auto [name, is_rotated] = named(stored);
+  const auto [name, is_rotated] = hugging_face_name_of(stored).value_or(NamePlace{stored});
   const Cut cut = cut_of(stored);
   Whole whole{stored, cut, shape_of(stored, cut), is_rotated ? head_dim_ : 0};
   if (stored.ends_with("attention.wk.weight") && whole.shape[0] != kv_heads_ * head_dim_)
@@ -278,7 +238,9 @@ Tensor MetaLlamaWeights::read_rows(const std::string& name, int64_t begin, int64
   if (begin < 0 || count < 0 || whole.shape.empty() || count > whole.shape[0] - begin)
     throw InputError(fmt::format("{}: tensor '{}' of shape {} has no {} rows from {} on", folder_.string(), name,
                                  to_string(whole.shape), count, begin));
-  return whole.head_rows == 0 ? stored_rows(whole, begin, count) : ordered_rows(whole, begin, count);
+  if (whole.head_rows == 0 || count == 0) return stored_rows(whole, begin, count);
+  return reordered_rows(Pairs::HalfApart, whole.head_rows, begin, count,
+                        [&](int64_t first, int64_t rows) { return stored_rows(whole, first, rows); });
 }
 
 /// Rows in the files' order.
@@ -300,20 +262,6 @@ Tensor MetaLlamaWeights::stored_rows(const Whole& whole, int64_t begin, int64_t 
     const Tensor some = parts_[static_cast<size_t>(row / part_rows)].read_rows(whole.stored, first, taken);
     std::copy_n(some.data<float>(), some.count(), rows.data<float>() + (row - begin) * whole.shape[1]);
     row += taken;
-  }
-  return rows;
-}
-
-/// Rows in Hugging Face's order. It reads a head at a time: never more than that beside the result.
-Tensor MetaLlamaWeights::ordered_rows(const Whole& whole, int64_t begin, int64_t count) const {
-  const int64_t columns = whole.shape[1], half = whole.head_rows / 2;
-  Tensor rows = Tensor::empty({count, columns}, DType::Float32);
-  Tensor head;
-  for (int64_t row = begin; row < begin + count; ++row) {
-    const int64_t of_head = row % whole.head_rows;
-    if (row == begin || of_head == 0) head = stored_rows(whole, row - of_head, whole.head_rows);
-    const int64_t from = 2 * (of_head % half) + of_head / half;
-    std::copy_n(head.data<float>() + from * columns, columns, rows.data<float>() + (row - begin) * columns);
   }
   return rows;
 }

@@ -45,7 +45,6 @@ class MetaLlamaWeights final : public Weights {
   [[nodiscard]] Shape shape_of(const std::string& stored, Cut cut) const;
   [[nodiscard]] const Whole& tensor(const std::string& name) const;
   [[nodiscard]] Tensor stored_rows(const Whole& whole, int64_t begin, int64_t count) const;
-  [[nodiscard]] Tensor ordered_rows(const Whole& whole, int64_t begin, int64_t count) const;
 
   std::filesystem::path folder_;
   std::vector<TorchWeights> parts_;

@@ -18,6 +18,7 @@
 #include "checkpoint/reader.h"
 #include "cli/command.h"
 #include "cli/parse.h"
+#include "models/meta_params.h"
 
 namespace trainyard::cli {
 namespace {
@@ -140,6 +141,11 @@ void require_all_rows(const Weights& weights, const std::vector<Wanted>& model) 
                                    to_string(shape)));
 }
 
+MetaFiles meta_files_of(const ModelFiles& beside, const fs::path& config) {
+  const models::ModelConfig model = models::parse_config(beside.config_json, config);
+  return {models::meta_params(model), model.head_dim, beside.files};
+}
+
 int convert(const fs::path& source, const Conversion& conversion, const ExportOptions& options) {
   auto weights = open_weights(source);
   if (const auto damage = weights->find_damage(0, 1)) throw InputError("damaged: " + *damage);
@@ -147,19 +153,21 @@ int convert(const fs::path& source, const Conversion& conversion, const ExportOp
   ModelFiles beside{conversion.config.empty() ? config_json_of(source) : read_file(config),
                     files_beside(source)};
   warn_of_left_behind(source);
-  const bool needs_config = conversion.format == "hf" || !conversion.name_map.empty();
+  const bool is_meta = conversion.format == "meta";
+  const bool needs_config = conversion.format == "hf" || is_meta || !conversion.name_map.empty();
   if (needs_config && beside.config_json.empty())
-    throw InputError(
-        fmt::format("{}: no such file, and a Hugging Face folder and a map of names need it; name one with --config",
-                    config.string()));
+    throw InputError(fmt::format(
+        "{}: no such file, and a Hugging Face folder, Meta's form and a map of names need it; name one with --config",
+        config.string()));
   if (!conversion.name_map.empty())
     weights = mapped(std::move(weights), NameMap(conversion.name_map),
                      train::wanted_by(models::parse_config(beside.config_json, config)));
   if (weights->may_lack_rows() && !beside.config_json.empty())
     require_all_rows(*weights, train::wanted_by(models::parse_config(beside.config_json, config)));
   beside.config_json = train::as_stored(beside.config_json, *weights);
-  const Exported written = conversion.format == "hf"       ? write_hugging_face(*weights, beside, options)
-                           : conversion.format == "pt"     ? write_torch(*weights, beside, options)
+  const Exported written = conversion.format == "hf"   ? write_hugging_face(*weights, beside, options)
+                           : conversion.format == "pt" ? write_torch(*weights, beside, options)
+                           : is_meta                   ? write_meta(*weights, meta_files_of(beside, config), options)
                            : conversion.format == "distcp" ? write_distcp(*weights, beside, conversion.ranks, options)
                                                            : write_dcp(*weights, beside, conversion.ranks, options);
   fmt::print("Converted {} to {}: {}\n", source.string(), options.output.string(), described(written));
@@ -210,11 +218,13 @@ void add_weight_options(CLI::App& command, Chosen& chosen, const char* default_d
 }
 
 void add_conversion_options(CLI::App& command, Chosen& chosen) {
-  command.add_option("SOURCE", chosen.folder, "A folder or file of weights: Hugging Face, .pt, PyTorch's DCP, or ours")
+  command
+      .add_option("SOURCE", chosen.folder,
+                  "A folder or file of weights: Hugging Face, .pt, PyTorch's DCP, Meta's Llama, or ours")
       ->required();
-  add_word(command, "--format", chosen.conversion.format, {"hf", "dcp", "distcp", "pt"},
+  add_word(command, "--format", chosen.conversion.format, {"hf", "dcp", "distcp", "pt", "meta"},
            "hf: a Hugging Face folder; distcp: PyTorch's distributed checkpoint; dcp: its safetensors form; pt: "
-           "torch.save's");
+           "torch.save's; meta: Llama as Meta publishes it");
   add_count(command, "--ranks", chosen.conversion.ranks, {1, 1 << 20}, "Of distcp and dcp: ranks");
   command.add_option("--name-map", chosen.conversion.name_map,
                      "Names of the source as the model's (docs/checkpoints.md)");

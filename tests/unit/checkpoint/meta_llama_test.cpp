@@ -5,12 +5,14 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "checkpoint/convert.h"
 #include "checkpoint/files_beside.h"
 #include "checkpoint/open_weights.h"
 #include "support/support.h"
@@ -37,6 +39,12 @@ void change_params(const fs::path& folder, const json& changes) {
   json params = json::parse(read_file(folder / "params.json"));
   params.merge_patch(changes);
   write_file_atomically(folder / "params.json", params.dump());
+}
+
+void write_zeros(const fs::path& file, const SafetensorsWriter::Declared& tensor) {
+  SafetensorsWriter writer(file, std::array{tensor});
+  writer.append(Tensor::zeros(tensor.shape, tensor.dtype));
+  writer.finish();
 }
 
 json config_with(const json& changes) {
@@ -140,6 +148,34 @@ TEST_CASE("meta: files that are missing or do not fit say which", "[checkpoint]"
   }
   write_file_atomically(one / "params.json", "[]");
   CHECK_THROWS_WITH(open_weights(one), Catch::Contains("params.json: is no JSON object"));
+}
+
+TEST_CASE("meta: what is written is what was read, tensor by tensor, and a tied head is stored", "[checkpoint]") {
+  const test::TemporaryFolder folder;
+  const auto weights = open_weights(kMetaFolders / "columns");
+  const std::string params = read_file(kMetaFolders / "rows" / "params.json");
+  const Exported written = write_meta(*weights, {params, 4, {}}, {.output = folder / "again"});
+  CHECK(written.tensors == 21);
+  const TorchWeights expected({kMetaFolders / "one" / "consolidated.00.pth"}),
+      found({folder / "again" / "consolidated.00.pth"});
+  for (const std::string& name : found.names()) {
+    CAPTURE(name);
+    CHECK(found.stored_dtype(name) == "BF16");
+    const int64_t rows = found.shape(name)[0];
+    CHECK(are_equal(found.read_rows(name, 0, rows), expected.read_rows(name, 0, rows)));
+  }
+  CHECK(found.names().size() == 21);
+  CHECK(read_file(folder / "again" / "params.json") == params);
+  const SafetensorsFile whole(kMetaFolders / "whole.safetensors");
+  const auto again = open_weights(folder / "again");
+  for (const SafetensorsEntry& entry : whole.entries())
+    CHECK(are_equal(again->read_rows(entry.name, 0, entry.shape[0]), whole.read(entry.name)));
+  fs::create_directory(folder / "tied");
+  write_zeros(folder / "tied" / "model.safetensors", {"model.embed_tokens.weight", DType::Float32, {3, 2}});
+  CHECK(write_meta(*open_weights(folder / "tied"), {params, 4, {}}, {.output = folder / "head"}).tensors == 2);
+  write_zeros(folder / "tied" / "model.safetensors", {"model.layers.0.self_attn.q_proj.bias", DType::Float32, {3}});
+  CHECK_THROWS_WITH(write_meta(*open_weights(folder / "tied"), {params, 4, {}}, {.output = folder / "bias"}),
+                    Catch::Contains("Meta's form of Llama has no place for 'model.layers.0.self_attn.q_proj.bias'"));
 }
 
 }  // namespace trainyard::checkpoint

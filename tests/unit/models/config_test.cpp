@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "models/language_model.h"
+#include "models/meta_params.h"
 #include "support/support.h"
 
 namespace trainyard::models {
@@ -24,6 +25,45 @@ ModelConfig parse(const json& document) {
 }
 
 }  // namespace
+
+TEST_CASE("meta_params: Meta's formula gives the intermediate size, and what params.json cannot say is named",
+          "[models]") {
+  struct Size {
+    int64_t hidden, intermediate;
+  };
+  for (const auto& [hidden, intermediate] : {Size{4096, 14336}, Size{4096, 11008}, Size{2048, 8192}, Size{64, 96},
+                                             Size{16, 43}, Size{16, 42}, Size{16384, 53248}, Size{3072, 8191}}) {
+    CAPTURE(hidden, intermediate);
+    json given = small();
+    given.update({{"hidden_size", hidden}, {"intermediate_size", intermediate}});
+    const json params = json::parse(meta_params(parse(given)));
+    int64_t rows = 8 * hidden / 3;
+    if (params.contains("ffn_dim_multiplier"))
+      rows = static_cast<int64_t>(params["ffn_dim_multiplier"].get<double>() * static_cast<double>(rows));
+    const int64_t multiple = params.at("multiple_of");
+    CHECK((rows + multiple - 1) / multiple * multiple == intermediate);
+    CHECK(params.at("n_kv_heads") == 4);
+    CHECK(params.at("use_scaled_rope") == false);
+  }
+  const auto with = [](const json& changes) {
+    json given = small();
+    given.update(changes);
+    return meta_params(parse(given));
+  };
+  const json llama_3 = {{"rope_type", "llama3"},
+                        {"factor", 32.0},
+                        {"low_freq_factor", 1.0},
+                        {"high_freq_factor", 4.0},
+                        {"original_max_position_embeddings", 8192}};
+  CHECK(json::parse(with({{"rope_scaling", llama_3}})).at("use_scaled_rope") == true);
+  json other = llama_3;
+  other["factor"] = 8.0;
+  CHECK_THROWS_WITH(with({{"rope_scaling", other}}),
+                    Catch::Contains("cannot say rope_scaling with the factor 8 at hidden_size 64"));
+  CHECK_THROWS_WITH(with({{"head_dim", 32}}), Catch::Contains("cannot say that head_dim is 32"));
+  CHECK_THROWS_WITH(with({{"model_type", "qwen2"}, {"num_key_value_heads", 2}}),
+                    Catch::Contains("cannot say that this is a qwen2 model"));
+}
 
 TEST_CASE("parse_config: published models have their published sizes", "[models]") {
   if (test::test_data().empty()) return test::skip("no reference data");
