@@ -29,8 +29,7 @@ size_t WebPost::keep_beginning(char* data, size_t, size_t size, void* kept) {
 WebPost::WebPost(const std::string& url, const std::vector<std::string>& headers, size_t most_answer)
     : most_answer_(most_answer), curl_(curl_easy_init()) {
   if (!curl_) throw std::runtime_error("libcurl gives no handle for posting progress");
-  for (const std::string& header : headers)
-    headers_.reset(curl_slist_append(headers_.release(), header.c_str()));
+  for (const std::string& header : headers) append(headers_, header.c_str());
   CURL* const curl = curl_.get();
   curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
   curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers_.get());

@@ -1,12 +1,11 @@
 #pragma once
 
-#include <curl/curl.h>
-
 #include <chrono>
-#include <memory>
 #include <stop_token>
 #include <string>
 #include <vector>
+
+#include "base/curl.h"
 
 namespace trainyard::metrics {
 
@@ -34,10 +33,6 @@ class WebPost {
   Answer send(const std::string& body, std::chrono::milliseconds timeout, const std::stop_token& call_off);
 
  private:
-  template <auto Destroy>
-  struct Destroyer {
-    void operator()(auto* handle) const noexcept { static_cast<void>(Destroy(handle)); }
-  };
   struct Kept {
     std::string text;
     size_t most;
@@ -45,8 +40,8 @@ class WebPost {
   static size_t keep_beginning(char* data, size_t, size_t size, void* kept);
 
   const size_t most_answer_;
-  std::unique_ptr<CURL, Destroyer<curl_easy_cleanup>> curl_;
-  std::unique_ptr<curl_slist, Destroyer<curl_slist_free_all>> headers_;
+  CurlEasy curl_;
+  CurlList headers_;
 };
 
 }  // namespace trainyard::metrics

@@ -1,0 +1,146 @@
+#include "hub/files.h"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
+
+#include "base/text.h"
+
+namespace trainyard::hub {
+namespace {
+
+constexpr std::array kVocabularies{"tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model",
+                                   "vocab.json"};
+constexpr std::array kTokenizerPatterns{"tokenizer.json",
+                                        "tokenizer.model",
+                                        "spiece.model",
+                                        "vocab.json",
+                                        "merges.txt",
+                                        "sentencepiece.bpe.model",
+                                        "config.json",
+                                        "tokenizer_config.json",
+                                        "special_tokens_map.json",
+                                        "vocab.txt",
+                                        "added_tokens.json",
+                                        "chat_template.*"};
+constexpr std::array kBesideWeights{"config.json", "generation_config.json", "LICENSE*", "NOTICE*"};
+
+/// One way in which weights are stored: in one file, or in many with an index.
+struct Form {
+  const char *whole, *index, *part;
+};
+constexpr std::array kForms{
+    Form{"model.safetensors", "model.safetensors.index.json", "model-[0-9]*-of-[0-9]*.safetensors"},
+    Form{"pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-[0-9]*-of-[0-9]*.bin"}};
+
+bool fits(const char* pattern, const std::string& name) {
+  return ::fnmatch(pattern, name.c_str(), FNM_PATHNAME) == 0;
+}
+
+bool has(const FileNames& there, const char* name) {
+  return std::ranges::find(there, name) != there.end();
+}
+
+template <typename Patterns>
+bool fits_one(const Patterns& patterns, const std::string& name) {
+  return std::ranges::any_of(patterns, [&](const char* pattern) { return fits(pattern, name); });
+}
+
+/// How many files "model-00001-of-00003.safetensors" says there are; 0 where it says nothing.
+int64_t parts_said_by(const std::string& name) {
+  const size_t of = name.rfind("-of-"), end = name.rfind('.');
+  if (of == std::string::npos || end == std::string::npos || end < of) return 0;
+  return parse_int(name.substr(of + 4, end - of - 4)).value_or(0);
+}
+
+bool is_stored_as(const Form& form, const FileNames& there) {
+  return has(there, form.whole) || has(there, form.index);
+}
+
+bool is_of_form(const Form& form, const FileNames& there, const std::string& name) {
+  return has(there, form.whole) ? name == form.whole : name == form.index || fits(form.part, name);
+}
+
+std::string lacking_parts(const Form& form, const FileNames& there) {
+  if (has(there, form.whole)) return "";
+  int64_t parts = 0, said = 0;
+  for (const std::string& name : there)
+    if (fits(form.part, name)) ++parts, said = std::max(said, parts_said_by(name));
+  if (parts == 0) return fmt::format("the files that {} names", form.index);
+  return parts < said ? fmt::format("{} of {} files like {}", said - parts, said, form.part) : "";
+}
+
+std::string lacking_weights(const FileNames& there) {
+  for (const Form& form : kForms)
+    if (is_stored_as(form, there)) return lacking_parts(form, there);
+  return fmt::format("weights: none of {}, {}, {}", kForms[0].whole, kForms[0].index, kForms[1].whole);
+}
+
+FileNames weights_of(const FileNames& there) {
+  FileNames weights;
+  for (const Form& form : kForms) {
+    if (!is_stored_as(form, there)) continue;
+    std::ranges::copy_if(there, std::back_inserter(weights),
+                         [&](const std::string& name) { return is_of_form(form, there, name); });
+    break;
+  }
+  return weights;
+}
+
+}  // namespace
+
+FileNames needed(Need need, const FileNames& there) {
+  if (need == Need::Config) return has(there, "config.json") ? FileNames{"config.json"} : FileNames{};
+  const FileNames weights = need == Need::Weights ? weights_of(there) : FileNames{};
+  FileNames taken;
+  for (const std::string& name : there) {
+    const bool goes_along = need == Need::Weights && fits_one(kBesideWeights, name);
+    if (fits_one(kTokenizerPatterns, name) || goes_along || std::ranges::find(weights, name) != weights.end())
+      taken.push_back(name);
+  }
+  return taken;
+}
+
+std::string lacking(Need need, const FileNames& there) {
+  if (need == Need::Tokenizer) {
+    const bool has_one = std::ranges::any_of(kVocabularies, [&](const char* name) { return has(there, name); });
+    return has_one ? "" : "a tokenizer: tokenizer.json, tokenizer.model, or vocab.json with merges.txt";
+  }
+  if (!has(there, "config.json")) return "config.json";
+  return need == Need::Weights ? lacking_weights(there) : "";
+}
+
+FileNames matching(std::span<const std::string> patterns, const FileNames& there) {
+  FileNames taken;
+  for (const std::string& file : there) {
+    const std::string last = file.substr(file.rfind('/') + 1);  // npos + 1 is 0
+    if (std::ranges::any_of(patterns, [&](const std::string& pattern) { return fits(pattern.c_str(), last); }))
+      taken.push_back(file);
+  }
+  return taken;
+}
+
+std::vector<std::string> patterns_of_assets(const std::string& word) {
+  static const std::map<std::string, std::vector<std::string>> kPatterns{
+      {"tokenizer",
+       {"tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.txt", "vocab.json", "merges.txt",
+        "special_tokens_map.json"}},
+      {"safetensors", {"*.safetensors", "model.safetensors.index.json"}},
+      {"index", {"model.safetensors.index.json"}},
+      {"config", {"config.json", "generation_config.json"}}};
+  const auto found = kPatterns.find(word);
+  return found == kPatterns.end() ? std::vector<std::string>{} : found->second;
+}
+
+bool is_safe(const std::string& file) {
+  const auto is_printable = [](char c) { return static_cast<unsigned char>(c) >= ' ' && c != 0x7F && c != '\\'; };
+  const auto is_part = [](const std::string& part) { return !part.empty() && part != "." && part != ".."; };
+  return !file.empty() && file.size() < 1024 && std::ranges::all_of(file, is_printable) &&
+         std::ranges::all_of(split(file, '/'), is_part);
+}
+
+}  // namespace trainyard::hub
