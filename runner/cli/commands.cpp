@@ -6,6 +6,7 @@ namespace trainyard::cli {
 int run_checkpoint(const Arguments& arguments);
 int run_comm_bench(const Arguments& arguments, const Launched* launched);
 int run_config(const Arguments& arguments);
+int run_download(const Arguments& arguments);
 int run_evaluate(const Arguments& arguments, const Launched* launched);
 int run_generate(const Arguments& arguments, const Launched* launched);
 int run_launch(const Arguments& arguments);
@@ -19,6 +20,7 @@ std::span<const Command> commands() {
        "a smaller training.batch_size or training.sequence_length, activation_checkpointing.mode full, or more ranks"},
       {"launch", "start the ranks of this machine, as torchrun does", run_launch},
       {"plan", "memory, traffic and time of a training run before anything starts", run_plan},
+      {"download", "fetch a model or a data set from the Hugging Face hub", run_download},
       {"evaluate", "loss and perplexity of a model on a file of tokens", nullptr, run_evaluate,
        "--param-dtype bf16, shorter rows of --tokens, or more ranks"},
       {"generate", "continue a text with a trained model", nullptr, run_generate,

@@ -67,6 +67,7 @@ std::chrono::milliseconds pause_before(int tries, const Answer& answer) {
 
 Answer Client::follow(Question question, Redirects redirects, const Name& name) {
   const std::string own = origin_of(settings_.endpoint);
+  question.authorities = settings_.authorities.string();
   for (int i = 0; i < kMostRedirects; ++i) {
     question.token = origin_of(question.address) == own ? settings_.token : "";
     Answer answer = http_.ask(question);

@@ -64,6 +64,7 @@ Failure failure_of(CURLcode code, const Exchange& exchange) {
     case CURLE_COULDNT_CONNECT:
       return Failure::Unreachable;
     case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
       return Failure::Distrusted;
     case CURLE_OPERATION_TIMEDOUT: {
       curl_off_t connected = 0;  // microseconds
@@ -99,6 +100,7 @@ Answer Http::ask(const Question& question) {
   curl_easy_setopt(curl, CURLOPT_URL, question.address.c_str());
   curl_easy_setopt(curl, CURLOPT_HTTPHEADER, lines.get());
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https,http");
+  if (!question.authorities.empty()) curl_easy_setopt(curl, CURLOPT_CAINFO, question.authorities.c_str());
   curl_easy_setopt(curl, CURLOPT_NOBODY, question.only_headers ? 1L : 0L);
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(question.connect.count()));
   curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(question.limit.count()));

@@ -17,6 +17,7 @@ using Sink = std::function<bool(const Answer& answer, std::span<const char> byte
 
 struct Question {
   std::string address;
+  std::string authorities{};                 ///< a file (PEM) of who may sign certificates; "": the system's
   std::string token{};                       ///< sent as it is: who asks has looked whose address it is
   bool only_headers = false;                 ///< HEAD
   uint64_t from = 0;                         ///< of the file's bytes, those from here on

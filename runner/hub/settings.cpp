@@ -94,6 +94,7 @@ Settings settings_of(const Environment& environment) {
   settings.endpoint = endpoint_of(environment, settings.endpoint);
   settings.cache = path_of(environment, {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"});
   if (settings.cache.empty()) settings.cache = home / "hub";
+  settings.authorities = path_of(environment, {"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"});
   settings.is_offline = is_true(environment, "HF_HUB_OFFLINE") || is_true(environment, "TRANSFORMERS_OFFLINE");
   settings.answer_timeout = seconds_of(environment, "HF_HUB_ETAG_TIMEOUT", settings.answer_timeout);
   settings.silence = seconds_of(environment, "HF_HUB_DOWNLOAD_TIMEOUT", settings.silence);

@@ -17,6 +17,7 @@ struct Settings {
   std::string token;                                ///< a secret: never printed, saved or sent elsewhere; "": none
   bool is_offline = false;                          ///< HF_HUB_OFFLINE: nothing is asked
   std::chrono::milliseconds answer_timeout{10000};  ///< HF_HUB_ETAG_TIMEOUT, of what asks about files
+  std::filesystem::path authorities;                ///< REQUESTS_CA_BUNDLE, SSL_CERT_FILE; "": the system's
   std::chrono::milliseconds silence{10000};         ///< HF_HUB_DOWNLOAD_TIMEOUT: so long a file may send no byte
 };
 

@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+"""Models and tokenizers by their names on the Hugging Face hub, against a small server on 127.0.0.1 that speaks its protocol.
+Where huggingface_hub is installed it finds offline what was downloaded here, and what it downloaded is found here.
+
+usage: hub_test.py TRAINYARD
+"""
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+from hub_server import MODEL, Hub, Repository, weights
+
+TOKEN = "hf_a-secret-of-the-test"
+try:
+    import huggingface_hub
+except ImportError:
+    huggingface_hub = None
+
+
+class HubTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.learned = tempfile.TemporaryDirectory()
+        folder = pathlib.Path(cls.learned.name)
+        (folder / "text.txt").write_text("to be or not to be that is the question\n" * 50)
+        subprocess.run([PROGRAM, "tokenizer", "train", "--input", folder / "text.txt", "--vocab-size", "257", "--output", folder],
+                       check=True, capture_output=True)
+        cls.files = {"config.json": json.dumps(MODEL).encode(), "README.md": b"# tiny\n", "model.safetensors": weights(),
+                     "tokenizer.json": (folder / "tokenizer.json").read_bytes(), "onnx/model.bin": b"elsewhere" * 10,
+                     "tokenizer_config.json": (folder / "tokenizer_config.json").read_bytes()}
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.learned.cleanup()
+
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self.scratch.name)
+        self.home = self.folder / "home"
+        self.tiny = Repository(self.files, branches=("main", "refs/pr/1"))
+        self.hub = Hub({"org/tiny": self.tiny, "org/private": Repository(self.files, token=TOKEN),
+                        "org/gated": Repository(self.files, token=TOKEN, gated=True),
+                        "org/no-weights": Repository({"config.json": b"{}"}),
+                        "datasets/org/texts": Repository({"data/train.jsonl": b'{"text": "a"}\n'})},
+                       renamed={"org/old": "org/tiny"})
+
+    def tearDown(self):
+        self.hub.stop()
+        self.scratch.cleanup()
+
+    def environment(self, **more):
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "HUGGING"))}
+        return kept | {"HF_ENDPOINT": self.hub.url(), "HF_HOME": str(self.home), "no_proxy": "*"} | more
+
+    def run_it(self, *arguments, **more):
+        return subprocess.run([PROGRAM, *map(str, arguments)], env=self.environment(**more), cwd=self.folder, text=True,
+                              capture_output=True, timeout=120)
+
+    def run_well(self, *arguments, **more):
+        ended = self.run_it(*arguments, **more)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        return ended
+
+    def fails(self, code, words, *arguments, **more):
+        ended = self.run_it(*arguments, **more)
+        self.assertEqual(ended.returncode, code, ended.stderr)
+        errors = [line for line in ended.stderr.splitlines() if line.startswith("trainyard: ")]
+        self.assertEqual(len(errors), 1, ended.stderr)
+        for word in words:
+            self.assertIn(word, errors[0])
+        self.assertNotIn(TOKEN, ended.stdout + ended.stderr)
+        return ended
+
+    def cache(self, repo="org/tiny"):
+        return self.home / "hub" / ("models--" + repo.replace("/", "--"))
+
+    def train(self, *settings, **more):
+        (self.folder / "text.txt").write_text("to be or not to be " * 200)
+        return self.run_well("train", *settings, "--data.path", "text.txt", "--data.append_eos", "false",
+                             "--training.sequence_length", 16, "--training.batch_size", 2, "--training.steps", 2, "--device", "cpu",
+                             **more)
+
+    def test_the_cache_is_as_huggingface_hub_has_it(self):
+        printed = self.run_well("download", "org/tiny").stdout.strip()
+        snapshot = self.cache() / "snapshots" / self.tiny.commit
+        self.assertEqual(printed, str(snapshot))
+        self.assertEqual((self.cache() / "refs" / "main").read_text(), self.tiny.commit)
+        taken = sorted(path.name for path in snapshot.iterdir())
+        self.assertEqual(taken, ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"])
+        for name in taken:
+            self.assertEqual(os.readlink(snapshot / name), f"../../blobs/{self.tiny.etag(name)}")
+            self.assertEqual((snapshot / name).read_bytes(), self.files[name])
+            self.assertTrue((self.home / "hub" / ".locks" / "models--org--tiny" / f"{self.tiny.etag(name)}.lock").exists())
+        self.assertEqual(list((self.cache() / "blobs").glob("*.incomplete")), [])
+        self.hub.asked.clear()
+        self.run_well("download", "org/tiny")
+        self.assertEqual(len(self.hub.asked), 1, "all is there: one question, what main is")
+        self.assertEqual(self.hub.storage.paths("GET"), [f"/{self.tiny.etag('model.safetensors')}?signed=yes"])
+        self.run_well("download", "org/tiny@refs/pr/1", "--all")
+        self.assertEqual((self.cache() / "refs" / "refs" / "pr" / "1").read_text(), self.tiny.commit)
+        self.assertEqual(os.readlink(snapshot / "onnx" / "model.bin"), f"../../../blobs/{self.tiny.etag('onnx/model.bin')}")
+        self.run_well("download", "org/texts", "--repo-type", "dataset")
+        self.assertTrue((self.home / "hub" / "datasets--org--texts" / "refs" / "main").exists())
+
+    def test_repositories_that_cannot_be_read(self):
+        self.fails(2, ["org/missing", "there is no model", "without a token"], "download", "org/missing")
+        self.fails(2, ["org/private", "or it is private", "HF_TOKEN"], "download", "org/private")
+        self.fails(2, ["org/private", "the token that was sent"], "download", "org/private", HF_TOKEN="hf_other")
+        self.fails(2, ["org/gated", "is gated", "ask for access", "HF_TOKEN"], "download", "org/gated")
+        self.fails(2, ["org/tiny@v9", "no revision 'v9'"], "download", "org/tiny", "--revision", "v9")
+        self.fails(2, ["org/no-weights", "has no weights"], "download", "org/no-weights")
+        self.fails(2, ["'tiny' is no name", "org/name"], "download", "tiny")
+        self.fails(2, ["a token has no spaces"], "download", "org/tiny", HF_TOKEN="two words")
+        self.fails(2, ["HF_HUB_ETAG_TIMEOUT is 'soon'"], "download", "org/tiny", HF_HUB_ETAG_TIMEOUT="soon")
+        self.fails(2, ["cannot be reached", "HF_HUB_OFFLINE=1"], "download", "org/tiny", HF_ENDPOINT="http://127.0.0.1:1")
+
+    def test_a_token_goes_to_the_hub_alone(self):
+        self.run_well("download", "org/private", HF_TOKEN=TOKEN)
+        (self.home / "token").write_text(TOKEN + "\n")
+        self.run_well("download", "org/gated")
+        self.run_well("download", "--repo_id", "org/private", "--all", "--hf_token", TOKEN, HF_HUB_DISABLE_IMPLICIT_TOKEN="1")
+        self.assertEqual({token for _, _, token, _ in self.hub.asked}, {f"Bearer {TOKEN}"})
+        self.assertEqual({token for _, _, token, _ in self.hub.storage.asked}, {None})
+        (self.home / "token").unlink()
+        for path in self.folder.rglob("*"):
+            if path.is_file():
+                self.assertNotIn(TOKEN.encode(), path.read_bytes(), path)
+        self.fails(2, ["gated"], "download", "org/gated", "--local_dir", "new", HF_HUB_DISABLE_IMPLICIT_TOKEN="1", HF_TOKEN=TOKEN)
+
+    def test_a_new_name_is_told_once(self):
+        ended = self.run_well("download", "org/old")
+        self.assertEqual(ended.stderr.count("org/old is now called org/tiny"), 1, ended.stderr)
+        self.assertTrue((self.cache("org/old") / "snapshots" / self.tiny.commit / "config.json").exists())
+
+    def test_a_cut_connection_goes_on_where_it_ended(self):
+        self.hub.storage.cuts, self.hub.storage.cut_after = 2, 10000
+        self.run_well("download", "org/tiny")
+        ranges = [asked for _, _, _, asked in self.hub.storage.asked]
+        self.assertEqual(ranges, [None, "bytes=10000-", "bytes=20000-"])
+        self.assertEqual((self.cache() / "snapshots" / self.tiny.commit / "model.safetensors").read_bytes(), self.files["model.safetensors"])
+
+    def test_another_start_goes_on_too_and_what_is_wrong_is_loaded_again(self):
+        blob = self.cache() / "blobs" / self.tiny.etag("model.safetensors")
+        blob.parent.mkdir(parents=True)
+        incomplete = blob.with_name(blob.name + ".incomplete")
+        incomplete.write_bytes(self.files["model.safetensors"][:5000])
+        self.run_well("download", "org/tiny")
+        self.assertEqual(self.hub.storage.asked[-1][3], "bytes=5000-")
+        blob.unlink()
+        incomplete.write_bytes(b"x" * 5000)
+        self.run_well("download", "org/tiny")
+        self.assertEqual([asked for _, _, _, asked in self.hub.storage.asked[-2:]], ["bytes=5000-", None])
+        self.assertEqual(hashlib.sha256(blob.read_bytes()).hexdigest(), blob.name)
+
+    def test_a_wrong_checksum_is_an_error_and_nothing_stays(self):
+        self.hub.storage.wrong = True
+        self.fails(2, ["model.safetensors", "its sha256 is", "but the hub tells " + self.tiny.etag("model.safetensors")], "download", "org/tiny")
+        self.assertEqual([path for path in (self.cache() / "blobs").iterdir() if path.name.startswith(self.tiny.etag("model.safetensors"))], [])
+
+    def test_a_busy_hub_is_asked_again(self):
+        self.hub.busy = 2
+        self.run_well("download", "org/tiny")
+        self.hub.busy = 100
+        self.run_well("download", "org/tiny", HF_HUB_OFFLINE="1")
+        self.fails(138, ["org/gated", "HTTP 503"], "download", "org/gated")
+        self.assertIn("going on with commit", self.run_well("download", "org/tiny").stderr)
+
+    def test_offline_only_the_cache_is_read(self):
+        self.fails(2, ["HF_HUB_OFFLINE is set", "does not know this revision"], "download", "org/tiny", HF_HUB_OFFLINE="1")
+        self.run_well("download", "org/tiny", "--assets", "config")
+        self.hub.asked.clear()
+        self.fails(2, ["HF_HUB_OFFLINE is set", self.tiny.commit, "has no weights"], "download", "org/tiny", HF_HUB_OFFLINE="1")
+        self.fails(2, ["HF_HUB_OFFLINE is set"], "download", "--repo_id", "org/tiny", "--all", HF_HUB_OFFLINE="1")
+        self.assertEqual(self.hub.asked, [])
+
+    def test_two_processes_at_once_download_each_file_once(self):
+        self.hub.storage.pause.clear()
+        threading.Timer(1.0, self.hub.storage.pause.set).start()
+        both = [subprocess.Popen([PROGRAM, "download", "org/tiny"], env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                for _ in range(2)]
+        for process in both:
+            _, err = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 0, err)
+        self.assertEqual(len(self.hub.storage.paths("GET")), 1)
+
+    def test_torchtitans_flags(self):
+        self.run_well("download", "--repo_id", "org/tiny", "--assets", "tokenizer", "config", "--additional_patterns", "*.md")
+        folder = self.folder / "assets" / "hf" / "tiny"
+        self.assertEqual(sorted(path.name for path in folder.iterdir() if not path.name.startswith(".")),
+                         ["README.md", "config.json", "tokenizer.json", "tokenizer_config.json"])
+        self.assertFalse((folder / "config.json").is_symlink())
+        self.run_well("download", "--repo-id", "org/tiny", "--assets=safetensors", "--local-dir", "here")
+        self.assertEqual((self.folder / "here" / "tiny" / "model.safetensors").read_bytes(), self.files["model.safetensors"])
+        self.hub.asked.clear()
+        self.run_well("download", "--repo_id", "org/tiny", "--assets", "config")
+        self.assertEqual([path for path in self.hub.paths("GET") if "resolve" in path], [], "it is there")
+        self.fails(2, ["--assets is 'wieghts'", "tokenizer, safetensors, index, config"], "download", "--repo_id", "org/tiny", "--assets", "wieghts")
+        self.fails(2, ["--repo_id needs --all"], "download", "--repo_id", "org/tiny")
+        self.assertIn("usage", self.run_well("download", "-h").stdout.lower())
+
+    @unittest.skipIf(huggingface_hub is None, "huggingface_hub is not installed")
+    def test_huggingface_hub_finds_what_is_here_and_the_other_way_round(self):
+        folder = self.run_well("download", "org/tiny", "--all").stdout.strip()
+        ask = "from huggingface_hub import snapshot_download, hf_hub_download; print(snapshot_download('org/tiny')); " \
+              "print(hf_hub_download('org/tiny', 'config.json', revision='main'))"
+        found = subprocess.run([sys.executable, "-c", ask], env=self.environment(HF_HUB_OFFLINE="1"), text=True, capture_output=True)
+        self.assertEqual(found.stdout.split(), [folder, folder + "/config.json"], found.stderr)
+        self.home = self.folder / "another"
+        subprocess.run([sys.executable, "-c", ask], env=self.environment(), check=True, capture_output=True)
+        self.hub.asked.clear()
+        self.run_well("download", "org/tiny", HF_HUB_OFFLINE="1")
+        self.assertEqual(self.hub.asked, [])
+
+
+if __name__ == "__main__":
+    PROGRAM = sys.argv.pop(1)
+    unittest.main()
