@@ -11,6 +11,7 @@
 #include "base/flags.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/hub_names.h"
 #include "cli/parse.h"
 #include "cli/placement.h"
 #include "cli/plan.h"
@@ -104,7 +105,7 @@ train::Hardware hardware_of(const PlanOptions& options, const train::Placement& 
 train::Job job_of(const config::Loaded& given, const PlanOptions& options) {
   config::check_for_plan(given);
   const train::Placement placement = placement_of(options.ranks);
-  const config::Loaded loaded = config::for_world(given, placement.world);
+  const config::Loaded loaded = config::for_world(without_names(given, NamesFor::Plan).loaded, placement.world);
   const models::ModelConfig model = models::for_training(train::model_config_of(loaded.config.model));
   const train::RunSpec spec = train::resolve(loaded, train::ranks_of(placement), {});
   return {loaded, model, placement, hardware_of(options, placement, spec.sharding.policy.precision.param_dtype),

@@ -277,7 +277,11 @@ int start_ranks(const Launched& ranks, const SessionSettings& settings) {
 }  // namespace
 
 int run_in_world(const Arguments& command, const SessionSettings& settings, const Body& body) {
-  if (settings.launched) return start_ranks(*settings.launched, settings);
+  if (settings.launched) {
+    launch::LaunchOptions options = settings.launched->options;
+    options.command = command;
+    return start_ranks({options, settings.launched->environment}, settings);
+  }
   const rendezvous::Environment environment = rendezvous::process_environment();
   rendezvous::Place place = rendezvous::place_of(environment);
   if (place.kind == rendezvous::Place::Kind::Node && settings.is_alone_in_a_pod) place = {};

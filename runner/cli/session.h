@@ -35,9 +35,8 @@ struct SessionSettings {
 };
 
 /// What the environment makes of this process (docs/launching.md): as a rank it joins its world, calls `body` there and
-/// leaves in good order; as a node, or as `launch`, it starts its ranks, each of which runs `command`. Returns the exit
-/// code.
-/// A PeerError of `body` is thrown on with what the master knows of silent ranks.
+/// leaves in good order; as a node, or as `launch`, it starts its ranks, each of which runs `command`, its name first.
+/// Returns the exit code. A PeerError of `body` is thrown on with what the master knows of silent ranks.
 int run_in_world(const Arguments& command, const SessionSettings& settings,
                  const std::function<void(const train::World&)>& body);
 

@@ -15,6 +15,7 @@
 #include "assemble/device.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/hub_names.h"
 #include "cli/plan.h"
 #include "cli/reading.h"
 #include "cli/session.h"
@@ -131,28 +132,32 @@ int run_train(const Arguments& arguments, const Launched* launched) {
     fmt::print("{}{}", kHelp, config::help_text());
     return 0;
   }
-  const config::Loaded loaded = load(own);
+  const config::Loaded given = load(own);
   if (own.print_config) {
-    for (const std::string& note : loaded.notes) spdlog::warn(note);
-    fmt::print("{}", config::print_config(loaded));
+    for (const std::string& note : given.notes) spdlog::warn(note);
+    fmt::print("{}", config::print_config(given));
     return 0;
   }
-  if (const auto plan = loaded.instead.find("plan"); plan != loaded.instead.end())
-    return plan_instead(loaded, plan->second, launched), 0;
-  config::check(loaded);
-  train::check_device(loaded);
+  if (const auto plan = given.instead.find("plan"); plan != given.instead.end())
+    return plan_instead(given, plan->second, launched), 0;
+  config::check(given);
+  train::check_device(given);
+  const WithoutNames names = without_names(given, NamesFor::Run);
+  const config::Loaded& loaded = names.loaded;
   const SessionSettings session{.comm = loaded.config.comm,
                                 .device = train::device_kind_of(loaded),
                                 .takes_what_is_there = train::takes_what_is_there(loaded),
                                 .rendezvous_timeout = loaded.config.rendezvous.timeout,
-                                .config_hash = config::hash(loaded.config),
+                                .config_hash = config::hash(names.agreed),
                                 .flight_folder = loaded.config.metrics.dir,
-                                .config_text = config::shared_text(loaded.config),
+                                .config_text = config::shared_text(names.agreed),
                                 .launched = launched,
                                 .check = [&](int ranks) {
                                   if (!own.inspect) train::check_on_one_host(loaded, ranks);
                                 }};
-  return run_in_world(with_name("train", arguments), session, [&](const train::World& world) {
+  Arguments command = with_name("train", arguments);
+  command.insert(command.end(), names.pins.begin(), names.pins.end());
+  return run_in_world(command, session, [&](const train::World& world) {
     if (world.is_main()) log_reading(loaded);
     if (own.inspect) return train::inspect(loaded, world);
     try {

@@ -27,10 +27,14 @@ void add_model(std::vector<Key>& table) {
   const SectionKeys<Model> key{table, "model", &Config::model};
   key("preset", &Model::preset, kAny,
       "A named model with random weights, such as Qwen3-0.6B. Exactly one of preset, config and init_from is given.");
-  key("config", &Model::config, kAny, "A Hugging Face config.json: that model with random weights.");
+  key("config", &Model::config, kAny,
+      "A Hugging Face config.json, or a name on the hub (`org/name`, `org/name@revision`) where no such path is here: "
+      "that "
+      "model with random weights.");
   key("init_from", &Model::init_from, kAny,
-      "A Hugging Face folder (config.json and safetensors): that model with its weights. Each rank reads its own "
-      "slices.");
+      "A Hugging Face folder (config.json and safetensors), or a name on the hub where no such path is here: that "
+      "model "
+      "with its weights. Each rank reads its own slices.");
   key("name_map", &Model::name_map, kAny,
       "A YAML file that says how the names of init_from's tensors become the model's: rename, split, transpose.");
   key("seed", &Model::seed, kAny, "Seed of the random weights.");
@@ -59,7 +63,8 @@ void add_data(std::vector<Key>& table) {
       "A corpus that is through begins anew, so there is no end, and training.steps says how long.");
   key("field", &Data::field, kNotEmpty, "The field of each JSON line, or the column of a table, that holds the text.");
   key("tokenizer", &Data::tokenizer, kAny,
-      "A tokenizer's file or folder, or `bytes` for byte-level without files. Needed with a path of text.");
+      "A tokenizer's file or folder, a name on the hub where no such path is here, or `bytes` for byte-level without "
+      "files. Needed with a path of text.");
   key("tokens", &Data::tokens, kAny,
       "A safetensors file of pre-tokenised batches in place of path: input_ids and labels [rows, tokens], or "
       "train.input_ids [steps, rows, tokens], replayed in file order. batch_size and sequence_length are then not used.");

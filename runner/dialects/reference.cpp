@@ -63,9 +63,8 @@ some for certain values alone.
 - torchtitan's keys of 2024 to 0.2.2 are read, each in the sense it had. A key that one release alone had decides the release, else it
   is the newest that has a TOML; a run says which. Releases differ in what they delete (checkpoints beyond ten, the optimizer in the
   last one): where no key decides, nothing is deleted.
-- Nothing is downloaded: a data set, a tokenizer or a model is a file or folder. Where there is a network,
-  `hf download Qwen/Qwen3-0.6B --local-dir Qwen3-0.6B` (`huggingface-cli download` in older versions) fetches one: then
-  `--tokenizer Qwen3-0.6B`, and `--model.init_from Qwen3-0.6B` for the weights. torchtitan's `download_hf_assets.py` does it too.
+- A model and a tokenizer are a file, a folder, or a [name on the hub](hub.md): `--model.init_from Qwen/Qwen3-0.6B`. A data set is
+  not downloaded by its name: `trainyard download org/texts --repo_type dataset` prints the folder to give as `data.path`.
 - A folder of `datasets` (`save_to_disk`) and files of Parquet or Arrow are read [as they are](tokenizers-and-data.md#corpora). Of
   several splits one is named: `wikitext/train`.
 - bf16 means bfloat16 parameters and float32 reduction, whoever asks for it: `parallel.reduce_dtype` changes that. So does

@@ -108,7 +108,7 @@ FileNames needed(Need need, const FileNames& there) {
 std::string lacking(Need need, const FileNames& there) {
   if (need == Need::Tokenizer) {
     const bool has_one = std::ranges::any_of(kVocabularies, [&](const char* name) { return has(there, name); });
-    return has_one ? "" : "a tokenizer: tokenizer.json, tokenizer.model, or vocab.json with merges.txt";
+    return has_one ? "" : "tokenizer: none of tokenizer.json, tokenizer.model, vocab.json with merges.txt";
   }
   if (!has(there, "config.json")) return "config.json";
   return need == Need::Weights ? lacking_weights(there) : "";

@@ -29,6 +29,8 @@ NOT_RUN = {
     ("README.md", "./quickstart"): "it builds the tree that this test is a part of; tests/setup/clean_root runs it",
     ("README.md", "./check"): "it runs this test",
     ("hub.md", "trainyard download Qwen/Qwen3-0.6B"): "it takes a network; tests/e2e/hub_test.py has a hub of its own",
+    ("hub.md", "trainyard launch --nproc-per-node 2 train --model.init_from Qwen/Qwen3-0.6B --data.tokenizer Qwen/Qwen3-0.6B --data.path corpus.txt"):
+        "it takes a network; tests/e2e/hub_test.py has a hub of its own",
     ("coming-from-pytorch.md", "#!/bin/bash"): "it is a batch script of Slurm",
     ("training.md", "# on the first machine"): "it takes two machines",
     ("operator.md", "kubectl apply -k manifests"):

@@ -204,6 +204,48 @@ class HubTest(unittest.TestCase):
         self.fails(2, ["--repo_id needs --all"], "download", "--repo_id", "org/tiny")
         self.assertIn("usage", self.run_well("download", "-h").stdout.lower())
 
+    def test_training_from_names(self):
+        ended = self.train("--model.config", "org/tiny", "--data.tokenizer", "org/tiny", "--checkpoint.dir", "random")
+        self.assertIn(f"understood as model.config org/tiny: commit {self.tiny.commit}", ended.stderr)
+        self.assertEqual(self.hub.storage.asked, [], "weights are not needed")
+        self.run_well("checkpoint", "export", "random", "--output", "exported")
+        self.assertEqual(json.loads((self.folder / "exported" / "config.json").read_text())["model_type"], "llama")
+        ended = self.train("--model.init_from", f"org/tiny@{self.tiny.commit}", "--data.tokenizer", "org/tiny", "--checkpoint.dir", "from")
+        self.assertIn(f"understood as data.tokenizer org/tiny: commit {self.tiny.commit}", ended.stderr)
+        self.assertEqual(len(self.hub.storage.paths("GET")), 1)
+        saved = b"".join(path.read_bytes() for path in (self.folder / "from").rglob("*.json"))
+        self.assertIn(f"model.init_from org/tiny@{self.tiny.commit}: commit {self.tiny.commit}".encode(), saved)
+        self.hub.stop()
+        self.train("--model.init_from", "org/tiny", "--data.tokenizer", "org/tiny", "--checkpoint.dir", "offline", HF_HUB_OFFLINE="1")
+        self.hub = Hub({})
+
+    def test_ranks_of_a_machine_look_up_once(self):
+        (self.folder / "text.txt").write_text("to be or not to be " * 200)
+        ended = self.run_well("launch", "--nproc-per-node", 2, "train", "--model.init_from", "org/tiny", "--data.tokenizer", "org/tiny",
+                              "--data.path", "text.txt", "--data.append_eos", "false", "--training.sequence_length", 16,
+                              "--training.batch_size", 2, "--training.steps", 2, "--device", "cpu", "--checkpoint.dir", "two")
+        self.assertEqual(len(self.hub.storage.paths("GET")), 1, ended.stderr)
+        asked = [path for path in self.hub.paths("GET") if path.startswith("/api/")]
+        self.assertEqual(asked, ["/api/models/org/tiny/revision/main"], "the launcher asked what main is, and the ranks nothing")
+
+    def test_a_plan_needs_no_weights(self):
+        self.assertIn("parameters", self.run_well("plan", "--model.init_from", "org/tiny", "--data.path", "random", "--training.steps", 2).stdout)
+        self.assertEqual(self.hub.storage.asked, [])
+        self.run_well("train", "--dry-run", "--model.config", "org/tiny", "--data.path", "random", "--training.steps", 2, "--device", "cpu")
+
+    def test_an_error_names_both_places(self):
+        words = ["--model.init_from is 'org/missing'", "there is no such file or folder here", "on the hub", "there is no model", "org/missing"]
+        self.fails(2, words, "train", "--model.init_from", "org/missing", "--data.path", "random", "--training.steps", 2, "--device", "cpu")
+        self.fails(2, ["--data.tokenizer is 'org/no-weights'", "has no tokenizer"], "train", "--model.config", "org/tiny",
+                   "--data.tokenizer", "org/no-weights", "--data.path", "embedded", "--device", "cpu")
+        local = self.folder / "org" / "tiny"
+        local.mkdir(parents=True)
+        self.hub.asked.clear()
+        self.fails(2, ["org/tiny"], "train", "--model.init_from", "org/tiny", "--data.path", "random", "--training.steps", 2, "--device", "cpu")
+        self.fails(2, ["org/other"], "generate", "--model", "org/other", "--prompt", "a", "--device", "cpu")
+        self.fails(2, ["org/other"], "tokenizer", "encode", "--tokenizer", "org/other")
+        self.assertEqual(self.hub.asked, [], "a path here is no name, and other flags take none")
+
     @unittest.skipIf(huggingface_hub is None, "huggingface_hub is not installed")
     def test_huggingface_hub_finds_what_is_here_and_the_other_way_round(self):
         folder = self.run_well("download", "org/tiny", "--all").stdout.strip()
