@@ -88,8 +88,7 @@ hub::FileNames chosen_by(const std::vector<Part>& parts, const hub::FileNames& t
 hub::Choice choice_of(DownloadOptions options, const hub::Name& name) {
   if (std::erase(options.assets, "all") > 0 || options.kind == hub::RepoKind::Dataset) options.takes_all = true;
   const auto lacks_nothing = [](const hub::FileNames&) { return std::string(); };
-  if (options.takes_all)
-    return {.chosen = [](const hub::FileNames& there) { return there; }, .lacking = lacks_nothing, .asks_always = true};
+  if (options.takes_all) return {.chosen = [](const hub::FileNames& there) { return there; }, .lacking = lacks_nothing};
   const std::vector<Part> parts = parts_of(options);
   if (parts.empty() && options.name.empty())
     throw InputError(
@@ -97,11 +96,8 @@ hub::Choice choice_of(DownloadOptions options, const hub::Name& name) {
         "takes what training needs");
   if (!parts.empty())
     return {.chosen = [parts, name](const auto& there) { return chosen_by(parts, there, hub::to_string(name)); },
-            .lacking = lacks_nothing,
-            .asks_always = true};
-  hub::Choice choice = hub::choice_of(hub::Need::Weights);
-  choice.asks_always = true;
-  return choice;
+            .lacking = lacks_nothing};
+  return hub::choice_of(hub::Need::Weights);
 }
 
 /// The folder that was named; "": the cache.

@@ -1,6 +1,7 @@
 #include "hub/cache.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -12,6 +13,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kMostRefBytes = 256;
+constexpr const char* kListings = ".trainyard";  // huggingface_hub looks at blobs, refs and snapshots alone
 
 std::string folder_name(const Name& name) {
   return (name.kind == RepoKind::Dataset ? "datasets--" : "models--") + replaced(name.repo, "/", "--");
@@ -44,6 +46,21 @@ FileNames RepoCache::files_of(const std::string& commit) const {
   }
   std::ranges::sort(files);
   return files;
+}
+
+std::optional<FileNames> RepoCache::listing_of(const std::string& commit) const {
+  std::error_code error;
+  const fs::path file = folder_ / kListings / commit;
+  if (!fs::is_regular_file(file, error)) return std::nullopt;
+  FileNames files;
+  for (std::string& name : split(read_file(file), '\n'))
+    if (is_safe(name)) files.push_back(std::move(name));
+  return files;
+}
+
+void RepoCache::remember_listing(const std::string& commit, const FileNames& files) const {
+  fs::create_directories(folder_ / kListings);
+  write_file_atomically(folder_ / kListings / commit, fmt::format("{}\n", fmt::join(files, "\n")));
 }
 
 void RepoCache::remember(const std::string& revision, const std::string& commit) const {

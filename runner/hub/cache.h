@@ -30,6 +30,12 @@ class RepoCache {
   /// The files of a snapshot whose bytes are there.
   [[nodiscard]] FileNames files_of(const std::string& commit) const;
 
+  /// What the repository has at `commit`, as the hub listed it when something of it was fetched from here; none where
+  /// nothing was.
+  [[nodiscard]] std::optional<FileNames> listing_of(const std::string& commit) const;
+
+  /// Keeps that list, in .trainyard/<commit>. Throws std::filesystem::filesystem_error.
+  void remember_listing(const std::string& commit, const FileNames& files) const;
   /// Writes refs/<revision>; nothing where `revision` is a commit. Throws std::filesystem::filesystem_error.
   void remember(const std::string& revision, const std::string& commit) const;
   /// Makes the link of `file` to its blob, which is there; another process may do the same.

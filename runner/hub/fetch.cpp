@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -26,12 +27,22 @@ uint64_t size_of(const fs::path& file) {
   return error ? 0 : bytes;
 }
 
+/// What the cache lacks of a commit; "": nothing. Of what others fetched it is not known what more there was.
+std::string missing_of(const RepoCache& cache, const std::string& commit, const Choice& choice) {
+  const FileNames there = cache.files_of(commit);
+  if (there.empty()) return "files";
+  const FileNames listing = cache.listing_of(commit).value_or(there);
+  if (std::string lacking = choice.lacking(listing); !lacking.empty()) return lacking;
+  for (const std::string& file : choice.chosen(listing))
+    if (!std::ranges::binary_search(there, file)) return file;
+  return "";
+}
+
 /// What the cache has of name.revision, where that is all that is needed.
 std::optional<Fetched> cached(const RepoCache& cache, const Name& name, const Choice& choice) {
   const auto commit = cache.commit_of(name.revision);
-  if (!commit) return std::nullopt;
+  if (!commit || !missing_of(cache, *commit, choice).empty()) return std::nullopt;
   const FileNames there = cache.files_of(*commit);
-  if (there.empty() || !choice.lacking(there).empty()) return std::nullopt;
   return Fetched{.folder = cache.snapshot(*commit), .commit = *commit, .files = choice.chosen(there).size()};
 }
 
@@ -39,9 +50,8 @@ std::optional<Fetched> cached(const RepoCache& cache, const Name& name, const Ch
   const auto commit = cache.commit_of(name.revision);
   const std::string begin = fmt::format("{}: HF_HUB_OFFLINE is set, so the hub is not asked, and ", to_string(name));
   if (!commit) throw InputError(fmt::format("{}{} does not know this revision", begin, cache.folder().string()));
-  const FileNames there = cache.files_of(*commit);
-  throw InputError(fmt::format("{}{} has no {}", begin, cache.snapshot(*commit).string(),
-                               there.empty() ? "files" : choice.lacking(there)));
+  throw InputError(
+      fmt::format("{}{} has no {}", begin, cache.snapshot(*commit).string(), missing_of(cache, *commit, choice)));
 }
 
 Repository look_up(Client& client, const Name& name, const Choice& choice) {
@@ -78,6 +88,7 @@ void fetch_file(Client& client, const RepoCache& cache, const Name& name, const 
 Fetched fetch_all(Client& client, const RepoCache& cache, const Name& name, const Repository& repository,
                   const Choice& choice) {
   const FileNames files = choice.chosen(repository.files);
+  cache.remember_listing(repository.commit, repository.files);
   Fetched fetched{.folder = cache.snapshot(repository.commit), .commit = repository.commit, .files = files.size()};
   for (const std::string& file : files) fetch_file(client, cache, name, repository.commit, file, fetched);
   cache.remember(name.revision, repository.commit);
@@ -131,7 +142,7 @@ Choice choice_of(Need need) {
 
 Fetched fetch(const Name& name, const Choice& choice, const Settings& settings) {
   const RepoCache cache(settings.cache, name);
-  if (settings.is_offline || (is_commit(name.revision) && !choice.asks_always))
+  if (settings.is_offline || (is_commit(name.revision) && cache.listing_of(name.revision)))
     if (const auto there = cached(cache, name, choice)) return *there;
   if (settings.is_offline) refuse_offline(cache, name, choice);
   Client client(settings);

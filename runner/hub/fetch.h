@@ -15,7 +15,6 @@ namespace trainyard::hub {
 struct Choice {
   std::function<FileNames(const FileNames& there)> chosen;     ///< those of what the repository has
   std::function<std::string(const FileNames& there)> lacking;  ///< what is missing for it to be of use; "": nothing
-  bool asks_always = false;  ///< also of a commit, as a part of what is chosen would not be seen to be one
 };
 
 /// What a model is needed for.
@@ -31,10 +30,10 @@ struct Fetched {
 };
 
 /// Puts what is wanted of name.revision into the cache, if it is not there already, and gives the folder of its
-/// snapshot. A commit whose snapshot lacks nothing is not asked for. Where the hub does not answer or is not to be
-/// asked, what the cache has of that revision will do. Any number of processes may do the same at once: each file is
-/// downloaded by the one that has its lock, and the others wait for it.
-/// Throws InputError, PeerError (answer.h: refuse) and std::filesystem::filesystem_error.
+/// snapshot. A commit of which all that is wanted is known to be there is not asked for. Where the hub does not answer
+/// or is not to be asked, what the cache has of that revision will do. Any number of processes may do the same at once:
+/// each file is downloaded by the one that has its lock, and the others wait for it. Throws InputError, PeerError
+/// (answer.h: refuse) and std::filesystem::filesystem_error.
 Fetched fetch(const Name& name, const Choice& choice, const Settings& settings);
 
 /// The same into a plain folder, which is made: files, and below .cache/huggingface what is known of them, as

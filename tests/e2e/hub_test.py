@@ -175,7 +175,7 @@ class HubTest(unittest.TestCase):
         self.fails(2, ["HF_HUB_OFFLINE is set", "does not know this revision"], "download", "org/tiny", HF_HUB_OFFLINE="1")
         self.run_well("download", "org/tiny", "--assets", "config")
         self.hub.asked.clear()
-        self.fails(2, ["HF_HUB_OFFLINE is set", self.tiny.commit, "has no weights"], "download", "org/tiny", HF_HUB_OFFLINE="1")
+        self.fails(2, ["HF_HUB_OFFLINE is set", self.tiny.commit, "has no model.safetensors"], "download", "org/tiny", HF_HUB_OFFLINE="1")
         self.fails(2, ["HF_HUB_OFFLINE is set"], "download", "--repo_id", "org/tiny", "--all", HF_HUB_OFFLINE="1")
         self.assertEqual(self.hub.asked, [])
 

@@ -38,6 +38,10 @@ TEST_CASE("hub: a snapshot has the files whose bytes are there", "[hub]") {
   cache.link(commit, "gone", "e");
   CHECK(read_file(cache.snapshot(commit) / "gone") == "bytes");
 
+  CHECK_FALSE(cache.listing_of(commit));
+  cache.remember_listing(commit, {"f", "sub/g", "h"});
+  CHECK(cache.listing_of(commit) == FileNames{"f", "sub/g", "h"});
+
   cache.remember("main", commit);
   CHECK(cache.commit_of("main") == commit);
   cache.remember("main", later);
