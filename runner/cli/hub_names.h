@@ -7,7 +7,7 @@ namespace trainyard::cli {
 
 /// What a configuration's names of the hub are needed for.
 enum class NamesFor {
-  Run,   ///< weights, and tokenizers
+  Run,   ///< weights, tokenizers and data
   Plan,  ///< config.json alone
 };
 
@@ -18,11 +18,11 @@ struct WithoutNames {
   Arguments pins;         ///< flags which make each rank that is started with them take the same commits
 };
 
-/// The one place where names are looked up: those of model.init_from, model.config and data.tokenizer that are no path
-/// here. What is missing is downloaded, by the process of this machine that comes first: ranks meet later, so those
-/// that wait for another's download are waited for there (hub/fetch.h). Ranks that a launcher starts find all in the
-/// cache, as it has looked before and pins the commits.
-/// Throws as hub::fetch does, naming the key, the path that is not there, and why the hub has no such name.
+/// The one place where names are looked up: those of model.init_from, model.config, data.tokenizer and data.path that
+/// are no path here. What is missing is downloaded, by the process of this machine that comes first: ranks meet later,
+/// so those that wait for another's download are waited for there (hub/fetch.h). Ranks that a launcher starts find all
+/// in the cache, as it has looked before and pins the commits. Throws as hub::fetch does, naming the key, the path that
+/// is not there, and why the hub has no such name.
 WithoutNames without_names(const config::Loaded& given, NamesFor what);
 
 }  // namespace trainyard::cli

@@ -46,7 +46,9 @@ struct Data {
   std::string path;  ///< .txt, .jsonl, or a folder of them; "embedded" = the corpus that ships with the program,
                      ///< "random" = ids drawn at random
   std::string mix;   ///< several corpora with weights (config/mix.h), in place of path
-  std::string field = "text";  ///< of each JSON line
+  std::string config;           ///< of a data set on the hub, which path names; "" = the one that it has or prefers
+  std::string split = "train";  ///< of the same
+  std::string field = "text";   ///< of each JSON line
   std::string tokenizer;       ///< file or folder; "bytes" = byte-level without files
   std::string tokens;          ///< safetensors of pre-tokenised batches, in place of path
   std::string images;          ///< folder of MNIST's idx files, in place of path

@@ -7,6 +7,7 @@
 #include "config/check.h"
 #include "config/precision.h"
 #include "config/strategy.h"
+#include "hub/name.h"
 
 namespace trainyard::config {
 namespace {
@@ -141,6 +142,12 @@ bool has_tokenizer(const Config& config) {
   return !config.data.tokenizer.empty();
 }
 
+/// Whether such a path is here nobody looks.
+bool is_on_hub(const Config& config) {
+  return hub::parse_name(config.data.path, hub::RepoKind::Dataset).has_value();
+}
+
+constexpr const char* kOnHub = "a name on the hub";
 constexpr const char *kPath = "data.path", *kPairs = "data.source_field", *kHeldOutPath = "validation.path";
 constexpr const char *kGiven = "that is given", *kEmpty = "left empty", *kTrue = "true";
 constexpr const char* kAnyHeldOut = "(or tokens, images or split) that is given";
@@ -160,6 +167,8 @@ constexpr const char* kReads = "true (or a checkpoint that is begun from)";
 constexpr Detail kDetails[] = {
     {"model.seed", "model.init_from", kEmpty, [](const Config& config) { return config.model.init_from.empty(); }},
     {"data.tokenizer", "data.images", kEmpty, has_no_images},
+    {"data.config", kPath, kOnHub, is_on_hub},
+    {"data.split", kPath, kOnHub, is_on_hub},
     {"data.field", kPath, "a corpus of JSON lines", reads_lines},
     {"data.cache_dir", kPath, kDocuments, reads_documents},
     {"data.append_eos", kPath, kDocuments, packs_documents},

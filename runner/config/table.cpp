@@ -56,11 +56,15 @@ void add_data(std::vector<Key>& table) {
       "`data/train-*.parquet`, "
       "`embedded` for the Shakespeare that ships with the program, or `random` for token ids drawn at random, without "
       "an "
-      "end. Exactly one of path, mix, tokens and images is given.");
+      "end; or a data set's name on the hub where no such path is here. Exactly one of path, mix, tokens and images is "
+      "given.");
   key("mix", &Data::mix, kAny,
       "Several corpora with weights in place of path, such as `c4=0.7, code.jsonl=0.3`: of ten sequences seven are of "
       "c4. "
       "A corpus that is through begins anew, so there is no end, and training.steps says how long.");
+  key("config", &Data::config, kAny,
+      "The configuration of a data set whose name on the hub is path; empty: the one that it has or prefers.");
+  key("split", &Data::split, kNotEmpty, "The split of a data set whose name on the hub is path.");
   key("field", &Data::field, kNotEmpty, "The field of each JSON line, or the column of a table, that holds the text.");
   key("tokenizer", &Data::tokenizer, kAny,
       "A tokenizer's file or folder, a name on the hub where no such path is here, or `bytes` for byte-level without "

@@ -63,8 +63,8 @@ some for certain values alone.
 - torchtitan's keys of 2024 to 0.2.2 are read, each in the sense it had. A key that one release alone had decides the release, else it
   is the newest that has a TOML; a run says which. Releases differ in what they delete (checkpoints beyond ten, the optimizer in the
   last one): where no key decides, nothing is deleted.
-- A model and a tokenizer are a file, a folder, or a [name on the hub](hub.md): `--model.init_from Qwen/Qwen3-0.6B`. A data set is
-  not downloaded by its name: `trainyard download org/texts --repo_type dataset` prints the folder to give as `data.path`.
+- A model, a tokenizer and a data set are a file, a folder, or a [name on the hub](hub.md): `--model.init_from Qwen/Qwen3-0.6B`,
+  `--data.path org/texts --data.split train`. `trainyard download` is torchtitan's `download_hf_assets.py`, with its flags.
 - A folder of `datasets` (`save_to_disk`) and files of Parquet or Arrow are read [as they are](tokenizers-and-data.md#corpora). Of
   several splits one is named: `wikitext/train`.
 - bf16 means bfloat16 parameters and float32 reduction, whoever asks for it: `parallel.reduce_dtype` changes that. So does

@@ -91,6 +91,7 @@ std::string clean_token(const std::string& token, const std::string& source) {
 Settings settings_of(const Environment& environment) {
   Settings settings;
   const fs::path home = home_of(environment);
+  settings.home = home;
   settings.endpoint = endpoint_of(environment, settings.endpoint);
   settings.cache = path_of(environment, {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"});
   if (settings.cache.empty()) settings.cache = home / "hub";

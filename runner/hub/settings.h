@@ -13,6 +13,7 @@ using Environment = std::map<std::string, std::string, std::less<>>;
 /// How the hub is asked, as huggingface_hub reads it from the environment.
 struct Settings {
   std::string endpoint = "https://huggingface.co";  ///< HF_ENDPOINT, without a slash at its end
+  std::filesystem::path home;                       ///< HF_HOME
   std::filesystem::path cache;                      ///< HF_HUB_CACHE, else HF_HOME/hub
   std::string token;                                ///< a secret: never printed, saved or sent elsewhere; "": none
   bool is_offline = false;                          ///< HF_HUB_OFFLINE: nothing is asked

@@ -31,6 +31,8 @@ NOT_RUN = {
     ("hub.md", "trainyard download Qwen/Qwen3-0.6B"): "it takes a network; tests/e2e/hub_test.py has a hub of its own",
     ("hub.md", "trainyard launch --nproc-per-node 2 train --model.init_from Qwen/Qwen3-0.6B --data.tokenizer Qwen/Qwen3-0.6B --data.path corpus.txt"):
         "it takes a network; tests/e2e/hub_test.py has a hub of its own",
+    ("hub.md", "trainyard train --config run.yaml --data.path Salesforce/wikitext --data.config wikitext-103-raw-v1 --data.split train"):
+        "it takes a network; tests/e2e/hub_test.py has a hub of its own",
     ("coming-from-pytorch.md", "#!/bin/bash"): "it is a batch script of Slurm",
     ("training.md", "# on the first machine"): "it takes two machines",
     ("operator.md", "kubectl apply -k manifests"):

@@ -17,6 +17,28 @@ import unittest
 from hub_server import MODEL, Hub, Repository, weights
 
 TOKEN = "hf_a-secret-of-the-test"
+
+
+def lines_of(text):
+    return json.dumps({"text": text * 200}).encode() + b"\n"
+
+
+DATA_SET = {"README.md": b"""---
+license: mit
+configs:
+- config_name: poems
+  default: true
+  data_files:
+  - split: train
+    path: poems/*-of-00002.jsonl
+  - split: held
+    path: poems/held.jsonl
+- config_name: prose
+  data_files: prose/train.jsonl
+---
+# Texts
+""", "poems/00000-of-00002.jsonl": lines_of("a rose "), "poems/00001-of-00002.jsonl": lines_of("is a "),
+            "poems/held.jsonl": lines_of("rose "), "prose/train.jsonl": lines_of("it was "), "prose/test.jsonl": lines_of("night ")}
 try:
     import huggingface_hub
 except ImportError:
@@ -47,7 +69,8 @@ class HubTest(unittest.TestCase):
         self.hub = Hub({"org/tiny": self.tiny, "org/private": Repository(self.files, token=TOKEN),
                         "org/gated": Repository(self.files, token=TOKEN, gated=True),
                         "org/no-weights": Repository({"config.json": b"{}"}),
-                        "datasets/org/texts": Repository({"data/train.jsonl": b'{"text": "a"}\n'})},
+                        "datasets/org/texts": Repository(DATA_SET),
+                        "datasets/org/plain": Repository({name: body for name, body in DATA_SET.items() if name != "README.md"})},
                        renamed={"org/old": "org/tiny"})
 
     def tearDown(self):
@@ -179,6 +202,17 @@ class HubTest(unittest.TestCase):
         self.fails(2, ["HF_HUB_OFFLINE is set"], "download", "--repo_id", "org/tiny", "--all", HF_HUB_OFFLINE="1")
         self.assertEqual(self.hub.asked, [])
 
+    def test_a_commit_of_which_a_file_is_missing_is_asked_for(self):
+        snapshot = pathlib.Path(self.run_well("download", "org/tiny").stdout.strip())
+        pinned = f"org/tiny@{self.tiny.commit}"
+        self.hub.asked.clear()
+        self.run_well("download", pinned)
+        self.assertEqual(self.hub.asked, [], "all is there, and what it names never changes")
+        (snapshot / "tokenizer_config.json").unlink()
+        self.fails(2, ["has no tokenizer_config.json"], "download", pinned, HF_HUB_OFFLINE="1")
+        self.run_well("download", pinned)
+        self.assertTrue((snapshot / "tokenizer_config.json").exists())
+
     def test_two_processes_at_once_download_each_file_once(self):
         self.hub.storage.pause.clear()
         threading.Timer(1.0, self.hub.storage.pause.set).start()
@@ -227,6 +261,51 @@ class HubTest(unittest.TestCase):
         self.assertEqual(len(self.hub.storage.paths("GET")), 1, ended.stderr)
         asked = [path for path in self.hub.paths("GET") if path.startswith("/api/")]
         self.assertEqual(asked, ["/api/models/org/tiny/revision/main"], "the launcher asked what main is, and the ranks nothing")
+
+    def train_on(self, path, *settings, **more):
+        return self.run_well("train", "--model.config", "org/tiny", "--data.tokenizer", "bytes", "--data.path", path, *settings,
+                             "--training.sequence_length", 16, "--training.batch_size", 2, "--training.steps", 1, "--device", "cpu",
+                             "--checkpoint.enabled", "false", **more)
+
+    def test_a_data_set_by_its_name(self):
+        def files_in(ended):
+            self.assertEqual(ended.stderr.count("understood as data.path org/"), 1, ended.stderr)
+            return sorted(path for path in self.hub.paths("GET") if "/datasets/org/" in path and "cached" in path)
+
+        ended = self.train_on("org/texts")
+        self.assertIn("data.path org/texts (split train): commit " + self.hub.repositories["datasets/org/texts"].commit, ended.stderr)
+        taken = [path.rsplit("/", 1)[1] for path in files_in(ended)]
+        self.assertEqual(taken, ["README.md?cached", "00000-of-00002.jsonl?cached", "00001-of-00002.jsonl?cached"])
+        snapshot = self.home / "hub" / "datasets--org--texts" / "snapshots"
+        self.assertEqual([path for path in snapshot.rglob(".trainyard")], [], "what is made of it lies elsewhere")
+        self.assertEqual(len(list((self.home / "trainyard").glob("*.tokens"))), 1)
+        self.train_on("org/texts", "--data.split", "held", HF_HUB_ETAG_TIMEOUT="5")
+        self.train_on("org/texts@main", "--data.config", "prose")
+        self.hub.asked.clear()
+        self.train_on("org/texts", "--data.config", "prose", HF_HUB_OFFLINE="1")
+        self.assertEqual(self.hub.asked, [])
+        self.train_on("org/plain", "--data.config", "prose", "--data.split", "test")
+
+    def test_a_data_set_whose_part_is_not_there(self):
+        def fails(words, path, *settings, **more):
+            self.fails(2, words, "train", "--model.config", "org/tiny", "--data.tokenizer", "bytes", "--data.path", path, *settings,
+                       "--training.steps", 1, "--device", "cpu", **more)
+
+        both = ["there is no such file or folder here", "on the hub"]
+        fails([*both, "no configuration 'verse'", "poems, prose"], "org/texts", "--data.config", "verse")
+        fails([*both, "several configurations", "poems, prose"], "org/plain")
+        fails([*both, "no files of the split 'test'"], "org/texts", "--data.split", "test")
+        fails([*both, "there is no data set"], "org/missing")
+        fails(["--data.split is test", "a name on the hub"], "embedded", "--data.split", "test")
+        (self.folder / "org" / "texts").mkdir(parents=True)
+        fails(["--data.split is test", "data.path is here"], "org/texts", "--data.split", "test")
+
+    def test_ranks_read_the_same_data_set(self):
+        ended = self.run_well("launch", "--nproc-per-node", 2, "train", "--model.config", "org/tiny", "--data.tokenizer", "bytes",
+                              "--data.path", "org/texts", "--training.sequence_length", 16, "--training.batch_size", 2,
+                              "--training.steps", 1, "--device", "cpu", "--checkpoint.enabled", "false")
+        asked = [path for path in self.hub.paths("GET") if path.startswith("/api/datasets")]
+        self.assertEqual(len(asked), 2, ended.stderr)  # what main is, and what that commit has: the launcher's
 
     def test_a_plan_needs_no_weights(self):
         self.assertIn("parameters", self.run_well("plan", "--model.init_from", "org/tiny", "--data.path", "random", "--training.steps", 2).stdout)

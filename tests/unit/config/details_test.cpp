@@ -41,6 +41,8 @@ const std::vector<Tried>& trials() {
   static const std::vector<Tried> list{
       {"model.seed", "model.init_from", "3", {"--model.preset=", "--model.init_from=a"}, {}},
       {"data.tokenizer", "data.images", "bytes", {"--data.path=", "--data.images=mnist"}, {}},
+      {"data.config", "data.path", "en", {"--data.path=embedded"}, {"--data.path=org/texts"}},
+      {"data.split", "data.path", "test", {"--data.path=corpus.jsonl"}, {"--data.path=org/texts@v1"}},
       {"data.field", "data.path", "body", {"--data.path=corpus.txt"}, {}},
       {"data.field", "data.path", "body", {"--data.path=corpus.TXT"}, {}},
       {"data.cache_dir", "data.path", "c", {"--data.path=embedded"}, {}},
