@@ -60,8 +60,8 @@ std::string said_by(const Answer& answer) {
     case Failure::Distrusted:
       throw InputError(fmt::format("{}: the certificate of {} is not trusted: {}", what, server, answer.reason));
     case Failure::TimedOut:
-      throw PeerError(fmt::format("{}: waited {} for an answer of {}; HF_HUB_ETAG_TIMEOUT is how long", what,
-                                  human_duration(settings.answer_timeout), server));
+      throw PeerError(fmt::format("{}: waited {} for an answer of {}, several times; HF_HUB_ETAG_TIMEOUT is how long",
+                                  what, human_duration(settings.answer_timeout), server));
     default:
       throw PeerError(
           fmt::format("{}: the connection to {} was lost: {}; what came is kept, and the next start goes on "

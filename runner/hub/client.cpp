@@ -18,6 +18,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int kMostRedirects = 10, kTriesToReach = 3;
+constexpr int kMostOfAList = 6;  // time-outs: a list of files may be megabytes
 constexpr size_t kMostFiles = 100'000;
 
 /// The commit and the files that the hub's JSON lists.
@@ -100,7 +101,8 @@ Answer Client::ask_patiently(const Question& question, const Name& name) {
 Repository Client::look_up(const Name& name) {
   const Answer answer = ask_patiently({.address = info_address(settings_.endpoint, name),
                                        .connect = settings_.answer_timeout,
-                                       .limit = settings_.answer_timeout},
+                                       .limit = kMostOfAList * settings_.answer_timeout,
+                                       .silence = settings_.answer_timeout},
                                       name);
   if (!answer.is_good()) refuse(answer, name, to_string(name), settings_);
   return repository_of(answer.text, to_string(name));

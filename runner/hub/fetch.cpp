@@ -85,13 +85,22 @@ void fetch_file(Client& client, const RepoCache& cache, const Name& name, const 
   cache.link(commit, file, facts.etag);
 }
 
+/// A cache may be mounted read-only, with all that is wanted in it.
+void if_it_can_be_written(const std::function<void()>& write) {
+  try {
+    write();
+  } catch (const fs::filesystem_error& error) {
+    spdlog::debug("the hub's cache is left as it is: {}", error.what());
+  }
+}
+
 Fetched fetch_all(Client& client, const RepoCache& cache, const Name& name, const Repository& repository,
                   const Choice& choice) {
   const FileNames files = choice.chosen(repository.files);
-  cache.remember_listing(repository.commit, repository.files);
+  if_it_can_be_written([&] { cache.remember_listing(repository.commit, repository.files); });
   Fetched fetched{.folder = cache.snapshot(repository.commit), .commit = repository.commit, .files = files.size()};
   for (const std::string& file : files) fetch_file(client, cache, name, repository.commit, file, fetched);
-  cache.remember(name.revision, repository.commit);
+  if_it_can_be_written([&] { cache.remember(name.revision, repository.commit); });
   return fetched;
 }
 

@@ -133,11 +133,12 @@ class StorageHandler(Handler):
 
 class Hub(Server):
     """`repositories`: by "org/name", data sets by "datasets/org/name". `renamed`: old name to new. `busy`: so many
-    answers are HTTP 503 first."""
+    answers are HTTP 503 first. While `pause` is cleared it says nothing."""
 
     def __init__(self, repositories, renamed=None):
         self.storage = Storage()
-        self.repositories, self.renamed, self.busy = repositories, renamed or {}, 0
+        self.repositories, self.renamed, self.busy, self.pause = repositories, renamed or {}, 0, threading.Event()
+        self.pause.set()
         for repository in repositories.values():
             self.add_large(repository)
         super().__init__(HubHandler)
@@ -157,6 +158,7 @@ class HubHandler(Handler):
         self.send(status, {"X-Error-Code": code, "X-Error-Message": message}, json.dumps({"error": message}).encode())
 
     def reply(self):
+        self.server.pause.wait(20)
         if self.server.busy > 0:
             self.server.busy -= 1
             return self.send(503)

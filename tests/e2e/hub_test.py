@@ -194,6 +194,16 @@ class HubTest(unittest.TestCase):
         self.fails(138, ["org/gated", "HTTP 503"], "download", "org/gated")
         self.assertIn("going on with commit", self.run_well("download", "org/tiny").stderr)
 
+    def test_a_hub_that_hangs_is_not_waited_for_without_end(self):
+        self.hub.pause.clear()
+        self.fails(138, ["org/tiny", "waited 1 s for an answer", "HF_HUB_ETAG_TIMEOUT"], "download", "org/tiny", HF_HUB_ETAG_TIMEOUT="1")
+        self.hub.pause.set()
+        self.run_well("download", "org/tiny", "--assets", "config")
+        self.hub.storage.pause.clear()
+        threading.Timer(2.5, self.hub.storage.pause.set).start()
+        ended = self.run_well("download", "org/tiny", HF_HUB_DOWNLOAD_TIMEOUT="1")
+        self.assertIn("trying again", ended.stderr)
+
     def test_offline_only_the_cache_is_read(self):
         self.fails(2, ["HF_HUB_OFFLINE is set", "does not know this revision"], "download", "org/tiny", HF_HUB_OFFLINE="1")
         self.run_well("download", "org/tiny", "--assets", "config")
