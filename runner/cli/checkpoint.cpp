@@ -17,6 +17,7 @@
 #include "checkpoint/open_weights.h"
 #include "checkpoint/reader.h"
 #include "cli/command.h"
+#include "cli/hub_names.h"
 #include "cli/parse.h"
 #include "models/meta_params.h"
 
@@ -271,6 +272,8 @@ int run_checkpoint(const Arguments& arguments) {
   if (verifying->parsed()) return verify(chosen.folder);
   if (resharding->parsed()) return reshard_checkpoint(chosen.folder, chosen.ranks, chosen.output);
   const ExportOptions options = options_of(chosen);
+  refuse_name("checkpoint merge: --base", chosen.base);
+  if (converting->parsed()) refuse_name("checkpoint convert: SOURCE", chosen.folder);
   if (merging->parsed()) return merge(chosen.folder, chosen.base, options);
   return converting->parsed() ? convert(chosen.folder, chosen.conversion, options)
                               : export_model(chosen.folder, options);

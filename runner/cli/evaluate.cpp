@@ -6,6 +6,7 @@
 #include "assemble/device.h"
 #include "assemble/threads.h"
 #include "base/error.h"
+#include "cli/hub_names.h"
 #include "cli/parse.h"
 #include "cli/session.h"
 #include "ops/threads.h"
@@ -26,6 +27,7 @@ int run_evaluate(const Arguments& arguments, const Launched* launched) {
   add_device(app, device);
   if (const auto code = parse(app, arguments)) return *code;
   require_model_source("evaluate", evaluation.source);
+  refuse_name("evaluate: --model", evaluation.source.model.string());
   if (!dump.empty()) evaluation.dump = dump;
 
   const SessionSettings session{

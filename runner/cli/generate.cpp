@@ -11,6 +11,7 @@
 #include "assemble/threads.h"
 #include "base/error.h"
 #include "checkpoint/open_weights.h"
+#include "cli/hub_names.h"
 #include "cli/parse.h"
 #include "cli/session.h"
 #include "ops/threads.h"
@@ -88,6 +89,8 @@ int run_generate(const Arguments& arguments, const Launched* launched) {
   add_device(app, device);
   if (const auto code = parse(app, arguments)) return *code;
   require_model_source("generate", source);
+  refuse_name("generate: --model", source.model.string());
+  refuse_name("generate: --tokenizer", tokenizer);
 
   // A person in a pod of a job wants a text of what is there, and not to join the ranks that train.
   const SessionSettings session{.device = train::device_kind_of(device),

@@ -152,4 +152,12 @@ WithoutNames without_names(const config::Loaded& given, NamesFor what) {
   return result;
 }
 
+void refuse_name(const std::string& flag, const std::string& value) {
+  if (const auto name = name_to_look_up(value, hub::RepoKind::Model))
+    throw InputError(
+        fmt::format("{} is '{}': there is no such file or folder here; `trainyard download {}` fetches it from the "
+                    "hub, and prints the folder to name",
+                    flag, config::shown(value), hub::to_string(*name)));
+}
+
 }  // namespace trainyard::cli

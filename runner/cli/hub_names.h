@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "cli/command.h"
 #include "config/load.h"
 
@@ -24,5 +26,9 @@ struct WithoutNames {
 /// in the cache, as it has looked before and pins the commits. Throws as hub::fetch does, naming the key, the path that
 /// is not there, and why the hub has no such name.
 WithoutNames without_names(const config::Loaded& given, NamesFor what);
+
+/// For a flag that takes no names. Throws InputError, with the command that fetches it, where `value` is a name of the
+/// hub and no path here.
+void refuse_name(const std::string& flag, const std::string& value);
 
 }  // namespace trainyard::cli

@@ -14,6 +14,7 @@
 #include "base/json_depth.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/hub_names.h"
 #include "cli/parse.h"
 #include "data/corpus_files.h"
 #include "data/documents.h"
@@ -171,6 +172,7 @@ int run_tokenizer(const Arguments& arguments) {
   }
   if (training->parsed()) return train(options), 0;
   const Coding& coding = encode.command->parsed() ? encode : decode;
+  refuse_name("tokenizer: --tokenizer", coding.tokenizer);
   const auto loaded = tokenizer::load_tokenizer(coding.tokenizer, coding.special);
   const bool encodes = &coding == &encode;
   if (coding.is_json)

@@ -331,8 +331,9 @@ class HubTest(unittest.TestCase):
         local.mkdir(parents=True)
         self.hub.asked.clear()
         self.fails(2, ["org/tiny"], "train", "--model.init_from", "org/tiny", "--data.path", "random", "--training.steps", 2, "--device", "cpu")
-        self.fails(2, ["org/other"], "generate", "--model", "org/other", "--prompt", "a", "--device", "cpu")
-        self.fails(2, ["org/other"], "tokenizer", "encode", "--tokenizer", "org/other")
+        self.fails(2, ["--model is 'org/other'", "`trainyard download org/other` fetches it"], "generate", "--model", "org/other", "--prompt", "a", "--device", "cpu")
+        self.fails(2, ["SOURCE is 'org/other'", "`trainyard download org/other` fetches it"], "checkpoint", "convert", "org/other", "--output", "x")
+        self.fails(2, ["--tokenizer is 'org/other'", "`trainyard download org/other` fetches it"], "tokenizer", "encode", "--tokenizer", "org/other")
         self.assertEqual(self.hub.asked, [], "a path here is no name, and other flags take none")
 
     @unittest.skipIf(huggingface_hub is None, "huggingface_hub is not installed")
