@@ -57,6 +57,7 @@ ASAN = Build("asan", ("fast_tests", "fuzzers"))
 CLUSTER_PACKAGES = ("container/packages/install", "container/packages/cluster.txt")
 # The leak checker's list of threads' dynamic TLS is not safe from threads that end with the process: its scan crashes.
 ASAN_ENVIRONMENT = {"ASAN_OPTIONS": "intercept_tls_get_addr=0"}
+TSAN_ENVIRONMENT = {"TSAN_OPTIONS": f"suppressions='{ROOT / 'tests/setup/tsan.supp'}'"}
 
 # Tests run side by side: threads of OpenMP that wait leave their processor to another test's, and do not spin.
 ENVIRONMENT = {"OMP_WAIT_POLICY": "passive"}
@@ -72,7 +73,7 @@ STAGES = (
     Stage("cluster", 5600, (Build("release", (), CLUSTER_PACKAGES),), ("-L", "cluster"), builds_behind=True, in_check=False),
     Stage("asan", 4800, (ASAN,), ("-L", "fast"), ASAN_ENVIRONMENT, in_check=False),
     Stage("fuzz", 1800, (ASAN,), ("-L", "fuzz"), ASAN_ENVIRONMENT, in_check=False),
-    Stage("tsan", 3600, (Build("tsan", ("threaded_tests",)),), ("-L", "threaded"), in_check=False),
+    Stage("tsan", 3600, (Build("tsan", ("threaded_tests",)),), ("-L", "threaded"), TSAN_ENVIRONMENT, in_check=False),
 )
 
 
