@@ -22,7 +22,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAMS = {"operator": "trainyard-operator", "runner": "trainyard"}
 MB = 1_000_000
 LARGEST = {"operator": 40 * MB, "runner": 80 * MB}  # over the base
-BEYOND_LINKING = {"operator": {"ca-certificates"}, "runner": {"openmpi-bin"}}
+BEYOND_LINKING = {"operator": {"ca-certificates"}, "runner": {"ca-certificates", "openmpi-bin"}}
 
 
 class Image:
@@ -182,6 +182,11 @@ class Images(Unpacked):
             wrong = self.run_in(target, program, "--frobnicate")
             self.assertEqual(wrong.returncode, 2)
             self.assertIn("--frobnicate", wrong.stderr)
+
+    def test_public_authorities_are_trusted(self):
+        for target in PROGRAMS:
+            bundle = (self.roots[target] / "etc/ssl/certs/ca-certificates.crt").read_text()
+            self.assertGreater(bundle.count("BEGIN CERTIFICATE"), 50)
 
     def test_pods_have_the_shell_that_manifests_and_people_call(self):
         for target in PROGRAMS:
