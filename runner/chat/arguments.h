@@ -33,6 +33,8 @@ class Bound {
   [[nodiscard]] const Value& required(size_t index) const;
   [[nodiscard]] const std::string& text(size_t index) const;
   [[nodiscard]] int64_t whole(size_t index, std::optional<int64_t> otherwise = std::nullopt) const;
+  /// A truth that must be a number.
+  [[nodiscard]] bool whole_flag(size_t index) const { return whole(index, 0) != 0; }
   [[nodiscard]] bool flag(size_t index) const { return has(index) && truth(*values_[index]); }
 
  private:

@@ -133,8 +133,11 @@ class Evaluator {
       case StatementKind::SetBlock:
         return assign(statement.target, filtered(statement.expression.get(), captured(statement.body, scope), scope),
                       scope);
-      case StatementKind::FilterBlock:
-        return put(to_text(filtered(statement.expression.get(), captured(statement.body, scope), scope), rendering_));
+      case StatementKind::FilterBlock: {
+        const Value text = filtered(statement.expression.get(), captured(statement.body, scope), scope);
+        if (!text.is(Kind::String)) rendering_.fail("the filters of a block must give a text");
+        return put(text.text());
+      }
       case StatementKind::Macro:
         return define(*statement.macro, scope);
       case StatementKind::Generation:
@@ -191,11 +194,12 @@ class Evaluator {
       const Value item = state->items[state->index];
       rendering_.step();
       if (!loop.names_loop && !passes(loop, item, scope)) continue;
-      is_empty = false;
       const ScopeFrame frame(*this, &scope);
       if (loop.names_loop) frame.scope().values["loop"] = Value::of(std::shared_ptr<const LoopState>(state));
       assign(loop.target, item, frame.scope());
-      if (run_body(loop.body, frame.scope()) == Flow::Break) break;
+      const Flow flow = run_body(loop.body, frame.scope());
+      if (flow == Flow::Break) break;
+      if (flow == Flow::Next) is_empty = false;  // as Jinja2, to which a body that was left early was none
     }
     if (!is_empty) return;
     const ScopeFrame frame(*this, &scope);

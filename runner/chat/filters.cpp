@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "base/error.h"
 #include "chat/dump.h"
 #include "chat/letters.h"
 #include "chat/methods.h"
@@ -57,6 +58,21 @@ Value looked_up(Value item, const Value& path, const Value& otherwise, Rendering
 
 Value without_case(const Value& value, bool case_counts, Rendering& rendering) {
   return !case_counts && value.is(Kind::String) ? Value::of(lower(value.text(), rendering)) : value;
+}
+
+/// What Python's generator gives: what is wrong with it is said to whom walks over it, and not before.
+template <typename Give>
+Value generated(const Call& call, const Give& give) {
+  Values items;
+  std::string fault;
+  try {
+    give(items);
+  } catch (const InputError& error) {
+    fault = error.what();
+  }
+  const Value made = call.list(std::move(items), Kind::Iterator);
+  made.walk().fault = std::move(fault);
+  return made;
 }
 
 // Texts
@@ -275,6 +291,7 @@ Value first_filter(const Call& call) {
   if (call.value.is(Kind::Iterator)) {
     Walk& walk = call.value.walk();
     if (walk.next < walk.sequence->items.size()) return walk.sequence->items[walk.next++];
+    if (!walk.fault.empty()) throw InputError(walk.fault);
     return Value::undefined("there is no first item: the sequence is empty");
   }
   const Values items = call.elements();
@@ -297,9 +314,11 @@ Value default_filter(const Call& call) {
 
 Value items_filter(const Call& call) {
   call.takes_nothing();
-  if (call.value.is(Kind::Undefined)) return call.list({}, Kind::Iterator);
-  if (!call.value.is(Kind::Dict)) call.rendering.fail("the filter 'items' takes a dict");
-  return call.list(elements_of(call_method(call.value, "items", {}, call.rendering), call.rendering), Kind::Iterator);
+  return generated(call, [&](Values& items) {
+    if (call.value.is(Kind::Undefined)) return;
+    if (!call.value.is(Kind::Dict)) call.rendering.fail("the filter 'items' takes a dict");
+    items = elements_of(call_method(call.value, "items", {}, call.rendering), call.rendering);
+  });
 }
 
 /// Stable, and the elements of equal keys keep their order also where it is reversed, as in Python.
@@ -322,7 +341,7 @@ Value dictsort_filter(const Call& call) {
   for (const auto& [key, value] : call.value.dict().entries)
     by_key.emplace_back(without_case(by == "key" ? key : value, bound.flag(0), call.rendering),
                         call.list({key, value}, Kind::Tuple));
-  return call.list(sorted(std::move(by_key), bound.flag(2), call.rendering));
+  return call.list(sorted(std::move(by_key), bound.whole_flag(2), call.rendering));
 }
 
 Value sort_filter(const Call& call) {
@@ -342,21 +361,21 @@ Value sort_filter(const Call& call) {
     }
     by_key.emplace_back(call.list(std::move(keys)), item);
   }
-  return call.list(sorted(std::move(by_key), bound.flag(0), call.rendering));
+  return call.list(sorted(std::move(by_key), bound.whole_flag(0), call.rendering));
 }
 
 Value unique_filter(const Call& call) {
   const Bound bound = call.bind({"case_sensitive", "attribute"});
-  Dict seen;
-  Values items;
-  for (const Value& item : call.elements()) {
-    const Value key =
-        without_case(looked_up(item, bound.value(1), Value::none(), call.rendering), bound.flag(0), call.rendering);
-    if (seen.find(key, call.rendering)) continue;
-    seen.set(key, Value::none(), call.rendering);
-    items.push_back(item);
-  }
-  return call.list(std::move(items), Kind::Iterator);
+  return generated(call, [&](Values& items) {
+    Dict seen;
+    for (const Value& item : call.elements()) {
+      const Value found = looked_up(item, bound.value(1), Value::none(), call.rendering);
+      const Value key = without_case(found, bound.flag(0), call.rendering);
+      if (seen.find(key, call.rendering)) continue;
+      seen.set(key, Value::none(), call.rendering);
+      items.push_back(item);
+    }
+  });
 }
 
 Value reverse_filter(const Call& call) {
@@ -383,40 +402,42 @@ const std::string& name_in(const Call& call, size_t index) {
 }
 
 Value map_filter(const Call& call) {
-  if (!truth(call.value)) return call.list({}, Kind::Iterator);
-  Values items;
-  if (call.given.positional.empty()) {
-    const Bound bound = call.bind({"attribute", "default"});
-    for (const Value& item : call.elements())
-      items.push_back(looked_up(item, bound.required(0), bound.value(1), call.rendering));
-  } else {
+  return generated(call, [&](Values& items) {
+    if (!truth(call.value)) return;
+    if (call.given.positional.empty()) {
+      const Bound bound = call.bind({"attribute", "default"});
+      for (const Value& item : call.elements())
+        items.push_back(looked_up(item, bound.required(0), bound.value(1), call.rendering));
+      return;
+    }
     const Arguments rest = behind(call.given, 1);
     for (const Value& item : call.elements())
       items.push_back(apply_filter(name_in(call, 0), item, rest, call.rendering));
-  }
-  return call.list(std::move(items), Kind::Iterator);
+  });
 }
 
 /// select, reject, selectattr and rejectattr.
 Value selected(const Call& call, bool by_attribute, bool wanted) {
-  if (!truth(call.value)) return call.list({}, Kind::Iterator);
-  const size_t skipped = by_attribute ? 1 : 0;
-  if (call.given.positional.size() < skipped)
-    call.rendering.fail(fmt::format("the filter '{}' lacks the name of the attribute", call.name));
-  const bool has_test = call.given.positional.size() > skipped;
-  const Arguments rest = has_test ? behind(call.given, skipped + 1) : Arguments();
-  Values items;
-  for (const Value& item : call.elements()) {
-    const Value asked = by_attribute ? looked_up(item, call.given.positional[0], Value::none(), call.rendering) : item;
-    const bool passes = has_test ? passes_test(name_in(call, skipped), asked, rest, call.rendering) : truth(asked);
-    if (passes == wanted) items.push_back(item);
-  }
-  return call.list(std::move(items), Kind::Iterator);
+  return generated(call, [&](Values& items) {
+    if (!truth(call.value)) return;
+    const size_t skipped = by_attribute ? 1 : 0;
+    if (call.given.positional.size() < skipped)
+      call.rendering.fail(fmt::format("the filter '{}' lacks the name of the attribute", call.name));
+    const bool has_test = call.given.positional.size() > skipped;
+    const Arguments rest = has_test ? behind(call.given, skipped + 1) : Arguments();
+    for (const Value& item : call.elements()) {
+      const Value asked =
+          by_attribute ? looked_up(item, call.given.positional[0], Value::none(), call.rendering) : item;
+      const bool passes = has_test ? passes_test(name_in(call, skipped), asked, rest, call.rendering) : truth(asked);
+      if (passes == wanted) items.push_back(item);
+    }
+  });
 }
 
 Value sum_filter(const Call& call) {
   const Bound bound = call.bind({"attribute", "start"});
   Value sum = bound.has(1) ? bound.value(1) : Value::of(int64_t{0});
+  if (sum.is(Kind::String)) call.rendering.fail("the filter 'sum' does not start with a text; join joins texts");
   for (const Value& item : call.elements())
     sum = calculate("+", sum, looked_up(item, bound.value(0), Value::none(), call.rendering), call.rendering);
   return sum;

@@ -138,6 +138,7 @@ class Lexer {
   }
 
   void read_raw() {
+    if (at_ == source_.size()) return;  // as Jinja2
     for (size_t at = source_.find("{%", at_); at != std::string::npos; at = source_.find("{%", at + 2)) {
       const size_t bytes = endraw_at(at);
       if (bytes == 0) continue;
@@ -150,6 +151,7 @@ class Lexer {
   }
 
   void read_comment() {
+    if (at_ == source_.size()) return;  // as Jinja2
     for (; at_ < source_.size(); advance(1)) {
       if (take("+#}")) return;
       if (take("-#}")) return skip_space();

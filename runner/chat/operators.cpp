@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/error.h"
 #include "chat/letters.h"
 
 namespace trainyard::chat {
@@ -229,6 +230,7 @@ Values elements_of(const Value& value, Rendering& rendering) {
       const Values& all = walk.sequence->items;
       items.assign(all.begin() + static_cast<std::ptrdiff_t>(walk.next), all.end());
       walk.next = all.size();
+      if (!walk.fault.empty()) throw InputError(walk.fault);
       break;
     }
     case Kind::List:

@@ -330,7 +330,7 @@ class Parser {
     if (!is_operator(":")) {
       begin = expression();
       if (take_operator("]")) return made(ExpressionKind::Subscript, line, list_of(std::move(node), std::move(begin)));
-      if (is_operator(",")) refuse("a subscript of several values", line);
+      if (is_operator(",")) return several_subscripts(std::move(node), std::move(begin), line);
     }
     expect_operator(":");
     if (!is_operator(":") && !is_operator("]")) end = expression();
@@ -338,6 +338,16 @@ class Parser {
     expect_operator("]");
     return made(ExpressionKind::Slice, line,
                 list_of(std::move(node), std::move(begin), std::move(end), std::move(step)));
+  }
+
+  /// The key is a tuple.
+  ExpressionPtr several_subscripts(ExpressionPtr node, ExpressionPtr first, int line) {
+    std::vector<ExpressionPtr> keys = list_of(std::move(first));
+    while (take_operator(",")) keys.push_back(expression());
+    if (is_operator(":")) refuse("a slice among several subscripts", line);
+    expect_operator("]");
+    return made(ExpressionKind::Subscript, line,
+                list_of(std::move(node), made(ExpressionKind::Tuple, line, std::move(keys))));
   }
 
   ExpressionPtr call(ExpressionPtr node) {

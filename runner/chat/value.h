@@ -46,6 +46,7 @@ struct Sequence {
 struct Walk {
   std::shared_ptr<const Sequence> sequence;
   size_t next = 0;
+  std::string fault{};  ///< what is thrown behind the last element; "": nothing
 };
 
 struct Dict;
