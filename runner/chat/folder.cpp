@@ -127,7 +127,10 @@ Conversation read_conversation(const ordered_json& json, const std::string& wher
 }
 
 TokenizerChat read_tokenizer_chat(const fs::path& path, const fs::path& file, bool has_tools) {
-  if (path != "bytes" && !fs::exists(path)) throw InputError(fmt::format("{}: no such tokenizer", path.string()));
+  const bool has_folder = path != "bytes";
+  if (has_folder && !fs::exists(path)) throw InputError(fmt::format("{}: no such tokenizer", path.string()));
+  if (!has_folder && file.empty()) throw InputError("the tokenizer 'bytes' has no chat template; give a file of one");
+  if (!has_folder) return {Template(read_file(file, kMaxBytes), file.string()), ordered_json::object()};
   const fs::path folder = fs::is_directory(path) ? path : path.has_parent_path() ? path.parent_path() : fs::path(".");
   const auto config = object_in(folder / "tokenizer_config.json");
   ordered_json tokens = ordered_json::object();

@@ -13,6 +13,7 @@
 #include "base/flags.h"
 #include "base/json_depth.h"
 #include "base/text.h"
+#include "cli/chat.h"
 #include "cli/command.h"
 #include "cli/hub_names.h"
 #include "cli/parse.h"
@@ -159,6 +160,8 @@ int run_tokenizer(const Arguments& arguments) {
   training->add_option("--output", options.output, "The folder to write tokenizer.json and tokenizer_config.json to")
       ->required()
       ->type_name("DIR");
+  ChatOptions chat;
+  const CLI::App* const chatting = add_chat_command(app, chat);
   refuse_unknown_subcommand(app, arguments);
   const Arguments spelt = spelt_flags(app, arguments);
   try {
@@ -171,6 +174,7 @@ int run_tokenizer(const Arguments& arguments) {
     throw InputError(fmt::format("tokenizer: {}; trainyard tokenizer --help tells more", error.what()));
   }
   if (training->parsed()) return train(options), 0;
+  if (chatting->parsed()) return print_chat(chat, read_stdin()), 0;
   const Coding& coding = encode.command->parsed() ? encode : decode;
   refuse_name("tokenizer: --tokenizer", coding.tokenizer);
   const auto loaded = tokenizer::load_tokenizer(coding.tokenizer, coding.special);
