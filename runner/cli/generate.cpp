@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <optional>
 
 #include "assemble/device.h"
 #include "assemble/exchange.h"
@@ -12,6 +13,7 @@
 #include "base/error.h"
 #include "checkpoint/open_weights.h"
 #include "cli/hub_names.h"
+#include "cli/chat.h"
 #include "cli/parse.h"
 #include "cli/session.h"
 #include "ops/threads.h"
@@ -45,7 +47,13 @@ struct Asked {
   std::string prompt;
   std::string tokenizer;  ///< "": the model's own
   tokenizer::SpecialTokensAre special;
+  std::optional<PromptOptions> chat;  ///< none: the prompt is the text that is continued
 };
+
+/// What a chat template makes of the prompt; the prompt itself where none is wanted.
+ChatPrompt prompt_of(const Asked& asked, const std::string& tokenizer) {
+  return asked.chat ? chat_prompt(*asked.chat, tokenizer, asked.prompt) : ChatPrompt{asked.prompt, ""};
+}
 
 /// Rank 0 prints each token as it comes.
 void continue_text(const train::LoadedModel& loaded, const Asked& asked, train::Sampling sampling,
@@ -54,20 +62,22 @@ void continue_text(const train::LoadedModel& loaded, const Asked& asked, train::
   if (path.empty()) throw InputError("generate: the checkpoint records no tokenizer; name one with --tokenizer");
   const auto tokenizer =
       train::made_on_every_rank(world.comm, [&] { return tokenizer::load_tokenizer(path, asked.special); });
+  ChatPrompt prompt = train::made_on_every_rank(world.comm, [&] { return prompt_of(asked, path); });
+  train::share_from_rank_0(world.comm, prompt.text, "prompt");  // a template may print the time
   sampling.vocab_size = tokenizer->vocab_size();
   const auto sources = [&weights = loaded.weights]() -> train::StopSources {
     return {train::generation_config_of(weights), checkpoint::config_json_of(weights), weights.string()};
   };
   sampling.stops =
       train::stop_ids_of_rank_0(sources, *tokenizer, loaded.sharded.model->config().vocab_size, world.comm);
-
+  if (const auto end = tokenizer->encode(prompt.end); end.size() == 1) sampling.stops.push_back(end.front());
   models::LanguageModel& model = models::language_model(*loaded.sharded.model);
   const auto show = [&](const std::string& text) {
     if (world.is_main()) print_now(text);
   };
-  if (model.continues_prompt()) show(asked.prompt);
+  if (model.continues_prompt() && !asked.chat) show(prompt.text);
   tokenizer::TextStream stream(*tokenizer);
-  static_cast<void>(train::generate(model, train::prompt_ids(model, *tokenizer, asked.prompt), sampling, world.comm,
+  static_cast<void>(train::generate(model, train::prompt_ids(model, *tokenizer, prompt.text), sampling, world.comm,
                                     [&](int32_t id) { show(stream.add(id)); }));
   show(stream.finish() + "\n");
 }
@@ -79,11 +89,16 @@ int run_generate(const Arguments& arguments, const Launched* launched) {
   train::ModelSource source;
   std::string prompt, tokenizer;
   train::Sampling sampling;
+  bool is_chat = false;
+  PromptOptions chat;
   add_model_source(app, source);
   app.add_option("--prompt", prompt, "the text to continue")->required();
   app.add_option("--tokenizer", tokenizer, "file or folder, or `bytes`; default: the model's own");
   auto special = tokenizer::SpecialTokensAre::Parsed;
   add_special_tokens(app, special);
+  CLI::Option* const as_chat =
+      app.add_flag("--chat", is_chat, "the prompt is a user's message, and the model answers it");
+  add_prompt_options(app, chat, as_chat);
   add_sampling(app, sampling);
   config::DeviceChoice device = config::DeviceChoice::Auto;
   add_device(app, device);
@@ -91,6 +106,8 @@ int run_generate(const Arguments& arguments, const Launched* launched) {
   require_model_source("generate", source);
   refuse_name("generate: --model", source.model.string());
   refuse_name("generate: --tokenizer", tokenizer);
+  if (is_chat && special == tokenizer::SpecialTokensAre::Text)
+    throw InputError("generate: --chat needs --special-tokens parse: its template has special tokens");
 
   // A person in a pod of a job wants a text of what is there, and not to join the ranks that train.
   const SessionSettings session{.device = train::device_kind_of(device),
@@ -99,7 +116,8 @@ int run_generate(const Arguments& arguments, const Launched* launched) {
                                 .is_alone_in_a_pod = true};
   return run_in_world(with_name("generate", arguments), session, [&](const train::World& world) {
     ops::set_threads(train::threads_of({}, world.local_world));
-    continue_text(train::load_model(source, world), {prompt, tokenizer, special}, sampling, world);
+    continue_text(train::load_model(source, world),
+                  {prompt, tokenizer, special, is_chat ? std::optional(chat) : std::nullopt}, sampling, world);
   });
 }
 
