@@ -104,6 +104,7 @@ std::optional<Value> plain_element(const Value& value, const Value& key, Renderi
   if (value.is(Kind::String)) {
     if (value.is_markup()) rendering.refuse("a character of what |safe or |escape made");
     const std::string& text = value.text();
+    rendering.look_through(text.size());
     if (is_ascii_text(text)) {
       const auto size = static_cast<int64_t>(text.size());
       if (key.whole() < -size || key.whole() >= size) return std::nullopt;
@@ -234,6 +235,7 @@ Value without_end(const std::string& text, const std::string& part, bool is_pref
 }
 
 Value text_method(const std::string& text, const std::string& name, const Arguments& given, Rendering& rendering) {
+  rendering.look_through(text.size());
   const auto none = [&] { static_cast<void>(Bound(name, given, {}, rendering)); };
   if (name == "upper") return none(), Value::of(upper(text, rendering));
   if (name == "lower") return none(), Value::of(lower(text, rendering));

@@ -201,6 +201,7 @@ bool contains(const Value& container, const Value& item, Rendering& rendering) {
       require_defined(item, rendering);
       if (!item.is(Kind::String))
         rendering.fail(fmt::format("'in' asks a text for a value of the type {}", type_name(item)));
+      rendering.look_through(container.text().size());
       return container.text().find(item.text()) != std::string::npos;
     case Kind::Dict:
       return container.dict().find(item, rendering) != nullptr;
@@ -254,6 +255,7 @@ int64_t size_of(const Value& value, Rendering& rendering) {
     case Kind::Undefined:
       return 0;
     case Kind::String:
+      rendering.look_through(value.text().size());
       return static_cast<int64_t>(length_of(value.text()));
     case Kind::Dict:
       return static_cast<int64_t>(value.dict().entries.size());

@@ -33,6 +33,8 @@ class Rendering {
   // Each throws InputError where a limit is passed.
   void step(size_t count = 1);
   void make(size_t bytes);
+  /// Steps for a text that is looked through.
+  void look_through(size_t bytes) { step(1 + bytes / 64); }
   void make_text(size_t bytes);
   void require_size_of_text(size_t bytes) const;
 

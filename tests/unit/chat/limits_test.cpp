@@ -25,6 +25,8 @@ TEST_CASE("limits: steps, sizes and depths end with an error that says which", "
   const std::string loops = "{% for a in range(9999) %}{% for b in range(9999) %}{{ a }}{% endfor %}{% endfor %}";
   CHECK_THROWS_WITH(rendered_with(loops), Contains("more than 20,000,000 steps"));
   CHECK_THROWS_WITH(rendered_with(loops, {.limits = {.text_bytes = 100}}), Contains("a text of more than 100 B"));
+  const std::string looks = "{% set s = 'ab' * 9000000 %}{% for a in range(9999) %}{{ 'c' in s }}{% endfor %}";
+  CHECK_THROWS_WITH(rendered_with(looks), Contains("more than 20,000,000 steps"));
   CHECK_THROWS_WITH(rendered_with("{{ 'abc' * 10000000000000 }}"), Contains("more than"));
   CHECK_THROWS_WITH(rendered_with("{{ [1] * 10000000000000 }}"), Contains("more than 1.00 GiB of texts and lists"));
   CHECK_THROWS_WITH(
