@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "cli/hub_data.h"
+#include "config/schema.h"
 #include "config/value.h"
 #include "hub/fetch.h"
 #include "rendezvous/place.h"
@@ -107,12 +108,14 @@ std::string pin(WithoutNames& result, const char* key, const std::string& told, 
 
 /// A path that is here has no splits to choose from.
 void require_no_split(const config::Loaded& loaded) {
-  for (const char* const key : {"data.config", "data.split"})
-    if (loaded.layer(key) != config::kDefaultLayer)
-      throw InputError(
-          fmt::format("{}, which is for a name on the hub, but data.path is here; leave it out, and name the files "
-                      "of the split in data.path",
-                      loaded.statement(key)));
+  for (const char* const name : {"data.config", "data.split"}) {
+    const config::Key& key = *config::find_key(name);
+    if (key.get(loaded.config) == key.get(config::Config{})) continue;
+    throw InputError(
+        fmt::format("{}, which is for a name on the hub, but data.path is here; leave it out, and name the files "
+                    "of the split in data.path",
+                    loaded.statement(name)));
+  }
 }
 
 void replace_models(WithoutNames& result, NamesFor what, LookUp& look_up) {
