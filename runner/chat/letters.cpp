@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "tokenizer/text/characters.h"
 #include "tokenizer/text/utf8.h"
 
 namespace trainyard::chat {
@@ -65,17 +66,10 @@ std::string in_case(std::string_view text, Case wanted, Rendering& rendering) {
   return made;
 }
 
-size_t last_begin(std::string_view text) {
-  size_t at = text.size() - 1;
-  while (tokenizer::is_inside_character(text, at)) --at;
-  return at;
-}
-
 }  // namespace
 
 bool is_space(char32_t c) {
-  return (c >= 9 && c <= 13) || (c >= 28 && c <= 32) || c == 0x85 || c == 0xA0 || c == 0x1680 ||
-         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+  return tokenizer::is_white_space(c) || (c >= 0x1C && c <= 0x1F);  // and the four separators of ASCII
 }
 
 bool is_printable(char32_t c) {
@@ -125,7 +119,7 @@ std::string_view stripped(std::string_view text, Side side, const std::string_vi
     text.remove_prefix(bytes);
   }
   while (side != Side::Left && !text.empty()) {
-    const size_t at = last_begin(text);
+    const size_t at = tokenizer::last_character(text);
     if (!goes(text.substr(at))) break;
     text = text.substr(0, at);
   }

@@ -27,14 +27,13 @@ bool is_in(const auto& ranges, char32_t character) {
   return std::ranges::any_of(ranges, [&](const Range& r) { return r.first <= character && character <= r.last; });
 }
 
-/// The offset of the last character of `text`, which has one.
+}  // namespace
+
 size_t last_character(std::string_view text) {
   size_t at = text.size() - 1;
-  while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
+  while (at > 0 && is_inside_character(text, at)) --at;
   return at;
 }
-
-}  // namespace
 
 bool is_white_space(char32_t character) {
   return is_in(kSpaces, character);

@@ -4,6 +4,9 @@
 
 namespace trainyard::tokenizer {
 
+/// The offset of the last character of well-formed `text`, which has one.
+size_t last_character(std::string_view text);
+
 /// Unicode's White_Space.
 bool is_white_space(char32_t character);
 
