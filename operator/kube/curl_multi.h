@@ -1,21 +1,16 @@
 #pragma once
 
-#include <curl/curl.h>
-
 #include <map>
 #include <memory>
 #include <set>
 #include <vector>
 
+#include "common/curl.h"
 #include "kube/alive.h"
 #include "kube/curl_transfer.h"
 #include "kube/event_loop.h"
 
 namespace trainyard::kube {
-
-struct CurlMultiDestroyer {
-  void operator()(CURLM* handle) const noexcept { static_cast<void>(curl_multi_cleanup(handle)); }
-};
 
 /// A set of connections and the transfers on them, driven by the loop. Callbacks run on its thread, never inside of
 /// start() or cancel(). Transfers left when it ends are not heard of again.
@@ -55,7 +50,7 @@ class CurlMulti {
   EventLoop::TimerId timer_ = EventLoop::TimerId::None;
   EventLoop::Clock::time_point last_heard_ = EventLoop::now();
   Alive alive_;
-  std::unique_ptr<CURLM, CurlMultiDestroyer> multi_;  ///< last: ends before what its callbacks touch
+  std::unique_ptr<CURLM, CurlDestroyer<curl_multi_cleanup>> multi_;  ///< last: ends before what its callbacks touch
 };
 
 }  // namespace trainyard::kube

@@ -115,13 +115,6 @@ void CurlTransfer::set_up_tls() {
   set(CURLOPT_SSLKEY_BLOB, &key);
 }
 
-void CurlTransfer::add_to(CurlList& list, const std::string& line) {
-  curl_slist* const longer = curl_slist_append(list.get(), line.c_str());
-  if (!longer) throw std::bad_alloc();
-  static_cast<void>(list.release());
-  list.reset(longer);
-}
-
 /// libcurl verifies the name in the URL: so the URL has that name, and the connection goes where it should.
 std::string CurlTransfer::server_to_verify() {
   if (endpoint_->tls_server_name.empty()) return endpoint_->server;
@@ -130,15 +123,15 @@ std::string CurlTransfer::server_to_verify() {
   const size_t start = server.find(host);
   const std::string rest = server.substr(start + host.size());
   const std::string port = rest.starts_with(':') ? rest.substr(1, rest.find('/') - 1) : "443";
-  add_to(connect_to_, fmt::format("{}:{}:{}:{}", endpoint_->tls_server_name, port, host, port));
+  append(connect_to_, fmt::format("{}:{}:{}:{}", endpoint_->tls_server_name, port, host, port).c_str());
   set(CURLOPT_CONNECT_TO, connect_to_.get());
-  add_to(headers_, fmt::format("Host: {}:{}", host, port));
+  append(headers_, fmt::format("Host: {}:{}", host, port).c_str());
   return server.substr(0, start) + endpoint_->tls_server_name + rest;
 }
 
 void CurlTransfer::set_up_request() {
   set(CURLOPT_URL, (server_to_verify() + transfer_.path).c_str());
-  for (const std::string& header : transfer_.headers) add_to(headers_, header);
+  for (const std::string& header : transfer_.headers) append(headers_, header.c_str());
   set(CURLOPT_WRITEFUNCTION, write_callback);
   set(CURLOPT_WRITEDATA, this);
   set(CURLOPT_HEADERFUNCTION, header_callback);
@@ -150,7 +143,7 @@ void CurlTransfer::set_up_request() {
 /// libcurl repeats a request by itself when a connection that was used before ends without an answer. For a write this
 /// is the caller's decision: so the body is read from here, and seek_callback refuses to begin again.
 void CurlTransfer::set_up_body() {
-  add_to(headers_, "Expect:");
+  append(headers_, "Expect:");
   set(CURLOPT_POST, 1L);
   set(CURLOPT_CUSTOMREQUEST, name_of(transfer_.method));
   set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(transfer_.body.size()));

@@ -1,24 +1,15 @@
 #pragma once
 
-#include <curl/curl.h>
-
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "common/curl.h"
 #include "kube/event_loop.h"
 #include "kube/http.h"
 
 namespace trainyard::kube {
-
-struct CurlEasyDestroyer {
-  void operator()(CURL* handle) const noexcept { curl_easy_cleanup(handle); }
-};
-struct CurlListDestroyer {
-  void operator()(curl_slist* list) const noexcept { curl_slist_free_all(list); }
-};
-using CurlList = std::unique_ptr<curl_slist, CurlListDestroyer>;
 
 /// One request on its way. What arrives is kept until the multi's turn is over: no caller's code runs inside libcurl.
 class CurlTransfer {
@@ -52,7 +43,6 @@ class CurlTransfer {
   void set_up_request();
   void set_up_body();
   [[nodiscard]] std::string server_to_verify();
-  static void add_to(CurlList& list, const std::string& line);
   size_t receive(std::string_view bytes);
   size_t hand_out(char* buffer, size_t size);
   [[nodiscard]] int status() const;
@@ -65,7 +55,7 @@ class CurlTransfer {
   uint64_t id_;
   std::shared_ptr<const Endpoint> endpoint_;
   Transfer transfer_;
-  std::unique_ptr<CURL, CurlEasyDestroyer> easy_;
+  CurlEasy easy_;
   CurlList headers_, connect_to_;
   EventLoop::Clock::time_point started_, last_heard_;
   size_t uploaded_ = 0;

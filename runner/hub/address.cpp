@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "base/curl.h"
 #include "base/lowercase.h"
+#include "common/curl.h"
 
 namespace trainyard::hub {
 namespace {

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "base/curl.h"
+#include "common/curl.h"
 #include "hub/answer.h"
 
 namespace trainyard::hub {

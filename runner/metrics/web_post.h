@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/curl.h"
+#include "common/curl.h"
 
 namespace trainyard::metrics {
 

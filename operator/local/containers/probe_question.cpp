@@ -1,7 +1,6 @@
 #include "local/containers/probe_question.h"
 
 #include <arpa/inet.h>
-#include <curl/curl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <strings.h>
@@ -10,13 +9,13 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "api/field.h"
 #include "base/text.h"
+#include "common/curl.h"
 #include "common/unique_fd.h"
 #include "local/manifest/refusal.h"
 
@@ -51,13 +50,12 @@ UniqueFd connected(const sockaddr_in& address) {
 /// The whole of a URL as it is asked for, or a part of it; "" where it is no URL or has no such part.
 std::string part_of_url(const std::string& text, CURLUPart part) {
   constexpr unsigned kLenient = CURLU_PATH_AS_IS | CURLU_ALLOW_SPACE | CURLU_URLENCODE;
-  const std::unique_ptr<CURLU, decltype(&::curl_url_cleanup)> url(::curl_url(), &::curl_url_cleanup);
+  const CurlUrl url(::curl_url());
   char* found = nullptr;
   if (::curl_url_set(url.get(), CURLUPART_URL, text.c_str(), kLenient) != CURLUE_OK) return "";
   if (::curl_url_get(url.get(), part, &found, 0) != CURLUE_OK) return "";
-  std::string copy = found;
-  ::curl_free(found);
-  return copy;
+  const CurlText owner(found);
+  return found;
 }
 
 /// The request of an httpGet.
@@ -109,12 +107,11 @@ std::string header_in(CURL* curl, const char* name) {
 
 /// One request, whose redirects are not followed. Who asks has a limit of time for all of them.
 std::optional<Answered> ask(const Get& get) {
-  const std::unique_ptr<CURL, decltype(&::curl_easy_cleanup)> curl(::curl_easy_init(), &::curl_easy_cleanup);
+  const CurlEasy curl(::curl_easy_init());
   size_t bytes = 0;
-  curl_slist* lines = nullptr;
-  for (const std::string& header : get.headers) lines = ::curl_slist_append(lines, header.c_str());
-  if (!get.host.empty()) lines = ::curl_slist_append(lines, ("Host: " + get.host).c_str());
-  const std::unique_ptr<curl_slist, decltype(&::curl_slist_free_all)> headers(lines, &::curl_slist_free_all);
+  CurlList headers;
+  for (const std::string& header : get.headers) append(headers, header.c_str());
+  if (!get.host.empty()) append(headers, ("Host: " + get.host).c_str());
   ::curl_easy_setopt(curl.get(), CURLOPT_URL, get.url.c_str());
   ::curl_easy_setopt(curl.get(), CURLOPT_HTTPHEADER, headers.get());
   ::curl_easy_setopt(curl.get(), CURLOPT_USERAGENT, "kube-probe/trainyard");
