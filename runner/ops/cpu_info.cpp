@@ -2,8 +2,18 @@
 
 #include <dnnl.h>
 #include <fmt/format.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace trainyard::ops {
+namespace {
+
+bool is_amx_granted() {
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+}  // namespace
 
 const char* float32_instructions(int isa) {
   switch (static_cast<dnnl_cpu_isa_t>(isa)) {
@@ -39,6 +49,11 @@ const char* bfloat16_instructions(int isa) {
 
 bool multiplies_bfloat16() {
   static const bool does = bfloat16_instructions(dnnl_get_effective_cpu_isa()) != nullptr;
+  return does;
+}
+
+bool multiplies_bfloat16_in_tiles() {
+  static const bool does = dnnl_get_effective_cpu_isa() == dnnl_cpu_isa_avx512_core_amx && is_amx_granted();
   return does;
 }
 

@@ -19,4 +19,8 @@ const char* bfloat16_instructions(int isa);
 /// Whether this processor multiplies bfloat16 as it is.
 bool multiplies_bfloat16();
 
+/// Whether it does so by AMX, which the kernel grants to this process. Who limits oneDNN's instructions
+/// (ONEDNN_MAX_CPU_ISA) limits these too.
+bool multiplies_bfloat16_in_tiles();
+
 }  // namespace trainyard::ops

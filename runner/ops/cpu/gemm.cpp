@@ -7,7 +7,9 @@
 #include <optional>
 #include <stdexcept>
 
+#include "ops/cpu/amx.h"
 #include "ops/cpu/parallel.h"
+#include "ops/cpu_info.h"
 
 // oneDNN exports this beside dnnl_sgemm, with the same arguments, but leaves it out of dnnl.h. The matmul primitive of its
 // documentation comes to the same kernels, but has to be made for each shape.
@@ -42,6 +44,7 @@ void gemm(const ProductSize& size, const Factor<float>& a, const Factor<float>& 
 }
 
 void gemm(const ProductSize& size, const Factor<BFloat16>& a, const Factor<BFloat16>& b, const Product& c) {
+  if (multiplies_bfloat16_in_tiles()) return amx_gemm(size, a, b, c);
   call(dnnl_gemm_bf16bf16f32, size, a, b, c);
 }
 

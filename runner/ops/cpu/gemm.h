@@ -4,7 +4,7 @@
 
 #include "ops/matmul.h"
 
-// General matrix products (BLAS's gemm) by oneDNN.
+// General matrix products (BLAS's gemm): by oneDNN, or for bfloat16 on AMX tiles by our own kernel (amx.h).
 namespace trainyard::ops::cpu {
 
 struct ProductSize {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "ops/cost.h"
+#include "ops/cpu/amx.h"
 #include "ops/cpu/convert_rows.h"
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/kernels.h"
@@ -129,10 +130,27 @@ void rounded_product(const Tensor& a, const Tensor& b, Tensor& c, const MatmulOp
   }
 }
 
+/// A product that is rounded where it is computed, with no float32 sums in memory.
+bool rounds_in_place(const Tensor& a, const Tensor& c, const MatmulOptions& options) {
+  const int64_t k = a.size(options.a == Transpose::Yes ? 0 : 1);
+  return a.dtype() == DType::BFloat16 && c.dtype() == DType::BFloat16 && multiplies_bfloat16_in_tiles() && k > 0 &&
+         k <= kAmxRoundedDepth && !options.bias.defined();
+}
+
+void product_in_place(const Tensor& a, const Tensor& b, Tensor& c, const MatmulOptions& options) {
+  const ProductSize size{.m = c.size(0),
+                         .n = c.size(1),
+                         .k = a.size(options.a == Transpose::Yes ? 0 : 1),
+                         .beta = options.accumulate ? 1.0F : 0.0F};
+  amx_gemm(size, {a.data<BFloat16>(), a.size(1), options.a}, {b.data<BFloat16>(), b.size(1), options.b},
+           c.data<BFloat16>(), c.size(1));
+}
+
 }  // namespace
 
 void matmul(const Tensor& a, const Tensor& b, Tensor& c, MatmulOptions options) {
   if (c.count() == 0 || runs_elsewhere()) return;
+  if (rounds_in_place(a, c, options)) return product_in_place(a, b, c, options);
   with_element(a.dtype(), [&]<typename T>(T*) {
     if (c.dtype() == DType::Float32)
       product_rows<T>(a, b, 0, c, options);

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "ops/cpu_info.h"
 #include "ops_support.h"
 #include "tensor/convert.h"
 
@@ -51,6 +52,27 @@ TEST_CASE("matmul: equals the double-precision product for every transposition, 
   const std::vector<double> expected = reference(a, b, size, options, in_double(c));
   ops::matmul(a, b, c, options);
   CHECK(relative_error(c, expected) < tolerance(out_dtype));
+}
+
+TEST_CASE("matmul: bfloat16 with sums longer, and with more columns, than are multiplied at once", "[ops]") {
+  const Product size = GENERATE(Product{70, 1100, 40}, Product{33, 2100, 65}, Product{20, 530, 1100},
+                                Product{1, 64, 2100}, Product{48, 2048, 300});
+  const DType out_dtype = GENERATE(DType::Float32, DType::BFloat16);
+  const ops::MatmulOptions options{.a = GENERATE(ops::Transpose::No, ops::Transpose::Yes),
+                                   .b = GENERATE(ops::Transpose::No, ops::Transpose::Yes),
+                                   .accumulate = GENERATE(false, true)};
+  const Tensor a = random_tensor(stored(size.m, size.k, options.a), DType::BFloat16, 1);
+  const Tensor b = random_tensor(stored(size.k, size.n, options.b), DType::BFloat16, 2);
+  const auto before = [&] { return random_tensor({size.m, size.n}, out_dtype, 3); };
+  const std::vector<double> expected = reference(a, b, size, options, in_double(before()));
+  Tensor of_one_count;
+  for_thread_counts([&] {
+    Tensor c = before();
+    ops::matmul(a, b, c, options);
+    CHECK(relative_error(c, expected) < tolerance(out_dtype));
+    if (of_one_count.defined() && ops::multiplies_bfloat16_in_tiles()) CHECK(same_bits(c, of_one_count));
+    of_one_count = c;
+  });
 }
 
 TEST_CASE("matmul: takes tensors that begin anywhere in a storage", "[ops]") {
