@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <type_traits>
 
 #include "ops/cpu/parallel.h"
 
@@ -23,10 +22,10 @@ namespace {
 
 constexpr int64_t kSide = 16;   // rows of a tile, and columns of float32
 constexpr int64_t kDepth = 32;  // columns of bfloat16
-constexpr int64_t kTile = kSide * kDepth;
+constexpr int64_t kTile = kSide * kDepth, kSumTile = kSide * kSide;
 constexpr int64_t kBlock = 2 * kSide;  // sums are computed 2 x 2 tiles at a time, so that each tile loaded serves twice
-constexpr int64_t kFloatDepth = 512;   // float32 sums are added up in memory from here on: 32 rows of `a` stay in the
-                                       // first-level cache
+constexpr int64_t kStretch = 256;      // of 32 rows so long, what both factors give stays in the first-level cache
+constexpr int64_t kFloatDepth = 512;   // more columns of op(b) are packed at once then, and rows of op(a) fewer times
 constexpr int64_t kPackedBytes = int64_t{1} << 20;  // of op(b) at a time: half of a second-level cache
 
 int64_t tiles_of(int64_t count, int64_t side) {
@@ -136,20 +135,28 @@ TRAINYARD_AMX void pack_right(const Factor<BFloat16>& b, int64_t at, int64_t col
   store_tile(tile, to);
 }
 
-/// Some columns of op(b), a block of 32 columns after the other: [blocks][steps of 32 rows][2 tiles].
+/// The rows [at, at + depth) of some columns of op(b), a stretch of 256 rows after the other, and of each a block of 32
+/// columns after the other: [stretches][blocks][steps of 32 rows][2 tiles].
 struct Packed {
   BFloat16* data;
-  int64_t steps, columns;
+  int64_t at, depth, columns;
 
-  [[nodiscard]] BFloat16* block(int64_t index) const { return data + index * steps * 2 * kTile; }
+  [[nodiscard]] int64_t blocks() const { return tiles_of(columns, kBlock); }
+  [[nodiscard]] int64_t depth_of(int64_t stretch) const { return std::min(kStretch, depth - stretch * kStretch); }
+  [[nodiscard]] int64_t steps_of(int64_t stretch) const { return tiles_of(depth_of(stretch), kDepth); }
+  [[nodiscard]] BFloat16* block(int64_t stretch, int64_t index) const {
+    return data + (stretch * kStretch * blocks() + index * steps_of(stretch) * kDepth) * kBlock;
+  }
 };
 
-void pack(const Factor<BFloat16>& b, int64_t at, int64_t depth, int64_t column, const Packed& to) {
-  parallel_for(tiles_of(to.columns, kSide), rows_grain(depth * kSide), [&](int64_t begin, int64_t end) {
-    for (int64_t tile = begin; tile < end; ++tile)
-      for (int64_t step = 0; step < to.steps; ++step)
-        pack_right(b, at + step * kDepth, column + tile * kSide, std::min(kDepth, depth - step * kDepth),
-                   std::min(kSide, to.columns - tile * kSide), to.block(tile / 2) + (2 * step + tile % 2) * kTile);
+void pack(const Factor<BFloat16>& b, int64_t first_column, const Packed& to) {
+  parallel_for(tiles_of(to.columns, kSide), rows_grain(to.depth * kSide), [&](int64_t begin, int64_t end) {
+    for (int64_t stretch = 0; stretch < tiles_of(to.depth, kStretch); ++stretch)
+      for (int64_t tile = begin; tile < end; ++tile)
+        for (int64_t step = 0; step < to.steps_of(stretch); ++step)
+          pack_right(b, to.at + stretch * kStretch + step * kDepth, first_column + tile * kSide,
+                     std::min(kDepth, to.depth_of(stretch) - step * kDepth), std::min(kSide, to.columns - tile * kSide),
+                     to.block(stretch, tile / 2) + (2 * step + tile % 2) * kTile);
   });
 }
 
@@ -159,23 +166,23 @@ struct Rows {
   int64_t from_step, from_tile, stride;
 };
 
-/// Adds up 1 or 2 tiles of rows times 1 or 2 of columns. The intrinsics take the tiles by number; gcc's do not say that
-/// they read memory.
+/// Adds up 1 or 2 tiles of rows times 1 or 2 of columns, from zero or from the sums so far, [2][2][16][16]. The
+/// intrinsics take the tiles by number; gcc's do not say that they read memory.
 template <int kRows, int kColumns>
-TRAINYARD_AMX void add_tiles(const Rows& a, const BFloat16* b, int64_t steps, float* sums, int64_t stride, bool adds) {
+TRAINYARD_AMX void add_tiles(const Rows& a, const BFloat16* b, int64_t steps, float* sums, bool from_zero) {
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  const int64_t a_bytes = a.stride * 2, sum_bytes = stride * 4;
-  if (adds) {
-    _tile_loadd(0, sums, sum_bytes);
-    if constexpr (kColumns == 2) _tile_loadd(1, sums + kSide, sum_bytes);
-    if constexpr (kRows == 2) _tile_loadd(2, sums + kSide * stride, sum_bytes);
-    if constexpr (kRows == 2 && kColumns == 2) _tile_loadd(3, sums + kSide * stride + kSide, sum_bytes);
-  } else {
+  if (from_zero) {
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
+  } else {
+    _tile_loadd(0, sums, 64);
+    if constexpr (kColumns == 2) _tile_loadd(1, sums + kSumTile, 64);
+    if constexpr (kRows == 2) _tile_loadd(2, sums + 2 * kSumTile, 64);
+    if constexpr (kRows == 2 && kColumns == 2) _tile_loadd(3, sums + 3 * kSumTile, 64);
   }
+  const int64_t a_bytes = a.stride * 2;
   const BFloat16* rows = a.data;
   for (int64_t step = 0; step < steps; ++step, rows += a.from_step, b += 2 * kTile) {
     _tile_loadd(4, rows, a_bytes);
@@ -191,20 +198,19 @@ TRAINYARD_AMX void add_tiles(const Rows& a, const BFloat16* b, int64_t steps, fl
     }
     if constexpr (kRows == 2 && kColumns == 2) _tile_dpbf16ps(3, 5, 7);
   }
-  _tile_stored(0, sums, sum_bytes);
-  if constexpr (kColumns == 2) _tile_stored(1, sums + kSide, sum_bytes);
-  if constexpr (kRows == 2) _tile_stored(2, sums + kSide * stride, sum_bytes);
-  if constexpr (kRows == 2 && kColumns == 2) _tile_stored(3, sums + kSide * stride + kSide, sum_bytes);
+  _tile_stored(0, sums, 64);
+  if constexpr (kColumns == 2) _tile_stored(1, sums + kSumTile, 64);
+  if constexpr (kRows == 2) _tile_stored(2, sums + 2 * kSumTile, 64);
+  if constexpr (kRows == 2 && kColumns == 2) _tile_stored(3, sums + 3 * kSumTile, 64);
 }
 
-/// The sums of a block of up to 32 x 32, from zero or added to what is there.
 TRAINYARD_AMX void add_block(int64_t rows, int64_t columns, const Rows& a, const BFloat16* b, int64_t steps,
-                             float* sums, int64_t stride, bool adds) {
+                             float* sums, bool from_zero) {
   if (rows > kSide)
-    return columns > kSide ? add_tiles<2, 2>(a, b, steps, sums, stride, adds)
-                           : add_tiles<2, 1>(a, b, steps, sums, stride, adds);
-  return columns > kSide ? add_tiles<1, 2>(a, b, steps, sums, stride, adds)
-                         : add_tiles<1, 1>(a, b, steps, sums, stride, adds);
+    return columns > kSide ? add_tiles<2, 2>(a, b, steps, sums, from_zero)
+                           : add_tiles<2, 1>(a, b, steps, sums, from_zero);
+  return columns > kSide ? add_tiles<1, 2>(a, b, steps, sums, from_zero)
+                         : add_tiles<1, 1>(a, b, steps, sums, from_zero);
 }
 
 TRAINYARD_AMX_INLINE void put(__m512 value, float beta, __mmask16 mask, float* to) {
@@ -225,55 +231,57 @@ template <typename Out>
 TRAINYARD_AMX void finish(const float* sums, int64_t rows, int64_t columns, float alpha, float beta, Out* c,
                           int64_t stride) {
   const __m512 factor = _mm512_set1_ps(alpha);
-  for (int64_t row = 0; row < rows; ++row)
-    for (int64_t column = 0; column < columns; column += kSide)
-      put(_mm512_mul_ps(_mm512_load_ps(sums + row * kBlock + column), factor), beta,
-          first_bits<__mmask16>(columns - column), c + row * stride + column);
+  for (int64_t column = 0; column < columns; column += kSide, sums += kSumTile) {
+    const auto mask = first_bits<__mmask16>(columns - column);
+    for (int64_t row = 0; row < rows; ++row) {
+      const float* const of_row = sums + row / kSide * 2 * kSumTile + row % kSide * kSide;
+      put(_mm512_mul_ps(_mm512_load_ps(of_row), factor), beta, mask, c + row * stride + column);
+    }
+  }
 }
 
-/// Holds what one thread needs beside the factors: up to 32 rows of op(a), packed, and a block's sums.
+/// Holds what one thread needs beside the factors.
 struct Scratch {
-  Tensor rows;
-  alignas(64) float sums[kBlock * kBlock];
+  Tensor rows;  ///< a stretch of 32 rows of op(a), packed
+  Tensor sums;  ///< of 32 rows times the packed columns, a block after the other
 
-  explicit Scratch(int64_t steps) : rows(Tensor::empty({steps * 2 * kTile}, DType::BFloat16)) {}
+  explicit Scratch(int64_t blocks)
+      : rows(Tensor::empty({kBlock * kStretch}, DType::BFloat16)),
+        sums(Tensor::empty({blocks * kBlock * kBlock}, DType::Float32)) {}
 };
 
-/// Up to 32 rows of op(a), `depth` long, times the packed columns [begin, end).
+/// Up to 32 rows of op(a) times the packed blocks [begin, end).
 template <typename Out>
 struct Panel {
   const Factor<BFloat16>& a;
-  int64_t row, rows, at, depth;
+  int64_t row, rows;
   Packed b;
   int64_t begin, end;
   float alpha, beta;
-  Out* c;
+  Out* c;  ///< of `row` and the first packed column
   int64_t stride;
 
   TRAINYARD_AMX void compute(Scratch& scratch) const {
-    const Rows of_a = rows_of_a(scratch);
-    const bool is_plain = alpha == 1 && (beta == 0 || beta == 1) && rows % kSide == 0;
-    for (int64_t column = begin; column < end; column += kBlock) {
-      const int64_t columns = std::min(kBlock, end - column);
-      const BFloat16* const of_b = b.block(column / kBlock);
-      if constexpr (std::is_same_v<Out, float>) {
-        if (is_plain && columns % kSide == 0) {
-          add_block(rows, columns, of_a, of_b, b.steps, c + column, stride, beta == 1);
-          continue;
-        }
+    const int64_t stretches = tiles_of(b.depth, kStretch);
+    for (int64_t stretch = 0; stretch < stretches; ++stretch) {
+      const Rows of_a = rows_of_a(stretch, scratch);
+      for (int64_t block = begin; block < end; ++block) {
+        const int64_t columns = std::min(kBlock, b.columns - block * kBlock);
+        float* const sums = scratch.sums.data<float>() + (stretches == 1 ? 0 : block - begin) * kBlock * kBlock;
+        add_block(rows, columns, of_a, b.block(stretch, block), b.steps_of(stretch), sums, stretch == 0);
+        if (stretch == stretches - 1) finish(sums, rows, columns, alpha, beta, c + block * kBlock, stride);
       }
-      add_block(rows, columns, of_a, of_b, b.steps, scratch.sums, kBlock, false);
-      finish(scratch.sums, rows, columns, alpha, beta, c + column, stride);
     }
   }
 
  private:
   /// Whole tiles that lie as a product needs them are read in place.
-  [[nodiscard]] Rows rows_of_a(Scratch& scratch) const {
+  [[nodiscard]] Rows rows_of_a(int64_t stretch, Scratch& scratch) const {
+    const int64_t at = b.at + stretch * kStretch, depth = b.depth_of(stretch);
     if (a.transpose == Transpose::No && rows % kSide == 0 && depth % kDepth == 0)
       return {a.data + row * a.stride + at, kDepth, kSide * a.stride, a.stride};
     BFloat16* const to = scratch.rows.data<BFloat16>();
-    for (int64_t step = 0; step < b.steps; ++step)
+    for (int64_t step = 0; step < b.steps_of(stretch); ++step)
       for (int64_t tile = 0; tile * kSide < rows; ++tile)
         pack_left(a, row + tile * kSide, at + step * kDepth, std::min(kSide, rows - tile * kSide),
                   std::min(kDepth, depth - step * kDepth), to + (2 * step + tile) * kTile);
@@ -291,52 +299,49 @@ struct Units {
   Units(const Panel<Out>& panel, int64_t rows) : whole(panel), m(rows), panels(tiles_of(rows, kBlock)) {
     constexpr int64_t kUnitsPerThread = 4;
     const int64_t wanted = tiles_of(kUnitsPerThread * omp_get_max_threads(), panels);
-    parts = omp_get_max_threads() == 1 ? 1 : std::clamp<int64_t>(wanted, 1, tiles_of(panel.b.columns, kBlock));
+    parts = omp_get_max_threads() == 1 ? 1 : std::clamp<int64_t>(wanted, 1, panel.b.blocks());
   }
 
   TRAINYARD_AMX void compute(int64_t begin, int64_t end) const {
     const TileConfig config;
     _tile_loadconfig(&config);
-    Scratch scratch(whole.b.steps);
+    Scratch scratch(tiles_of(whole.b.blocks(), parts));
     for (int64_t unit = begin; unit < end; ++unit) panel(unit / parts, unit % parts).compute(scratch);
     _tile_release();
   }
 
  private:
   [[nodiscard]] Panel<Out> panel(int64_t index, int64_t part) const {
-    const int64_t blocks = tiles_of(whole.b.columns, kBlock);
     Panel<Out> at = whole;
     at.row = index * kBlock;
     at.rows = std::min(kBlock, m - at.row);
     at.c += at.row * at.stride;
-    at.begin = blocks * part / parts * kBlock;
-    at.end = std::min(blocks * (part + 1) / parts * kBlock, whole.b.columns);
+    at.begin = whole.b.blocks() * part / parts;
+    at.end = whole.b.blocks() * (part + 1) / parts;
     return at;
   }
 };
 
-/// No more than `most_depth` rows of op(b) are multiplied at once.
+/// Sums go to `c` after `most_depth` products.
 template <typename Out>
 void multiply(const ProductSize& size, const Factor<BFloat16>& a, const Factor<BFloat16>& b, Out* c, int64_t stride,
               int64_t most_depth) {
-  const int64_t steps = tiles_of(std::min(size.k, most_depth), kDepth);
-  const int64_t most_blocks = std::max<int64_t>(kPackedBytes / (steps * 2 * kTile * 2), 1);
+  const int64_t rows = tiles_of(std::min(size.k, most_depth), kDepth) * kDepth;
+  const int64_t most_blocks = std::max<int64_t>(kPackedBytes / (rows * kBlock * 2), 1);
   const int64_t most_columns = std::min(most_blocks, tiles_of(size.n, kBlock)) * kBlock;
-  Tensor packed = Tensor::empty({most_columns * steps * kDepth}, DType::BFloat16);
+  Tensor packed = Tensor::empty({rows * most_columns}, DType::BFloat16);
   if (dry_run()) return;
   for (int64_t column = 0; column < size.n; column += most_columns)
     for (int64_t at = 0; at < size.k; at += most_depth) {
-      const int64_t depth = std::min(most_depth, size.k - at);
-      const Packed of_b{packed.data<BFloat16>(), tiles_of(depth, kDepth), std::min(most_columns, size.n - column)};
-      pack(b, at, depth, column, of_b);
+      const Packed of_b{packed.data<BFloat16>(), at, std::min(most_depth, size.k - at),
+                        std::min(most_columns, size.n - column)};
+      pack(b, column, of_b);
       const Units<Out> units({.a = a,
                               .row = 0,
                               .rows = 0,
-                              .at = at,
-                              .depth = depth,
                               .b = of_b,
                               .begin = 0,
-                              .end = of_b.columns,
+                              .end = of_b.blocks(),
                               .alpha = size.alpha,
                               .beta = at == 0 ? size.beta : 1.0F,
                               .c = c + column,

@@ -7,8 +7,8 @@
 // bfloat16 to 16 x 16 float32 sums. oneDNN 2.6, which Debian has, reaches a fifth of the unit's rate.
 namespace trainyard::ops::cpu {
 
-/// The longest sums that amx_gemm() rounds: it packs all of op(b)'s rows for some columns at once.
-constexpr int64_t kAmxRoundedDepth = 2048;
+/// The longest sums that amx_gemm() rounds: it packs all rows of some columns of op(b) at once.
+constexpr int64_t kAmxRoundedDepth = 8192;
 
 /// gemm() as gemm.h says it, where multiplies_bfloat16_in_tiles() (ops/cpu_info.h) is true. What the threads share is
 /// where each sum is computed, so that their number changes no bit.
