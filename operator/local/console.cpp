@@ -1,7 +1,6 @@
 #include "local/console.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -9,6 +8,8 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+
+#include "common/write_all.h"
 
 namespace trainyard::local {
 namespace {
@@ -23,20 +24,9 @@ bool is_coloured(int fd) {
   return ::isatty(fd) == 1 && !std::getenv("NO_COLOR");
 }
 
-/// All of it, also where the reader is slow and the descriptor does not block; false where there is no reader.
-bool write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written >= 0) {
-      text.remove_prefix(static_cast<size_t>(written));
-    } else if (errno == EAGAIN) {
-      pollfd entry{.fd = fd, .events = POLLOUT, .revents = 0};
-      ::poll(&entry, 1, -1);
-    } else if (errno != EINTR) {
-      return errno != EPIPE;
-    }
-  }
-  return true;
+/// Shows the text; false where nobody reads it any more. Another error costs this text alone.
+bool show_on(int fd, std::string_view text) {
+  return write_all(fd, text, WhenFull::Wait).error != EPIPE;
 }
 
 /// It keeps at most `columns` characters of UTF-8; 0: all.
@@ -123,7 +113,7 @@ void Console::state(std::string_view name, size_t colour, std::string_view text)
       text.empty() ? "" : prefixed(STDOUT_FILENO, name, kColours[colour % kColours.size()], clipped(text, columns()));
   if (footer == footer_) return;
   footer_ = footer;
-  if (!write_all(STDOUT_FILENO, std::string(kEraseLine) + footer_)) is_closed_ = true;
+  if (!show_on(STDOUT_FILENO, std::string(kEraseLine) + footer_)) is_closed_ = true;
 }
 
 std::string Console::prefixed(int fd, std::string_view name, std::string_view colour, std::string_view text) const {
@@ -134,9 +124,9 @@ std::string Console::prefixed(int fd, std::string_view name, std::string_view co
 
 void Console::write(int fd, std::string_view name, std::string_view colour, std::string_view text) {
   if (fd == STDOUT_FILENO && is_closed_) return;
-  if (!footer_.empty()) write_all(STDOUT_FILENO, kEraseLine);
-  if (!write_all(fd, prefixed(fd, name, colour, text) + "\n") && fd == STDOUT_FILENO) is_closed_ = true;
-  if (!footer_.empty()) write_all(STDOUT_FILENO, footer_);
+  if (!footer_.empty()) show_on(STDOUT_FILENO, kEraseLine);
+  if (!show_on(fd, prefixed(fd, name, colour, text) + "\n") && fd == STDOUT_FILENO) is_closed_ = true;
+  if (!footer_.empty()) show_on(STDOUT_FILENO, footer_);
 }
 
 }  // namespace trainyard::local

@@ -12,33 +12,30 @@
 
 #include "base/error.h"
 #include "base/open_file.h"
+#include "common/write_all.h"
 
 namespace trainyard {
 namespace fs = std::filesystem;
 
 FileSink::FileSink(fs::path path)
     : path_(std::move(path)), fd_(open_to_write(path_, O_WRONLY | O_CREAT | O_TRUNC)) {
-  if (!fd_.valid()) fail("open");
+  if (!fd_.valid()) fail("open", errno);
 }
 
 void FileSink::write(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(fd_.get(), bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail("write");
-    bytes = bytes.subspan(static_cast<size_t>(n));
-    written_ += static_cast<uint64_t>(n);
-  }
+  const Written written = write_all(fd_.get(), bytes);
+  written_ += written.bytes;
+  if (!written.is_complete()) fail("write", written.error);
 }
 
 void FileSink::finish() {
-  if (::fsync(fd_.get()) != 0) fail("fsync");
+  if (::fsync(fd_.get()) != 0) fail("fsync", errno);
   // NFS and quotas may tell of a full disk only here.
-  if (::close(fd_.release()) != 0 && errno != EINTR) fail("close");
+  if (::close(fd_.release()) != 0 && errno != EINTR) fail("close", errno);
 }
 
-void FileSink::fail(const char* what) const {
-  const std::error_code reason(errno, std::generic_category());
+void FileSink::fail(const char* what, int error) const {
+  const std::error_code reason(error, std::generic_category());
   throw fs::filesystem_error(fmt::format("{} after {} bytes", what, written_), path_, reason);
 }
 

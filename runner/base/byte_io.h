@@ -32,7 +32,7 @@ class FileSink : public ByteSink {
   void finish() override;
 
  private:
-  [[noreturn]] void fail(const char* what) const;
+  [[noreturn]] void fail(const char* what, int error) const;
 
   std::filesystem::path path_;
   UniqueFd fd_;

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/open_file.h"
+#include "common/write_all.h"
 
 namespace trainyard {
 namespace fs = std::filesystem;
@@ -22,8 +23,8 @@ namespace {
   throw InputError(fmt::format("{}: {}", path.string(), std::strerror(error)));
 }
 
-[[noreturn]] void throw_system(const char* what, const fs::path& path) {
-  throw fs::filesystem_error(what, path, std::error_code(errno, std::generic_category()));
+[[noreturn]] void throw_system(const char* what, const fs::path& path, int error = errno) {
+  throw fs::filesystem_error(what, path, std::error_code(error, std::generic_category()));
 }
 
 size_t size_of(const UniqueFd& fd, const fs::path& path) {
@@ -37,15 +38,6 @@ std::string kind_of(mode_t mode) {
   if (S_ISFIFO(mode)) return "a pipe";
   if (S_ISSOCK(mode)) return "a socket";
   return S_ISCHR(mode) || S_ISBLK(mode) ? "a device" : "something else";
-}
-
-void write_all(int fd, std::string_view content, const fs::path& path) {
-  while (!content.empty()) {
-    const ssize_t n = ::write(fd, content.data(), content.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw_system("write", path);
-    content.remove_prefix(static_cast<size_t>(n));
-  }
 }
 
 }  // namespace
@@ -116,7 +108,8 @@ void write_file_atomically(const fs::path& path, std::string_view content) {
   try {
     const UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (!fd.valid()) throw_system("open", path);
-    write_all(fd.get(), content, path);
+    if (const Written written = write_all(fd.get(), content); !written.is_complete())
+      throw_system("write", path, written.error);
     if (::fsync(fd.get()) != 0) throw_system("fsync", path);
     fs::rename(temporary, path);
   } catch (...) {

@@ -1,9 +1,8 @@
 #include "base/signal_text.h"
 
 #include <time.h>
-#include <unistd.h>
 
-#include <cerrno>
+#include "common/write_all.h"
 
 namespace trainyard {
 namespace {
@@ -18,12 +17,7 @@ void SignalText::put(char c) noexcept {
 }
 
 void SignalText::flush() noexcept {
-  for (size_t at = 0; at < size_;) {
-    const ssize_t written = ::write(fd_, buffer_.data() + at, size_ - at);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) break;
-    at += static_cast<size_t>(written);
-  }
+  static_cast<void>(write_all(fd_, std::string_view(buffer_.data(), size_)));
   size_ = 0;
 }
 

@@ -17,6 +17,7 @@
 #include "base/open_file.h"
 #include "base/text.h"
 #include "common/hmac.h"
+#include "common/write_all.h"
 
 namespace trainyard::hub {
 namespace fs = std::filesystem;
@@ -60,13 +61,9 @@ class Incomplete {
   /// False, and nothing is written, where there would be more than the hub said.
   bool add(std::span<const char> more) {
     if (bytes_ + more.size() > most()) return false;
-    while (!more.empty()) {
-      const ssize_t written = ::write(fd_.get(), more.data(), more.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) throw disk_error(path_, errno);
-      bytes_ += static_cast<uint64_t>(written);
-      more = more.subspan(static_cast<size_t>(written));
-    }
+    const Written written = write_all(fd_.get(), std::as_bytes(more));
+    bytes_ += written.bytes;
+    if (!written.is_complete()) throw disk_error(path_, written.error);
     tell();
     return true;
   }

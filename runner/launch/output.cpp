@@ -10,23 +10,14 @@
 
 #include "base/error.h"
 #include "base/open_file.h"
+#include "common/write_all.h"
 
 namespace trainyard::launch {
 namespace {
 
-/// Whole, or not at all where nobody reads any more: a closed terminal must not end the training.
-void write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(fd, bytes.data(), bytes.size());
-    if (count >= 0)
-      bytes.remove_prefix(static_cast<size_t>(count));
-    else if (errno == EAGAIN) {
-      pollfd poll{.fd = fd, .events = POLLOUT, .revents = 0};
-      ::poll(&poll, 1, 1000);
-    } else if (errno != EINTR) {
-      return;
-    }
-  }
+/// What nobody reads any more is dropped: a closed terminal must not end the training.
+void pass_on(int fd, std::string_view bytes) {
+  static_cast<void>(write_all(fd, bytes, WhenFull::Wait));
 }
 
 }  // namespace
@@ -51,11 +42,11 @@ void Stream::pump() {
     if (count < 0 && errno == EAGAIN) return;
     if (count <= 0) break;
     const std::string_view come(bytes.data(), static_cast<size_t>(count));
-    if (log_.valid()) write_all(log_.get(), come);
-    write_all(target_, lines_.feed(come));
+    if (log_.valid()) pass_on(log_.get(), come);
+    pass_on(target_, lines_.feed(come));
     if (come.size() < bytes.size()) return;  // the others' turn
   }
-  write_all(target_, lines_.finish());
+  pass_on(target_, lines_.finish());
   reading_.reset();
 }
 

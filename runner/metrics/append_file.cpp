@@ -13,22 +13,10 @@
 #include "base/error.h"
 #include "base/links.h"
 #include "base/open_file.h"
+#include "common/write_all.h"
 
 namespace trainyard::metrics {
 namespace fs = std::filesystem;
-namespace {
-
-bool write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-  return true;
-}
-
-}  // namespace
 
 AppendFile::AppendFile(fs::path path, const char* setting) : path_(std::move(path)), setting_(setting) {
   std::error_code error;
@@ -45,16 +33,17 @@ void AppendFile::cut(int64_t bytes) {
 }
 
 void AppendFile::append(std::string_view record, int64_t step) {
-  if (write_all(fd_.get(), record)) {
+  const Written written = write_all(fd_.get(), record);
+  if (written.is_complete()) {
     good_bytes_ += static_cast<int64_t>(record.size());
     if (!error_.empty()) spdlog::warn("{}; it is written again from step {} on", error_, step);
     error_.clear();
     return;
   }
-  const int error = errno;
   if (error_.empty()) {
-    error_ = fmt::format("{}: steps from {} on are missing: {}", path_.string(), step, std::strerror(error));
-    spdlog::warn("{}: step {} could not be written: {}; training goes on", path_.string(), step, std::strerror(error));
+    const char* const reason = std::strerror(written.error);
+    error_ = fmt::format("{}: steps from {} on are missing: {}", path_.string(), step, reason);
+    spdlog::warn("{}: step {} could not be written: {}; training goes on", path_.string(), step, reason);
   }
   // What was written of it would be glued to the next one. If even this fails, a reader drops one bad record.
   static_cast<void>(::ftruncate(fd_.get(), good_bytes_) == 0);

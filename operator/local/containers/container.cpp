@@ -13,6 +13,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "common/write_all.h"
 #include "local/manifest/refusal.h"
 
 namespace trainyard::local {
@@ -108,8 +109,8 @@ void Container::close_output() {
 void Container::print(std::string_view line) {
   if (!line.empty()) last_line_ = line.substr(0, kMaxMessage);
   const std::string logged = std::string(line) + "\n";
-  if (::write(log_.get(), logged.data(), logged.size()) < 0 && state_.message.empty()) {
-    state_.message = std::system_category().message(errno);  // said once; the console has the lines
+  if (const Written written = write_all(log_.get(), logged); !written.is_complete() && state_.message.empty()) {
+    state_.message = std::system_category().message(written.error);  // said once; the console has the lines
     console_.warning(fmt::format("{}: {}", settings_.log.string(), state_.message));
   }
   console_.line(settings_.label, settings_.colour, line);

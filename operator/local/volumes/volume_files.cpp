@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "common/unique_fd.h"
+#include "common/write_all.h"
 #include "local/manifest/refusal.h"
 
 namespace trainyard::local {
@@ -97,13 +98,11 @@ void write_volume(const Json& volume, const PodContext& context, const fs::path&
 void write_volume_file(const fs::path& path, std::string_view content, mode_t mode) {
   fs::create_directories(path.parent_path());
   const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
-  const auto fail = [&] { throw Refusal(fmt::format("{}: {}", path.string(), std::system_category().message(errno))); };
-  if (!file.valid() || ::fchmod(file.get(), mode) != 0) fail();
-  while (!content.empty()) {
-    const ssize_t written = ::write(file.get(), content.data(), content.size());
-    if (written < 0) fail();
-    content.remove_prefix(static_cast<size_t>(written));
-  }
+  const auto fail = [&](int error) {
+    throw Refusal(fmt::format("{}: {}", path.string(), std::system_category().message(error)));
+  };
+  if (!file.valid() || ::fchmod(file.get(), mode) != 0) fail(errno);
+  if (const Written written = write_all(file.get(), content); !written.is_complete()) fail(written.error);
 }
 
 }  // namespace trainyard::local
