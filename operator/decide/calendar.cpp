@@ -10,12 +10,11 @@ constexpr auto kUsualSkew = std::chrono::seconds(5);
 
 }  // namespace
 
-void mend_times(Draft& draft) {
-  const TimePoint latest = draft.now + kUsualSkew;
+api::JobStatus with_mended_times(api::JobStatus status, TimePoint now) {
+  const TimePoint latest = now + kUsualSkew;
   const auto mend = [&](TimePoint& time) {
-    if (time > latest) time = draft.now;
+    if (time > latest) time = now;
   };
-  api::JobStatus& status = draft.status;
   if (status.start_time) mend(*status.start_time);
   if (status.completion_time) mend(*status.completion_time);
   for (api::Condition& condition : status.conditions) {
@@ -29,6 +28,7 @@ void mend_times(Draft& draft) {
   api::Restarts& restarts = status.restarts;
   if (restarts.running_since) mend(*restarts.running_since);
   if (restarts.not_before && *restarts.not_before > latest + longest_wait(restarts.streak)) restarts.not_before.reset();
+  return status;
 }
 
 }  // namespace trainyard::decide

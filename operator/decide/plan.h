@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -110,6 +111,36 @@ struct Plan {
   /// The job is looked at again at `time`, or sooner where that is wanted already; none: time changes nothing.
   void look_again_at(const std::optional<TimePoint>& time) {
     if (time && (!look_again || *time < *look_again)) look_again = time;
+  }
+  /// An event; `once` as in EventText.
+  void say(bool is_warning, std::string reason, std::string message, std::string once = "") {
+    events.push_back({is_warning, std::move(reason), std::move(message), std::move(once)});
+  }
+  /// Deletes the pod, unless it is going already. A server marks a pod and then removes it: one whose client was gone
+  /// in between may leave it marked, and another delete ends that (Kubernetes' pod garbage collector does it in time,
+  /// too).
+  void remove(const api::Pod& pod, TimePoint now) {
+    if (pod.deleted && !pod.is_half_deleted) return;
+    constexpr std::chrono::seconds kLongest{2};  // from the mark to the removal
+    if (const TimePoint due = pod.deleted.value_or(now) + kLongest; pod.deleted && now < due) return look_again_at(due);
+    deletes.push_back({Kind::Pod, pod.name, pod.uid});
+  }
+  void remove(const api::Service& service) {
+    if (!service.deleted) deletes.push_back({Kind::Service, service.name, service.uid});
+  }
+  /// All of `more` beside this, and its status, where it has one, in place of this one's.
+  void add(Plan more) {
+    const auto append = [](auto& all, auto& added) {
+      all.insert(all.end(), std::make_move_iterator(added.begin()), std::make_move_iterator(added.end()));
+    };
+    if (more.status) status = std::move(more.status);
+    append(events, more.events);
+    append(prepare, more.prepare);
+    append(creates, more.creates);
+    append(patches, more.patches);
+    append(deletes, more.deletes);
+    append(ask_about, more.ask_about);
+    look_again_at(more.look_again);
   }
   [[nodiscard]] bool writes_nothing() const {
     return !status && prepare.empty() && creates.empty() && patches.empty() && deletes.empty();

@@ -7,16 +7,11 @@
 namespace trainyard::decide {
 namespace {
 
-/// Said once for a job and what it tells of.
-void say_once(Plan& plan, bool is_warning, const std::string& reason, std::string message, std::string key) {
-  plan.events.push_back({is_warning, reason, std::move(message), std::move(key)});
-}
-
 void report_exit_codes(Plan& plan, const api::Pod& pod) {
   for (const api::ContainerStatus& one : pod.containers) {
     if (one.name != api::kContainerName || one.is_init || one.state != api::ContainerState::Terminated) continue;
     const int code = one.exit_code.value_or(0);
-    say_once(plan, false, "ExitedWithCode", fmt::format("Pod: {}.{} exited with code {}", pod.ns, pod.name, code),
+    plan.say(false, "ExitedWithCode", fmt::format("Pod: {}.{} exited with code {}", pod.ns, pod.name, code),
              fmt::format("exit {} {} {}", pod.uid, one.restarts, code));
   }
 }
@@ -26,7 +21,7 @@ void report_containers(Plan& plan, const api::Pod& pod, TimePoint now) {
     if (one.is_init) continue;
     const std::string key = fmt::format("container {} {} {}", pod.uid, one.name, one.restarts);
     if (one.state == api::ContainerState::Terminated && one.exit_code.value_or(0) != 0) {
-      say_once(plan, true, one.reason,
+      plan.say(true, one.reason,
                fmt::format("Error pod {} container {} exitCode: {} terminated message: {}", pod.name, one.name,
                            *one.exit_code, one.message),
                key);
@@ -35,7 +30,7 @@ void report_containers(Plan& plan, const api::Pod& pod, TimePoint now) {
         plan.look_again_at(bound_since(pod) + kComesByItself);
         continue;
       }
-      say_once(plan, true, one.reason,
+      plan.say(true, one.reason,
                fmt::format("Error pod {} container {} waiting message: {}", pod.name, one.name, one.message),
                fmt::format("{} {}", key, one.reason));
     }
@@ -50,7 +45,7 @@ void report_conditions(Plan& plan, const api::Pod& pod, TimePoint now) {
       plan.look_again_at(one.transitioned + kComesByItself);
       continue;
     }
-    say_once(plan, true, one.reason, fmt::format("Error pod {} condition message: {}", pod.name, one.message),
+    plan.say(true, one.reason, fmt::format("Error pod {} condition message: {}", pod.name, one.message),
              fmt::format("condition {} {} {}", pod.uid, one.type, one.message));
   }
 }

@@ -41,9 +41,8 @@ bool is_there(const Replica& replica, const Draft& draft) {
   return replica.pod && is_current(*replica.pod, draft.status);
 }
 
-/// A rank that is done needs no pod any more.
-void note_running_since(Draft& draft) {
-  api::Restarts& restarts = draft.status.restarts;
+/// Since when all pods run. A rank that is done needs no pod any more.
+void note_running_since(api::Restarts& restarts, const Draft& draft) {
   for (size_t place = 0; place < draft.gang.replicas.size(); ++place) {
     const Replica& replica = draft.gang.replicas[place];
     const bool is_done = !replica.pod && restarts.finished.contains(static_cast<int>(place));
@@ -54,7 +53,7 @@ void note_running_since(Draft& draft) {
   if (!restarts.running_since) restarts.running_since = draft.now;
 }
 
-void note_formed(Draft& draft) {
+void note_formed(api::Restarts& restarts, const Draft& draft) {
   const auto& replicas = draft.gang.replicas;
   const int places = static_cast<int>(replicas.size());
   int there = 0;
@@ -62,24 +61,22 @@ void note_formed(Draft& draft) {
   for (int place = 0; place < places; ++place) {
     const Replica& replica = replicas[static_cast<size_t>(place)];
     const bool is_pod = is_there(replica, draft);
-    there += is_pod || draft.status.restarts.finished.contains(place);
+    there += is_pod || restarts.finished.contains(place);
     has_begun = has_begun || (is_pod && (is_running(*replica.pod) || has_ended(*replica.pod)));
   }
-  int& formed = draft.status.restarts.formed;
-  formed = std::min(formed, places);
-  if (there == places && has_begun) formed = places;
-  note_running_since(draft);
+  restarts.formed = std::min(restarts.formed, places);
+  if (there == places && has_begun) restarts.formed = places;
 }
 
 /// A rank that is done stays done when its pod is removed.
-void count_finished(Draft& draft) {
-  std::set<int>& finished = draft.status.restarts.finished;
+void count_finished(api::JobStatus& status, const Draft& draft) {
+  std::set<int>& finished = status.restarts.finished;
   const int places = static_cast<int>(draft.gang.replicas.size());
   finished.erase(finished.lower_bound(places), finished.end());
   for (int place = 0; place < places; ++place) {
     const Replica& replica = draft.gang.replicas[static_cast<size_t>(place)];
     if (is_there(replica, draft) && has_succeeded(*replica.pod)) finished.insert(place);
-    if (!replica.pod && finished.contains(place)) ++draft.status.replicas[replica.type].succeeded;
+    if (!replica.pod && finished.contains(place)) ++status.replicas[replica.type].succeeded;
   }
 }
 
@@ -91,23 +88,30 @@ bool is_ready(const api::Pod& pod) {
 
 }  // namespace
 
-void count_replicas(Draft& draft) {
-  draft.status.replicas.clear();
+Plan replica_counts(const Draft& draft) {
+  Plan plan = draft.with_status();
+  api::JobStatus& status = *plan.status;
+  status.replicas.clear();
   for (const auto& [type, spec] : draft.job().spec.replicas)
-    draft.status.replicas[type].selector = selector_of(draft.job(), type);
+    status.replicas[type].selector = selector_of(draft.job(), type);
   for (const Replica& replica : draft.gang.replicas)
-    if (is_there(replica, draft)) count(draft.status.replicas[replica.type], *replica.pod);
-  if (draft.scope != RestartScope::Gang) return draft.status.restarts.finished.clear();
-  count_finished(draft);
-  note_formed(draft);
+    if (is_there(replica, draft)) count(status.replicas[replica.type], *replica.pod);
+  if (draft.scope == RestartScope::Gang) {
+    count_finished(status, draft);
+    note_formed(status.restarts, draft);
+    note_running_since(status.restarts, draft);
+  } else {
+    status.restarts.finished.clear();
+  }
+  return plan;
 }
 
-void note_ready(Draft& draft) {
+std::string ready_of(const Draft& draft) {
   const bool runs = !is_finished(draft.status) && !draft.policy().suspend;
   const auto& replicas = draft.gang.replicas;
   const auto ready = std::ranges::count_if(
       replicas, [&](const Replica& replica) { return runs && is_there(replica, draft) && is_ready(*replica.pod); });
-  draft.status.ready = fmt::format("{}/{}", ready, replicas.size());
+  return fmt::format("{}/{}", ready, replicas.size());
 }
 
 std::optional<std::string> success_of(const Draft& draft) {
@@ -120,12 +124,14 @@ std::optional<std::string> success_of(const Draft& draft) {
   return fmt::format("{} {}successfully completed.", subject(draft), has_master(draft.job()) ? "is " : "");
 }
 
-void note_running(Draft& draft) {
+Plan running(const Draft& draft) {
   const auto has_failure = [](const auto& entry) { return entry.second.failed > 0; };
-  if (std::ranges::any_of(draft.status.replicas, has_failure)) return;
-  if (counts_of(draft, leading_type(draft)).active == 0) return;
-  set_condition(draft.status, condition::kRunning, true, reason::kRunning,
+  if (std::ranges::any_of(draft.status.replicas, has_failure)) return {};
+  if (counts_of(draft, leading_type(draft)).active == 0) return {};
+  Plan plan = draft.with_status();
+  set_condition(*plan.status, condition::kRunning, true, reason::kRunning,
                 fmt::format("{} is running.", subject(draft)), draft.now);
+  return plan;
 }
 
 }  // namespace trainyard::decide

@@ -5,6 +5,6 @@
 namespace trainyard::decide {
 
 /// Makes what is missing of the gang and takes away what is too much or of an earlier generation.
-void converge(Draft& draft);
+[[nodiscard]] Plan convergence(const Draft& draft);
 
 }  // namespace trainyard::decide

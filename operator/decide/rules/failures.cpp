@@ -123,6 +123,13 @@ std::optional<Loss> node_behind(const Draft& draft) {
 
 }  // namespace
 
+void note_cause(api::Restarts& restarts, const api::RestartCause& cause) {
+  constexpr size_t kMostCauses = 5;
+  restarts.causes.push_back(cause);
+  if (restarts.causes.size() > kMostCauses) restarts.causes.erase(restarts.causes.begin());
+  restarts.last_cause = cause;
+}
+
 std::optional<Loss> loss_in_gang(const Draft& draft) {
   std::optional<Loss> first, consequence;
   for (size_t place = 0; place < draft.gang.replicas.size(); ++place) {

@@ -16,6 +16,9 @@ struct Loss {
   std::optional<int> exit_code{};
 };
 
+/// Keeps the cause as the last one, and as the newest of the few that the status has.
+void note_cause(api::Restarts& restarts, const api::RestartCause& cause);
+
 /// The loss that the gang is restarted for: of several, a disruption, else the one that ended first, of those that are
 /// no mere consequence of another's. None: nothing is lost.
 [[nodiscard]] std::optional<Loss> loss_in_gang(const Draft& draft);

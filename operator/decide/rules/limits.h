@@ -9,7 +9,7 @@ namespace trainyard::decide {
 
 /// -1: none is known.
 [[nodiscard]] int64_t newest_checkpoint(const Draft& draft);
-/// Than when this generation began.
+/// Whether it is newer than when this generation began.
 [[nodiscard]] bool has_newer_checkpoint(const Draft& draft);
 
 /// backoffLimit: as many failures as the job may have are behind it, so that one more ends it. A newer checkpoint makes

@@ -77,8 +77,7 @@ Plan pod_group_removal(const Observed& seen) {
   Plan plan;
   const api::PodGroup* const group = seen.pod_group;
   if (!group || group->deleted) return plan;
-  plan.events.push_back(
-      {false, "JobTerminated", "Job has been terminated. Deleting PodGroup", "terminated " + group->uid});
+  plan.say(false, "JobTerminated", "Job has been terminated. Deleting PodGroup", "terminated " + group->uid);
   plan.deletes.push_back({Kind::PodGroup, group->name, group->uid});
   return plan;
 }

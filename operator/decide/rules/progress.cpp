@@ -51,23 +51,29 @@ bool has_news(const api::Progress& now, const api::Progress& before) {
          now.silent_ranks != before.silent_ranks;
 }
 
-void take(Draft& draft, api::Progress now) {
-  now.eta = eta_of(now, draft.status.progress);
+/// A post as it is written after what was written `before`.
+api::Progress written_after(const std::optional<api::Progress>& before, api::Progress now) {
+  now.eta = eta_of(now, before);
   now.loss = rounded(now.loss);
-  draft.status.progress = std::move(now);
+  return now;
+}
+
+void forget_speed(api::Progress& progress) {
+  progress.eta.clear();
+  progress.tokens_per_second.reset();
 }
 
 /// A gang that stands still has no speed; nor is anything known of one that posts nothing any more.
-void forget_old_speed(Draft& draft) {
-  const auto& written = draft.status.progress;
+void forget_old_speed(Plan& plan, const Draft& draft) {
+  auto& written = plan.status->progress;
   if (!written || (written->eta.empty() && !written->tokens_per_second)) return;
   const api::ProgressPost* const post = heard_post(draft);
   const auto patience = std::max(kStandsStill, std::chrono::duration<double>(
                                                    kStepsThatAreMissed * (post ? post->seconds_a_step : 0)));
   const TimePoint end = std::max(written->advanced, post ? post->progress.advanced : TimePoint()) +
                         std::chrono::ceil<std::chrono::seconds>(std::min(patience, std::chrono::duration<double>(1h)));
-  if (draft.now >= end) return forget_speed(draft);
-  draft.look_again_at(end);
+  if (draft.now >= end) return forget_speed(*written);
+  plan.look_again_at(end);
 }
 
 /// The termination message of the pod that rank 0 ran in, where it is a post.
@@ -111,53 +117,49 @@ const api::ProgressPost* heard_post(const Draft& draft) {
   return is_heard ? &*post : nullptr;
 }
 
-void take_progress(Draft& draft) {
+Plan posted_progress(const Draft& draft) {
+  Plan plan = draft.with_status();
   const api::ProgressPost* const post = heard_post(draft);
-  const auto& written = draft.status.progress;
+  auto& written = plan.status->progress;
   if (post && post->refusal.empty() && (!written || post->progress.updated > written->updated)) {
     const api::Progress& told = post->progress;
     const bool is_new = !written || has_news(told, *written);
     if (!is_new && told.step == written->step) {
       // It stands where it stood: nothing to write.
     } else if (!is_new && draft.now < written->updated + kWriteInterval) {
-      draft.look_again_at(written->updated + kWriteInterval);
+      plan.look_again_at(written->updated + kWriteInterval);
     } else {
-      take(draft, told);
+      written = written_after(written, told);
     }
   }
-  forget_old_speed(draft);
+  forget_old_speed(plan, draft);
+  return plan;
 }
 
-void forget_speed(Draft& draft) {
-  auto& progress = draft.status.progress;
-  if (!progress) return;
-  progress->eta.clear();
-  progress->tokens_per_second.reset();
-}
-
-void forget_generation(Draft& draft) {
-  auto& progress = draft.status.progress;
-  if (!progress) return;
+std::optional<api::Progress> without_generation(std::optional<api::Progress> progress) {
+  if (!progress) return progress;
   progress->silent_ranks.clear();
   progress->checkpoint_error.clear();
   progress->metrics_error.clear();
   progress->config_changed.clear();
-  forget_speed(draft);
+  forget_speed(*progress);
+  return progress;
 }
 
-void finish_progress(Draft& draft) {
-  const auto& written = draft.status.progress;
+std::optional<api::Progress> final_progress(const Draft& draft) {
+  auto progress = draft.status.progress;
   const api::ProgressPost* const post = heard_post(draft);
-  if (post && (!written || post->progress.updated > written->updated)) take(draft, post->progress);
-  if (auto words = last_words(draft); words && (!written || words->step >= written->step)) {
-    const bool is_known = written && words->step == written->step && rounded(words->loss) == written->loss;
-    if (!is_known) take(draft, std::move(*words));
+  if (post && (!progress || post->progress.updated > progress->updated))
+    progress = written_after(progress, post->progress);
+  if (auto words = last_words(draft); words && (!progress || words->step >= progress->step)) {
+    const bool is_known = progress && words->step == progress->step && rounded(words->loss) == progress->loss;
+    if (!is_known) progress = written_after(progress, std::move(*words));
   }
-  auto& progress = draft.status.progress;
-  if (!progress) return;
+  if (!progress) return progress;
   progress->eta.clear();
   progress->silent_ranks.clear();
   progress->config_changed.clear();  // no start comes that would take it
+  return progress;
 }
 
 Timely<ProgressTrouble> progress_trouble(const Draft& draft) {

@@ -10,18 +10,15 @@ namespace trainyard::decide {
 /// The last post of the gang's present generation, where this operator can be posted to since it came; null: none.
 [[nodiscard]] const api::ProgressPost* heard_post(const Draft& draft);
 
-/// Takes what rank 0 posted into the status, at most every ten seconds, so that etcd gets few writes.
-void take_progress(Draft& draft);
+/// The status takes what rank 0 posted, at most every ten seconds, so that etcd gets few writes.
+[[nodiscard]] Plan posted_progress(const Draft& draft);
 
-/// The speed and how long the rest takes are not known any more: the gang ends, or does not get on.
-void forget_speed(Draft& draft);
-
-/// The gang ends: how far it came stays; what the next one does is not known.
-void forget_generation(Draft& draft);
+/// What stays where the gang ends: how far it came; what the next one does is not known.
+[[nodiscard]] std::optional<api::Progress> without_generation(std::optional<api::Progress> progress);
 
 /// What stays of a job that has finished: rank 0's last word, which is also in its pod's termination message, where no
 /// outage of the API or the operator loses it.
-void finish_progress(Draft& draft);
+[[nodiscard]] std::optional<api::Progress> final_progress(const Draft& draft);
 
 struct ProgressTrouble {
   std::string reason, message;

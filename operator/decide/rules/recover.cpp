@@ -31,19 +31,21 @@ std::optional<int64_t> generation_in(const std::string& message) {
 
 }  // namespace
 
-void recover_generation(Draft& draft) {
-  if (is_finished(draft.status)) return;
-  int64_t& generation = draft.status.restarts.generation;
+Plan recovered_generation(const Draft& draft) {
+  if (is_finished(draft.status)) return {};
+  const int64_t generation = draft.status.restarts.generation;
   int64_t newest = generation;
   for (const api::Pod* pod : draft.seen.pods)
     if (const int64_t of_pod = pod->generation.value_or(1); of_pod < kMostGenerations)
       newest = std::max(newest, of_pod);
-  if (newest == generation) return;
-  draft.say(true, "StatusLost",
-            fmt::format("the status said generation {}, and pods are of generation {}: the job goes on as that; what "
-                        "the status had counted before is lost",
-                        generation, newest));
-  generation = newest;
+  if (newest == generation) return {};
+  Plan plan = draft.with_status();
+  plan.status->restarts.generation = newest;
+  plan.say(true, "StatusLost",
+           fmt::format("the status said generation {}, and pods are of generation {}: the job goes on as that; what "
+                       "the status had counted before is lost",
+                       generation, newest));
+  return plan;
 }
 
 std::optional<Refusal> refusal_of(const Draft& draft) {

@@ -11,7 +11,7 @@ namespace trainyard::decide {
 
 /// Goes on from the newest generation that the job's pods are of. A status is written before the pods that follow from
 /// it, so pods of a newer one tell that it was lost; the write that keeps this is guarded as each is.
-void recover_generation(Draft& draft);
+[[nodiscard]] Plan recovered_generation(const Draft& draft);
 
 /// A rank was refused by its checkpoint folder, as a newer generation of the job has written there.
 struct Refusal {

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "api/annotations.h"
 #include "decide/back_off.h"
@@ -42,15 +44,6 @@ std::string described(const api::RestartCause& cause) {
   return cause.message.empty() ? what : fmt::format("{}: {}", what, cause.message);
 }
 
-/// The last cause, and the last of the few that the status keeps.
-void note_cause(Draft& draft, const api::RestartCause& cause) {
-  constexpr size_t kMostCauses = 5;
-  auto& causes = draft.status.restarts.causes;
-  causes.push_back(cause);
-  if (causes.size() > kMostCauses) causes.erase(causes.begin());
-  draft.status.restarts.last_cause = cause;
-}
-
 /// "1 Worker replica(s) failed", counted over the gang as the reference counts, but for the victims of a gang's loss.
 std::string failed_of(api::ReplicaType type, const Draft& draft) {
   int failed = 0;
@@ -63,21 +56,21 @@ std::string failed_of(api::ReplicaType type, const Draft& draft) {
   return fmt::format("{} {} replica(s) failed", std::max(failed, 1), api::name_of(type));
 }
 
-void begin_generation(Draft& draft) {
-  api::Restarts& restarts = draft.status.restarts;
+void begin_generation(Plan& plan, const Draft& draft) {
+  api::JobStatus& status = *plan.status;
+  api::Restarts& restarts = status.restarts;
   ++restarts.generation;
   restarts.formed = 0;
   restarts.finished.clear();
   restarts.running_since.reset();
   restarts.checkpoint_step = newest_checkpoint(draft);
-  forget_generation(draft);
-  const bool waits = waits_for_back_off(draft);
+  status.progress = without_generation(std::move(status.progress));
+  const bool waits = waits_for_back_off(restarts, draft.now);
   for (const Replica& replica : draft.gang.replicas)
-    if (replica.pod && !(waits && has_failed(*replica.pod))) draft.remove(*replica.pod);
+    if (replica.pod && !(waits && has_failed(*replica.pod))) plan.remove(*replica.pod, draft.now);
 }
 
-void spend_budget(Draft& draft, std::chrono::milliseconds first_wait) {
-  api::Restarts& restarts = draft.status.restarts;
+void spend_budget(api::Restarts& restarts, const Draft& draft, std::chrono::milliseconds first_wait) {
   if (has_got_on(draft)) restarts.streak = 0;
   if (has_newer_checkpoint(draft)) restarts.forgiven = restarts.count;
   ++restarts.count;
@@ -86,28 +79,27 @@ void spend_budget(Draft& draft, std::chrono::milliseconds first_wait) {
   restarts.not_before = wait > 0ms ? std::optional(draft.now + wait) : std::nullopt;
 }
 
-void avoid(Draft& draft, const std::string& node) {
-  auto& nodes = draft.status.restarts.avoid_nodes;
+void avoid(std::vector<std::string>& nodes, const std::string& node) {
   if (node.empty() || std::ranges::find(nodes, node) != nodes.end()) return;
   if (nodes.size() == kMaxAvoided) nodes.erase(nodes.begin());
   nodes.push_back(node);
 }
 
-void announce_restart(Draft& draft, const std::string& message) {
-  set_condition(draft.status, condition::kRestarting, true, reason::kRestarting, message, draft.now);
-  draft.say(true, reason::kRestarting, message);
+void announce_restart(Plan& plan, const std::string& message, TimePoint now) {
+  set_condition(*plan.status, condition::kRestarting, true, reason::kRestarting, message, now);
+  plan.say(true, reason::kRestarting, message);
 }
 
-void announce_gang_restart(Draft& draft, const std::string& why) {
-  const api::Restarts& restarts = draft.status.restarts;
+void announce_gang_restart(Plan& plan, const Draft& draft, const std::string& why) {
+  const api::Restarts& restarts = plan.status->restarts;
   std::string message =
       fmt::format("PyTorchJob {} is restarting because {}; the whole gang starts anew as generation {}",
                   draft.job().name, why, restarts.generation);
-  if (restarts.not_before && *restarts.not_before > draft.now) {
+  if (waits_for_back_off(restarts, draft.now)) {
     const auto wait = std::chrono::ceil<std::chrono::seconds>(*restarts.not_before - draft.now);
     message += fmt::format(" in {}", human_duration(wait));
   }
-  announce_restart(draft, message);
+  announce_restart(plan, message, draft.now);
 }
 
 std::string why_of(const Loss& loss, const Draft& draft) {
@@ -116,30 +108,21 @@ std::string why_of(const Loss& loss, const Draft& draft) {
   return loss.is_disruption ? "pod " + what : fmt::format("{}: {}", failed_of(loss.replica->type, draft), what);
 }
 
-/// How a job ends that has failed.
-struct Failure {
-  std::string message;
-  bool is_warning = false;  ///< the event
-};
-
-Failure failure_under_never(const Replica& replica, const Draft& draft) {
-  return {fmt::format("PyTorchJob {} is failed because {}.", draft.job().name, failed_of(replica.type, draft))};
+Failure failure_under_never(const Replica& replica, const Draft& draft, api::RestartCause cause) {
+  return {fmt::format("PyTorchJob {} is failed because {}.", draft.job().name, failed_of(replica.type, draft)), false,
+          std::move(cause)};
 }
 
 /// The job fails by that loss, under its own restart policy and budget. None: the failure is repeated.
 std::optional<Failure> failure_by(const Loss& loss, const Draft& draft) {
   const std::string& policy = loss.replica->spec->restart_policy;
-  if (policy == "Never") return failure_under_never(*loss.replica, draft);
+  if (policy == "Never") return failure_under_never(*loss.replica, draft, loss.cause);
   if (!is_retryable(policy, loss.exit_code))
     return Failure{fmt::format("job \"{}\" is failing because \"{}\" replica(s) failed.", draft.job().name,
                                api::name_of(loss.replica->type)),
-                   true};
-  if (is_budget_spent(draft)) return Failure{back_off_limit_message(draft.job())};
+                   true, loss.cause};
+  if (is_budget_spent(draft)) return Failure{back_off_limit_message(draft.job()), false, loss.cause};
   return std::nullopt;
-}
-
-void end_as(Draft& draft, const Failure& failure) {
-  fail(draft, failure.message, failure.is_warning);
 }
 
 /// A gang whose size has changed under it: its ranks know another WORLD_SIZE. Of an elastic job the program is taken to
@@ -157,25 +140,31 @@ bool is_resized(const Draft& draft) {
   });
 }
 
-void act_on(Draft&, const AwaitedCause&) {}
-
-void act_on(Draft& draft, const Loss& loss) {
-  note_cause(draft, loss.cause);
-  if (loss.is_disruption) {
-    ++draft.status.restarts.disruptions;
-  } else {
-    if (const auto failure = failure_by(loss, draft)) return end_as(draft, *failure);
-    spend_budget(draft, kFirstWait);
-  }
-  if (loss.exit_code == kDeviceFault) avoid(draft, loss.cause.node);
-  const std::string why = why_of(loss, draft);
-  begin_generation(draft);
-  announce_gang_restart(draft, why);
+Plan restart_for(const Draft&, const AwaitedCause&) {
+  return {};
 }
 
-void act_on(Draft& draft, const Resized&) {
-  begin_generation(draft);
-  announce_gang_restart(draft, fmt::format("it has {} replicas now", total_replicas(draft.job())));
+Plan restart_for(const Draft& draft, const Loss& loss) {
+  const auto failure_of_job = loss.is_disruption ? std::nullopt : failure_by(loss, draft);
+  if (failure_of_job) return failure(draft, *failure_of_job);
+  Plan plan = draft.with_status();
+  api::Restarts& restarts = plan.status->restarts;
+  note_cause(restarts, loss.cause);
+  if (loss.is_disruption)
+    ++restarts.disruptions;
+  else
+    spend_budget(restarts, draft, kFirstWait);
+  if (loss.exit_code == kDeviceFault) avoid(restarts.avoid_nodes, loss.cause.node);
+  begin_generation(plan, draft);
+  announce_gang_restart(plan, draft, why_of(loss, draft));
+  return plan;
+}
+
+Plan restart_for(const Draft& draft, const Resized&) {
+  Plan plan = draft.with_status();
+  begin_generation(plan, draft);
+  announce_gang_restart(plan, draft, fmt::format("it has {} replicas now", total_replicas(draft.job())));
+  return plan;
 }
 
 // ------------------------------------------------------------------------------------------------ replica scope
@@ -185,70 +174,62 @@ bool is_counted(const Draft& draft, const api::Pod& pod) {
   return std::ranges::find(uids, pod.uid) != uids.end();
 }
 
-/// Uids of pods that are gone are of no use any more.
-void forget_gone(Draft& draft) {
-  std::set<std::string> there;
-  for (const api::Pod* pod : draft.seen.pods) there.insert(pod->uid);
-  std::erase_if(draft.status.restarts.restarting_pods, [&](const std::string& uid) { return !there.contains(uid); });
+Plan removal_of(const api::Pod& pod, const Draft& draft) {
+  Plan plan;
+  plan.remove(pod, draft.now);
+  return plan;
 }
 
-/// The node of a running replica is lost. A pod that is asked to end there hangs in Terminating, and converge() ends it
-/// by force. Nothing that its kubelet says of it later counts.
-void replace_lost(Draft& draft, const Replica& replica) {
+/// The node of a running replica is lost. A pod that is asked to end there hangs in Terminating, and convergence() ends
+/// it by force. Nothing that its kubelet says of it later counts.
+Plan replacement_of_lost(const Draft& draft, const Replica& replica) {
   const api::Pod& pod = *replica.pod;
-  if (is_counted(draft, pod)) return draft.remove(pod);  // an operator before this one went before it deleted it
+  if (is_counted(draft, pod)) return removal_of(pod, draft);  // an operator before this one went before it deleted it
   const api::RestartCause cause = cause_by_lost_node(pod, draft);
-  note_cause(draft, cause);
-  if (replica.spec->restart_policy == "Never") return end_as(draft, failure_under_never(replica, draft));
-  ++draft.status.restarts.disruptions;
-  draft.status.restarts.restarting_pods.push_back(pod.uid);
-  announce_restart(draft, fmt::format("PyTorchJob {} is restarting because pod {} {}.", draft.job().name, pod.name,
-                                      described(cause)));
-  draft.remove(pod);
+  if (replica.spec->restart_policy == "Never") return failure(draft, failure_under_never(replica, draft, cause));
+  Plan plan = draft.with_status();
+  api::Restarts& restarts = plan.status->restarts;
+  note_cause(restarts, cause);
+  ++restarts.disruptions;
+  restarts.restarting_pods.push_back(pod.uid);
+  announce_restart(
+      plan, fmt::format("PyTorchJob {} is restarting because pod {} {}.", draft.job().name, pod.name, described(cause)),
+      draft.now);
+  plan.remove(pod, draft.now);
+  return plan;
 }
 
-void restart_replica(Draft& draft, const Replica& replica) {
+Plan restart_of_failed(const Draft& draft, const Replica& replica) {
   const Loss loss = loss_of_failed(replica, draft.now);
-  note_cause(draft, loss.cause);
-  if (const auto failure = failure_by(loss, draft)) return end_as(draft, *failure);
-  spend_budget(draft, 100ms);
-  draft.status.restarts.restarting_pods.push_back(replica.pod->uid);
-  announce_restart(draft, fmt::format("job {} is restarting because {} replica(s) failed.", draft.job().name,
-                                      api::name_of(replica.type)));
-  draft.say(true, reason::kRestarting,
-            fmt::format("PyTorchJob {} is restarting because {}.", draft.job().name, failed_of(replica.type, draft)));
-  if (!waits_for_back_off(draft)) draft.remove(*replica.pod);
+  if (const auto failure_of_job = failure_by(loss, draft)) return failure(draft, *failure_of_job);
+  Plan plan = draft.with_status();
+  api::Restarts& restarts = plan.status->restarts;
+  note_cause(restarts, loss.cause);
+  spend_budget(restarts, draft, 100ms);
+  restarts.restarting_pods.push_back(replica.pod->uid);
+  announce_restart(
+      plan,
+      fmt::format("job {} is restarting because {} replica(s) failed.", draft.job().name, api::name_of(replica.type)),
+      draft.now);
+  plan.say(true, reason::kRestarting,
+           fmt::format("PyTorchJob {} is restarting because {}.", draft.job().name, failed_of(replica.type, draft)));
+  if (!waits_for_back_off(restarts, draft.now)) plan.remove(*replica.pod, draft.now);
+  return plan;
 }
 
-void replace_leaving(Draft& draft, const Replica& replica) {
+Plan restart_of_leaving(const Draft& draft, const Replica& replica) {
   const std::string message =
       fmt::format("PyTorchJob {} is restarting because {}.", draft.job().name, failed_of(replica.type, draft));
-  set_condition(draft.status, condition::kRestarting, true, reason::kRestarting, message, draft.now);
-  draft.say_once(true, reason::kRestarting, message, "leaving " + replica.pod->uid);
-}
-
-void restart_where_lost(Draft& draft, const Replica& replica) {
-  const api::Pod& pod = *replica.pod;
-  const bool is_never_repeated = replica.spec->restart_policy == "Never";
-  if (has_failed(pod) && is_never_repeated) {
-    note_cause(draft, cause_of_failure(pod, draft.now));
-    end_as(draft, failure_under_never(replica, draft));
-  } else if (has_failed(pod) && !is_counted(draft, pod) && !pod.deleted) {
-    restart_replica(draft, replica);
-  } else if (has_failed(pod) && is_counted(draft, pod)) {
-    if (!waits_for_back_off(draft)) draft.remove(pod);
-  } else if (!has_ended(pod) && is_on_lost_node(pod, draft)) {
-    replace_lost(draft, replica);
-  } else if (is_running(pod) && pod.deleted && !is_counted(draft, pod) && !is_never_repeated) {
-    replace_leaving(draft, replica);
-  }
+  Plan plan = draft.with_status();
+  set_condition(*plan.status, condition::kRestarting, true, reason::kRestarting, message, draft.now);
+  plan.say(true, reason::kRestarting, message, "leaving " + replica.pod->uid);
+  return plan;
 }
 
 }  // namespace
 
-bool waits_for_back_off(const Draft& draft) {
-  const auto& not_before = draft.status.restarts.not_before;
-  return not_before && *not_before > draft.now;
+bool waits_for_back_off(const api::Restarts& restarts, TimePoint now) {
+  return restarts.not_before && *restarts.not_before > now;
 }
 
 Timely<GangBreak> gang_break(const Draft& draft) {
@@ -263,26 +244,42 @@ Timely<GangBreak> gang_break(const Draft& draft) {
   return {.look_again = stalled.look_again};
 }
 
-void restart_gang(Draft& draft, const GangBreak& why) {
-  std::visit([&draft](const auto& one) { act_on(draft, one); }, why);
+Plan gang_restart(const Draft& draft, const GangBreak& why) {
+  return std::visit([&draft](const auto& one) { return restart_for(draft, one); }, why);
 }
 
-void restart_refused(Draft& draft, const Refusal& refusal) {
-  draft.status.restarts.generation = refusal.generation;
-  note_cause(draft, refusal.cause);
-  ++draft.status.restarts.disruptions;
-  begin_generation(draft);
-  announce_gang_restart(draft, fmt::format("pod {} {}", refusal.cause.pod, described(refusal.cause)));
+Plan refused_restart(const Draft& draft, const Refusal& refusal) {
+  Plan plan = draft.with_status();
+  api::Restarts& restarts = plan.status->restarts;
+  restarts.generation = refusal.generation;
+  note_cause(restarts, refusal.cause);
+  ++restarts.disruptions;
+  begin_generation(plan, draft);
+  announce_gang_restart(plan, draft, fmt::format("pod {} {}", refusal.cause.pod, described(refusal.cause)));
+  return plan;
 }
 
-void restart_replicas(Draft& draft) {
-  forget_gone(draft);
-  if (const auto refusal = refusal_of(draft)) return restart_refused(draft, *refusal);
-  for (const Replica& replica : draft.gang.replicas) {
-    if (!replica.pod) continue;
-    restart_where_lost(draft, replica);
-    if (is_finished(draft.status)) return;
-  }
+Plan forgotten_pods(const Draft& draft) {
+  std::set<std::string> there;
+  for (const api::Pod* pod : draft.seen.pods) there.insert(pod->uid);
+  Plan plan = draft.with_status();
+  std::erase_if(plan.status->restarts.restarting_pods, [&](const std::string& uid) { return !there.contains(uid); });
+  return plan;
+}
+
+Plan replica_restart(const Draft& draft, const Replica& replica) {
+  if (!replica.pod) return {};
+  const api::Pod& pod = *replica.pod;
+  const bool is_never_repeated = replica.spec->restart_policy == "Never";
+  if (has_failed(pod) && is_never_repeated)
+    return failure(draft, failure_under_never(replica, draft, cause_of_failure(pod, draft.now)));
+  if (has_failed(pod) && !is_counted(draft, pod) && !pod.deleted) return restart_of_failed(draft, replica);
+  if (has_failed(pod) && is_counted(draft, pod))
+    return waits_for_back_off(draft.status.restarts, draft.now) ? Plan() : removal_of(pod, draft);
+  if (!has_ended(pod) && is_on_lost_node(pod, draft)) return replacement_of_lost(draft, replica);
+  if (is_running(pod) && pod.deleted && !is_counted(draft, pod) && !is_never_repeated)
+    return restart_of_leaving(draft, replica);
+  return {};
 }
 
 }  // namespace trainyard::decide

@@ -9,7 +9,7 @@
 namespace trainyard::decide {
 
 /// What has failed stays as it is until its back-off is over, so that its logs can be read.
-[[nodiscard]] bool waits_for_back_off(const Draft& draft);
+[[nodiscard]] bool waits_for_back_off(const api::Restarts& restarts, TimePoint now);
 
 /// Ranks ended for another's loss, and that one is about to be told of: nothing is done before.
 struct AwaitedCause {};
@@ -21,11 +21,14 @@ using GangBreak = std::variant<AwaitedCause, Loss, Resized>;
 /// Gang scope: what breaks the gang. None: it goes on.
 [[nodiscard]] Timely<GangBreak> gang_break(const Draft& draft);
 /// The whole gang starts anew as the next generation, or the job fails.
-void restart_gang(Draft& draft, const GangBreak& why);
+[[nodiscard]] Plan gang_restart(const Draft& draft, const GangBreak& why);
 /// A start that was refused since the status had lost its generation is nobody's failure: all pods start anew, as the
 /// generation after the one that was met.
-void restart_refused(Draft& draft, const Refusal& refusal);
-/// Replica scope, as the reference: each failed pod is made anew by itself.
-void restart_replicas(Draft& draft);
+[[nodiscard]] Plan refused_restart(const Draft& draft, const Refusal& refusal);
+
+/// Replica scope, as the reference: a failed pod is made anew by itself.
+[[nodiscard]] Plan replica_restart(const Draft& draft, const Replica& replica);
+/// Replica scope: pods that were counted as failed and are gone by now are of no use any more.
+[[nodiscard]] Plan forgotten_pods(const Draft& draft);
 
 }  // namespace trainyard::decide

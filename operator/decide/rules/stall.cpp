@@ -126,13 +126,15 @@ std::optional<Loss> silent_behind(const Loss& consequence, const Draft& draft) {
   return std::nullopt;
 }
 
-void forgive_stall_of_lost_node(Draft& draft) {
-  api::Restarts& restarts = draft.status.restarts;
+Plan forgiven_stall(const Draft& draft) {
+  const auto& last = draft.status.restarts.last_cause;
+  if (!last || last->reason != kStalled || draft.status.restarts.count == 0) return {};
+  const api::Node* const node = draft.find_node(last->node);
+  if (!node || node->is_ready || node->ready_since + 5s < last->time) return {};  // calendars of two machines differ
+  if (node->ready_since > last->time + kNodeToldWithin) return {};
+  Plan plan = draft.with_status();
+  api::Restarts& restarts = plan.status->restarts;
   auto& cause = restarts.last_cause;
-  if (!cause || cause->reason != kStalled || restarts.count == 0) return;
-  const api::Node* const node = draft.find_node(cause->node);
-  if (!node || node->is_ready || node->ready_since + 5s < cause->time) return;  // calendars of two machines differ
-  if (node->ready_since > cause->time + kNodeToldWithin) return;
   --restarts.count, ++restarts.disruptions;
   restarts.forgiven = std::min(restarts.forgiven, restarts.count);
   restarts.streak = std::max(restarts.streak - 1, 0);
@@ -140,6 +142,7 @@ void forgive_stall_of_lost_node(Draft& draft) {
   cause->reason = "NodeLost";
   cause->message = fmt::format("node {} turned not ready right after: {}", cause->node, cause->message);
   if (!restarts.causes.empty()) restarts.causes.back() = *cause;
+  return plan;
 }
 
 }  // namespace trainyard::decide

@@ -21,6 +21,6 @@ inline constexpr const char* kStalled = "Stalled";
 [[nodiscard]] std::optional<Loss> silent_behind(const Loss& consequence, const Draft& draft);
 
 /// A node that turns not ready right after a stall on it was what stalled: no failure of the job's is counted.
-void forgive_stall_of_lost_node(Draft& draft);
+[[nodiscard]] Plan forgiven_stall(const Draft& draft);
 
 }  // namespace trainyard::decide

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "decide/conditions.h"
 #include "decide/rules/autoscaler.h"
 #include "decide/rules/pod_group.h"
@@ -9,34 +11,48 @@
 
 namespace trainyard::decide {
 
-void suspend(Draft& draft) {
-  for (const api::Pod* pod : draft.seen.pods) draft.remove(*pod);
-  for (const api::Service* service : draft.seen.services) draft.remove(*service);
-  draft.add(pod_group_removal(draft.seen));
-  draft.add(autoscaler_removal(draft.seen));
-  for (auto& [type, counts] : draft.status.replicas) counts.active = counts.succeeded = counts.failed = 0;
-  set_trouble(draft.status, "", "", draft.now);
-  forget_generation(draft);
-  draft.status.restarts.running_since.reset();
-  if (is_true(draft.status, condition::kSuspended)) return;
+namespace {
+
+/// The first look at a job that is to be suspended.
+void begin_suspension(Plan& plan, const Draft& draft) {
+  api::JobStatus& status = *plan.status;
   const std::string message = fmt::format("PyTorchJob {} is suspended.", draft.job().name);
-  if (is_true(draft.status, condition::kRunning))
-    set_condition(draft.status, condition::kRunning, false, reason::kSuspended, message, draft.now);
-  set_condition(draft.status, condition::kSuspended, true, reason::kSuspended, message, draft.now);
-  draft.say(false, reason::kSuspended, message);
-  draft.status.restarts.finished.clear();
+  if (is_true(status, condition::kRunning))
+    set_condition(status, condition::kRunning, false, reason::kSuspended, message, draft.now);
+  set_condition(status, condition::kSuspended, true, reason::kSuspended, message, draft.now);
+  plan.say(false, reason::kSuspended, message);
+  status.restarts.finished.clear();
   if (!draft.seen.pods.empty()) {  // what still runs of it must not meet those that come after
-    ++draft.status.restarts.generation;
-    draft.status.restarts.formed = 0;
+    ++status.restarts.generation;
+    status.restarts.formed = 0;
   }
 }
 
-void resume(Draft& draft) {
-  if (!is_true(draft.status, condition::kSuspended)) return;
+}  // namespace
+
+Plan suspension(const Draft& draft) {
+  Plan plan = draft.with_status();
+  for (const api::Pod* pod : draft.seen.pods) plan.remove(*pod, draft.now);
+  for (const api::Service* service : draft.seen.services) plan.remove(*service);
+  plan.add(pod_group_removal(draft.seen));
+  plan.add(autoscaler_removal(draft.seen));
+  api::JobStatus& status = *plan.status;
+  for (auto& [type, counts] : status.replicas) counts.active = counts.succeeded = counts.failed = 0;
+  set_trouble(status, "", "", draft.now);
+  status.progress = without_generation(std::move(status.progress));
+  status.restarts.running_since.reset();
+  if (!is_true(status, condition::kSuspended)) begin_suspension(plan, draft);
+  return plan;
+}
+
+Plan resumption(const Draft& draft) {
+  if (!is_true(draft.status, condition::kSuspended)) return {};
   const std::string message = fmt::format("PyTorchJob {} is resumed.", draft.job().name);
-  set_condition(draft.status, condition::kSuspended, false, reason::kResumed, message, draft.now);
-  draft.status.start_time = draft.now;
-  draft.say(false, reason::kResumed, message);
+  Plan plan = draft.with_status();
+  set_condition(*plan.status, condition::kSuspended, false, reason::kResumed, message, draft.now);
+  plan.status->start_time = draft.now;
+  plan.say(false, reason::kResumed, message);
+  return plan;
 }
 
 }  // namespace trainyard::decide

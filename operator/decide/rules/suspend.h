@@ -5,8 +5,8 @@
 namespace trainyard::decide {
 
 /// Takes everything of the job away but the job, whatever cleanPodPolicy says.
-void suspend(Draft& draft);
+[[nodiscard]] Plan suspension(const Draft& draft);
 /// Where the job was suspended until now: it starts anew.
-void resume(Draft& draft);
+[[nodiscard]] Plan resumption(const Draft& draft);
 
 }  // namespace trainyard::decide

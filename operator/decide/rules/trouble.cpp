@@ -269,7 +269,7 @@ std::string key_of(const Worst& worst) {
 Trouble found_and_said(Trouble trouble, const Finding& found, const std::string& key) {
   trouble.reason = found.reason;
   trouble.message = found.message;
-  trouble.wants.events.push_back({true, found.reason, found.message, "trouble " + key});
+  trouble.wants.say(true, found.reason, found.message, "trouble " + key);
   return trouble;
 }
 
@@ -278,7 +278,7 @@ Trouble found_and_said(Trouble trouble, const Finding& found, const std::string&
 Trouble trouble_of(const Draft& draft) {
   Trouble trouble;
   const std::vector<ComingChange> changes = coming_changes(draft);
-  for (const ComingChange& one : changes) trouble.wants.events.push_back({true, one.reason, one.message, one.once});
+  for (const ComingChange& one : changes) trouble.wants.say(true, one.reason, one.message, one.once);
   if (auto found = finding_of_job(draft)) return found_and_said(std::move(trouble), *found, found->message);
   const Worst worst = worst_of(draft, trouble.wants);
   if (!worst.finding || worst.finding->rank > kWithWhatIsThere)
