@@ -13,6 +13,7 @@
 #include "checkpoint/layout.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/open_weights.h"
+#include "tokenizer/file_names.h"
 
 namespace trainyard::checkpoint {
 namespace {
@@ -20,10 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 6> kVocabularies{"tokenizer.json",          "tokenizer.model", "spiece.model",
-                                                        "sentencepiece.bpe.model", "vocab.json",      "merges.txt"};
-constexpr std::array<std::string_view, 3> kTokenizerSettings{"tokenizer_config.json", "special_tokens_map.json",
-                                                             "added_tokens.json"};
 constexpr std::array<std::string_view, 2> kChatTemplates{"chat_template.jinja", "chat_template.json"};
 
 /// Written anew with what is true of the new weights, or of no use without the old ones.
@@ -40,7 +37,7 @@ bool is_among(const Names& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-/// By its name alone.
+/// Its name alone decides.
 bool may_go_along(const std::string& name) {
   const auto ends = [&](std::string_view ending) { return name.ends_with(ending); };
   return !name.starts_with('.') && !is_among(kOfTheWeights, name) && std::ranges::none_of(kWeightEndings, ends);
@@ -97,7 +94,8 @@ bool is_checkpoint(const fs::path& folder) {
 }  // namespace
 
 bool is_tokenizer_file(std::string_view name) {
-  return is_among(kVocabularies, name) || is_among(kTokenizerSettings, name);
+  return is_among(tokenizer::kSingleFiles, name) || is_among(tokenizer::kVocabAndMerges, name) ||
+         is_among(tokenizer::kSettingFiles, name);
 }
 
 std::vector<fs::path> tokenizer_files(const fs::path& path) {
@@ -106,10 +104,10 @@ std::vector<fs::path> tokenizer_files(const fs::path& path) {
   const fs::path folder = is_folder ? path : path.parent_path();
   std::vector<fs::path> files;
   if (!is_folder) files.push_back(path);
-  const bool is_pair = path.filename() == "vocab.json" || path.filename() == "merges.txt";
-  if (is_folder) add_those_in(folder, kVocabularies, files);
-  if (is_pair) add_those_in(folder, std::array{"vocab.json", "merges.txt"}, files);
-  add_those_in(folder, kTokenizerSettings, files);
+  const bool is_of_pair = is_among(tokenizer::kVocabAndMerges, path.filename().string());
+  if (is_folder) add_those_in(folder, tokenizer::kSingleFiles, files);
+  if (is_folder || is_of_pair) add_those_in(folder, tokenizer::kVocabAndMerges, files);
+  add_those_in(folder, tokenizer::kSettingFiles, files);
   add_those_in(folder, kChatTemplates, files);
   return files;
 }

@@ -9,24 +9,13 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "tokenizer/file_names.h"
 
 namespace trainyard::hub {
 namespace {
 
-constexpr std::array kVocabularies{"tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model",
-                                   "vocab.json"};
-constexpr std::array kTokenizerPatterns{"tokenizer.json",
-                                        "tokenizer.model",
-                                        "spiece.model",
-                                        "vocab.json",
-                                        "merges.txt",
-                                        "sentencepiece.bpe.model",
-                                        "config.json",
-                                        "tokenizer_config.json",
-                                        "special_tokens_map.json",
-                                        "vocab.txt",
-                                        "added_tokens.json",
-                                        "chat_template.*"};
+/// What goes with a tokenizer's own files: the model's configuration, a chat template, the words of another kind.
+constexpr std::array kBesideTokenizer{"config.json", "vocab.txt", "chat_template.*"};
 constexpr std::array kBesideWeights{"config.json", "generation_config.json", "LICENSE*", "NOTICE*"};
 
 /// One way in which weights are stored: in one file, or in many with an index.
@@ -41,13 +30,29 @@ bool fits(const char* pattern, const std::string& name) {
   return ::fnmatch(pattern, name.c_str(), FNM_PATHNAME) == 0;
 }
 
-bool has(const FileNames& there, const char* name) {
+bool has(const FileNames& there, std::string_view name) {
   return std::ranges::find(there, name) != there.end();
 }
 
 template <typename Patterns>
 bool fits_one(const Patterns& patterns, const std::string& name) {
   return std::ranges::any_of(patterns, [&](const char* pattern) { return fits(pattern, name); });
+}
+
+template <typename Names>
+bool is_among(const Names& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+bool goes_with_tokenizer(const std::string& name) {
+  return is_among(tokenizer::kSingleFiles, name) || is_among(tokenizer::kVocabAndMerges, name) ||
+         is_among(tokenizer::kSettingFiles, name) || fits_one(kBesideTokenizer, name);
+}
+
+/// The list of merges alone is none.
+bool has_tokenizer(const FileNames& there) {
+  return has(there, tokenizer::kVocabAndMerges.front()) ||
+         std::ranges::any_of(tokenizer::kSingleFiles, [&](std::string_view name) { return has(there, name); });
 }
 
 /// How many files "model-00001-of-00003.safetensors" says there are; 0 where it says nothing.
@@ -99,7 +104,7 @@ FileNames needed(Need need, const FileNames& there) {
   FileNames taken;
   for (const std::string& name : there) {
     const bool goes_along = need == Need::Weights && fits_one(kBesideWeights, name);
-    if (fits_one(kTokenizerPatterns, name) || goes_along || std::ranges::find(weights, name) != weights.end())
+    if (goes_with_tokenizer(name) || goes_along || std::ranges::find(weights, name) != weights.end())
       taken.push_back(name);
   }
   return taken;
@@ -107,8 +112,7 @@ FileNames needed(Need need, const FileNames& there) {
 
 std::string lacking(Need need, const FileNames& there) {
   if (need == Need::Tokenizer) {
-    const bool has_one = std::ranges::any_of(kVocabularies, [&](const char* name) { return has(there, name); });
-    return has_one ? "" : "tokenizer: none of tokenizer.json, tokenizer.model, vocab.json with merges.txt";
+    return has_tokenizer(there) ? "" : "tokenizer: none of tokenizer.json, tokenizer.model, vocab.json with merges.txt";
   }
   if (!has(there, "config.json")) return "config.json";
   return need == Need::Weights ? lacking_weights(there) : "";

@@ -1,12 +1,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
 #include <optional>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "tokenizer/file_names.h"
 #include "tokenizer/files/json_file.h"
 #include "tokenizer/files/readers.h"
 #include "tokenizer/files/special_tokens.h"
@@ -18,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::unique_ptr<Tokenizer> load_vocab_and_merges(const fs::path& folder, SpecialTokensAre in_text) {
-  for (const char* const name : {"vocab.json", "merges.txt"})
+  for (const std::string_view name : kVocabAndMerges)
     if (!fs::is_regular_file(folder / name))
       throw InputError(fmt::format("{}: missing; vocab.json and merges.txt belong together", (folder / name).string()));
   const std::string vocab = read_file(folder / "vocab.json", kMaxFileBytes),
@@ -58,12 +59,9 @@ std::unique_ptr<Tokenizer> load_file(const fs::path& path, SpecialTokensAre in_t
       path.string()));
 }
 
-constexpr std::array kNames{"tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "tokenizer.json"};
-
-/// The original files come first: beside a SentencePiece model a tokenizer.json often is a conversion of it. "" where
-/// there is none.
+/// "": there is none.
 fs::path file_in(const fs::path& folder) {
-  for (const char* const name : kNames)
+  for (const std::string_view name : kSingleFiles)
     if (fs::is_regular_file(folder / name)) return folder / name;
   return {};
 }
@@ -72,8 +70,8 @@ std::unique_ptr<Tokenizer> load_folder(const fs::path& folder, SpecialTokensAre 
   if (const fs::path file = file_in(folder); !file.empty()) return load_file(file, in_text);
   if (fs::exists(folder / "vocab.json") || fs::exists(folder / "merges.txt"))
     return load_vocab_and_merges(folder, in_text);
-  throw InputError(
-      fmt::format("{}: no tokenizer: none of {}, vocab.json + merges.txt", folder.string(), fmt::join(kNames, ", ")));
+  throw InputError(fmt::format("{}: no tokenizer: none of {}, vocab.json + merges.txt", folder.string(),
+                               fmt::join(kSingleFiles, ", ")));
 }
 
 }  // namespace
