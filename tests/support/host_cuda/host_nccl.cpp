@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,45 +16,15 @@
 #include <vector>
 
 #include "mailbox.h"
-#include "tensor/half.h"
+#include "nccl_operation.h"
 
 namespace {
 
-using trainyard::BFloat16;
-using trainyard::Float16;
-
-enum class Kind { AllGather, ReduceScatter, AllReduce, Broadcast, Exchange, Split };
-
-/// One message of an exchange; of a send the memory is only read.
-struct Message {
-  void* memory;
-  size_t bytes;
-  int peer;
-};
+using namespace host_nccl;
 
 struct Registration {
   const std::byte* begin;
   size_t bytes;
-};
-
-/// Where a buffer lies in the registration that holds it; none: it is not registered.
-using Place = std::optional<ptrdiff_t>;
-
-/// What one rank brings to an operation.
-struct Part {
-  Kind kind;
-  const std::byte* from = nullptr;
-  std::byte* to = nullptr;
-  size_t count = 0;
-  ncclDataType_t type = ncclUint8;
-  ncclRedOp_t op = ncclSum;
-  int root = 0;
-  cudaStream_t stream = nullptr;
-  Place from_place{}, to_place{};
-  std::vector<Message> sends, receives;
-  int color = 0, key = 0;  ///< of a split, and where its communicator goes
-  ncclComm_t* split = nullptr;
-  std::shared_ptr<const std::vector<std::byte>> letter{};  ///< of another process's: `from` and the sends lie in it
 };
 
 struct Group {
@@ -64,7 +33,7 @@ struct Group {
   std::vector<ncclComm*> members;                                ///< null: has not come, or is gone
   size_t arrived = 0;                                            ///< so many have come
   std::map<uint64_t, std::vector<std::optional<Part>>> waiting;  ///< operations that not all ranks have come to
-  std::optional<host_nccl::Mailbox> mail{};                      ///< where the other ranks are processes
+  std::optional<Mailbox> mail{};                                 ///< where the other ranks are processes
   std::jthread reader{};                                         ///< brings what they do
 };
 
@@ -106,131 +75,12 @@ Place place_of(const ncclComm& comm, const std::byte* buffer) {
   return std::nullopt;
 }
 
-/// Ranks bring registered buffers all or none, and at the same place from where they begin; the slice of each in that
-/// of all is elsewhere, of course.
-void check_places(const std::vector<Part>& parts) {
-  const auto is_slice_of_output = [](const Part& part) { return part.kind == Kind::AllGather; };
-  const auto is_slice_of_input = [](const Part& part) { return part.kind == Kind::ReduceScatter; };
-  const auto are_alike = [](const Place& a, const Place& b, bool is_slice) {
-    return a.has_value() == b.has_value() && (is_slice || a == b);
-  };
-  for (const Part& part : parts)
-    if (!are_alike(part.from_place, parts[0].from_place, is_slice_of_output(part)) ||
-        !are_alike(part.to_place, parts[0].to_place, is_slice_of_input(part))) {
-      misused("ranks bring registered buffers to a collective that are not alike");
-      return;
-    }
-}
-
 ncclResult_t ordered(const char* call) {
   const auto found = t_failures.find(call);
   if (found == t_failures.end()) return ncclSuccess;
   const ncclResult_t result = found->second;
   t_failures.erase(found);
   return result;
-}
-
-size_t size_of(ncclDataType_t type) {
-  switch (type) {
-    case ncclInt8:
-    case ncclUint8:
-      return 1;
-    case ncclFloat16:
-    case ncclBfloat16:
-      return 2;
-    case ncclInt32:
-    case ncclUint32:
-    case ncclFloat32:
-      return 4;
-    default:
-      return 8;
-  }
-}
-
-template <typename T>
-T folded(ncclRedOp_t op, T a, T b) {
-  if constexpr (std::is_class_v<T>) {
-    return T(folded(op, static_cast<float>(a), static_cast<float>(b)));
-  } else {
-    return op == ncclSum ? static_cast<T>(a + b) : op == ncclMax ? std::max(a, b) : std::min(a, b);
-  }
-}
-
-/// As a ring does it: each part of the elements begins at another rank, and every rank rounds what it passes on.
-template <typename T>
-void fold(const std::vector<Part>& parts, size_t total, std::byte* to) {
-  const size_t ranks = parts.size();
-  for (size_t i = 0; i < total; ++i) {
-    const auto value = [&](size_t rank) {
-      T element;
-      std::memcpy(&element, parts[rank % ranks].from + i * sizeof(T), sizeof(T));
-      return element;
-    };
-    const size_t first = i * ranks / total + 1;
-    T sum = value(first);
-    for (size_t step = 1; step < ranks; ++step) sum = folded(parts[0].op, sum, value(first + step));
-    std::memcpy(to + i * sizeof(T), &sum, sizeof(T));
-  }
-}
-
-std::vector<std::byte> reduced(const std::vector<Part>& parts, size_t total) {
-  std::vector<std::byte> result(total * size_of(parts[0].type));
-  switch (parts[0].type) {
-    case ncclFloat32:
-      fold<float>(parts, total, result.data());
-      break;
-    case ncclFloat64:
-      fold<double>(parts, total, result.data());
-      break;
-    case ncclBfloat16:
-      fold<BFloat16>(parts, total, result.data());
-      break;
-    case ncclFloat16:
-      fold<Float16>(parts, total, result.data());
-      break;
-    case ncclInt32:
-      fold<int32_t>(parts, total, result.data());
-      break;
-    case ncclInt64:
-      fold<int64_t>(parts, total, result.data());
-      break;
-    default:
-      fold<uint8_t>(parts, total, result.data());
-  }
-  return result;
-}
-
-/// Nowhere: to a rank of another process, which does it for itself.
-void put(const std::byte* from, std::byte* to, size_t bytes) {
-  if (bytes > 0 && to) std::memcpy(to, from, bytes);
-}
-
-void all_gather(const std::vector<Part>& parts) {
-  const size_t bytes = parts[0].count * size_of(parts[0].type);
-  std::vector<std::byte> whole(bytes * parts.size());
-  for (size_t rank = 0; rank < parts.size(); ++rank) put(parts[rank].from, whole.data() + rank * bytes, bytes);
-  for (const Part& part : parts) put(whole.data(), part.to, whole.size());
-}
-
-void reduce(const std::vector<Part>& parts, bool is_scattered) {
-  const size_t slices = is_scattered ? parts.size() : 1, slice = parts[0].count * size_of(parts[0].type);
-  const auto whole = reduced(parts, parts[0].count * slices);
-  for (size_t rank = 0; rank < parts.size(); ++rank)
-    put(whole.data() + (is_scattered ? rank * slice : 0), parts[rank].to, slice);
-}
-
-void broadcast(const std::vector<Part>& parts) {
-  const Part& root = parts[static_cast<size_t>(parts[0].root)];
-  for (const Part& part : parts)
-    if (part.to != root.from) put(root.from, part.to, root.count * size_of(root.type));
-}
-
-void exchange(const std::vector<Part>& parts) {
-  for (size_t rank = 0; rank < parts.size(); ++rank)
-    for (const Message& received : parts[rank].receives)
-      for (const Message& sent : parts[static_cast<size_t>(received.peer)].sends)
-        if (sent.peer == static_cast<int>(rank))
-          put(static_cast<const std::byte*>(sent.memory), static_cast<std::byte*>(received.memory), sent.bytes);
 }
 
 int current_device() {
@@ -270,21 +120,11 @@ void split(const std::vector<Part>& parts, const Group& parent, uint64_t number)
 }
 
 void run(const std::vector<Part>& parts, const Group& group, uint64_t number) {
-  check_places(parts);
-  switch (parts[0].kind) {
-    case Kind::AllGather:
-      return all_gather(parts);
-    case Kind::ReduceScatter:
-      return reduce(parts, true);
-    case Kind::AllReduce:
-      return reduce(parts, false);
-    case Kind::Broadcast:
-      return broadcast(parts);
-    case Kind::Exchange:
-      return exchange(parts);
-    case Kind::Split:
-      return split(parts, group, number);
-  }
+  if (!are_registered_alike(parts)) misused("ranks bring registered buffers to a collective that are not alike");
+  if (parts[0].kind == Kind::Split)
+    split(parts, group, number);
+  else
+    carry_out(parts);
 }
 
 /// Rank `rank` has come to an operation; the last one to come does the work of all, as nothing but its stream waits for
@@ -306,40 +146,6 @@ ncclResult_t state_of(const ncclComm& comm) {
   if (comm.error != ncclSuccess) return comm.error;
   if (comm.group->arrived < comm.group->ranks) return ncclInProgress;
   return comm.settling && comm.group->waiting.contains(*comm.settling) ? ncclInProgress : ncclSuccess;
-}
-
-size_t bytes_given(const Part& part, size_t ranks) {
-  if (!part.from) return 0;
-  return part.count * size_of(part.type) * (part.kind == Kind::ReduceScatter ? ranks : 1);
-}
-
-std::vector<std::byte> letter_of(const Part& part, size_t ranks) {
-  host_nccl::Writer letter;
-  letter.add(part.kind), letter.add(part.count), letter.add(part.type), letter.add(part.op), letter.add(part.root);
-  letter.add(part.color), letter.add(part.key), letter.add(part.from_place), letter.add(part.to_place);
-  letter.add(bytes_given(part, ranks));
-  letter.add_bytes(part.from, bytes_given(part, ranks));
-  letter.add(part.sends.size());
-  for (const Message& sent : part.sends) {
-    letter.add(sent.peer), letter.add(sent.bytes);
-    letter.add_bytes(sent.memory, sent.bytes);
-  }
-  return letter.bytes();
-}
-
-Part part_of(const std::shared_ptr<const std::vector<std::byte>>& bytes) {
-  host_nccl::Reader letter(*bytes);
-  Part part{.kind = letter.next<Kind>(), .letter = bytes};
-  part.count = letter.next<size_t>(), part.type = letter.next<ncclDataType_t>(), part.op = letter.next<ncclRedOp_t>();
-  part.root = letter.next<int>(), part.color = letter.next<int>(), part.key = letter.next<int>();
-  part.from_place = letter.next<Place>(), part.to_place = letter.next<Place>();
-  part.from = letter.next_bytes(letter.next<size_t>());
-  for (auto left = letter.next<size_t>(); left > 0; --left) {
-    const int peer = letter.next<int>();
-    const auto size = letter.next<size_t>();
-    part.sends.push_back({const_cast<std::byte*>(letter.next_bytes(size)), size, peer});
-  }
-  return part;
 }
 
 /// What tells the GPU of a rank from others': two ranks may not share one, of the same host by NCCL_HOSTID.
@@ -402,7 +208,7 @@ struct What {
   ncclDataType_t type;
   cudaStream_t stream;
 };
-Part part_of(const What& what, const void* from, void* to, size_t count) {
+Part part_with(const What& what, const void* from, void* to, size_t count) {
   return {.kind = what.kind,
           .from = static_cast<const std::byte*>(from),
           .to = static_cast<std::byte*>(to),
@@ -535,23 +341,23 @@ ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle) {
 
 ncclResult_t ncclAllGather(const void* from, void* to, size_t count, ncclDataType_t type, ncclComm_t comm,
                            cudaStream_t stream) {
-  return post(comm, part_of({Kind::AllGather, type, stream}, from, to, count));
+  return post(comm, part_with({Kind::AllGather, type, stream}, from, to, count));
 }
 ncclResult_t ncclReduceScatter(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t op,
                                ncclComm_t comm, cudaStream_t stream) {
-  Part part = part_of({Kind::ReduceScatter, type, stream}, from, to, count);
+  Part part = part_with({Kind::ReduceScatter, type, stream}, from, to, count);
   part.op = op;
   return post(comm, part);
 }
 ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t op,
                            ncclComm_t comm, cudaStream_t stream) {
-  Part part = part_of({Kind::AllReduce, type, stream}, from, to, count);
+  Part part = part_with({Kind::AllReduce, type, stream}, from, to, count);
   part.op = op;
   return post(comm, part);
 }
 ncclResult_t ncclBroadcast(const void* from, void* to, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
                            cudaStream_t stream) {
-  Part part = part_of({Kind::Broadcast, type, stream}, from, to, count);
+  Part part = part_with({Kind::Broadcast, type, stream}, from, to, count);
   part.root = root;
   return post(comm, part);
 }
