@@ -27,10 +27,6 @@
 namespace trainyard::autograd {
 namespace {
 
-Tensor empty_like(const Tensor& tensor) {
-  return Tensor::empty(tensor.shape(), tensor.dtype(), tensor.device());
-}
-
 /// An input without a tape could not take its gradient; one on another tape would take it too early or too late.
 void require_one_tape(const char* function, std::span<const Variable> inputs) {
   for (const Variable& input : inputs)

@@ -12,7 +12,7 @@ void Gradient::add(Tensor gradient) {
   } else if (gathered_.storage().use_count() == 1) {
     ops::add(gathered_, gradient, gathered_);
   } else {  // a residual stream hands one tensor to both its branches: adding in place would change the other's
-    Tensor sum = Tensor::empty(gathered_.shape(), gathered_.dtype(), gathered_.device());
+    Tensor sum = empty_like(gathered_);
     ops::add(gathered_, gradient, sum);
     gathered_ = std::move(sum);
   }
@@ -20,7 +20,7 @@ void Gradient::add(Tensor gradient) {
 
 void Gradient::add(const Tensor& like, const std::function<void(Tensor& to, bool accumulate)>& write) {
   if (gathered_.defined() && gathered_.storage().use_count() == 1) return write(gathered_, true);
-  Tensor gradient = Tensor::empty(like.shape(), like.dtype(), like.device());
+  Tensor gradient = empty_like(like);
   write(gradient, false);
   add(std::move(gradient));
 }

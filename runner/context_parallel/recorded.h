@@ -84,10 +84,6 @@ class Recorded : public nn::SplitAttention {
   const data::RowParts parts_;
 };
 
-inline Tensor empty_like(const Tensor& tensor) {
-  return Tensor::empty(tensor.shape(), tensor.dtype(), tensor.device());
-}
-
 std::unique_ptr<nn::SplitAttention> make_ring(comm::Communicator& context, data::RowParts parts);
 std::unique_ptr<nn::SplitAttention> make_all_gather(comm::Communicator& context, data::RowParts parts);
 std::unique_ptr<nn::SplitAttention> make_ulysses(comm::Communicator& context, data::RowParts parts);

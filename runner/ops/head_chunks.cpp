@@ -59,7 +59,7 @@ struct HeadChunks {
       Tensor dh = gradients->dh.rows(chunk.first, rows.size(0));
       return kernels.matmul(dlogits, w, dh, {});
     }
-    Tensor dh = Tensor::empty(rows.shape(), rows.dtype(), rows.device());
+    Tensor dh = empty_like(rows);
     kernels.matmul(dlogits, w, dh, {});
     // It adds to rows that for_head_chunks() has cleared.
     kernels.embedding_backward(dh, chunk.ids, 0, kNoPadding, gradients->dh);

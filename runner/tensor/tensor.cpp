@@ -213,6 +213,10 @@ void copy(const Tensor& from, Tensor& to) {
   synchronize(to.device().kind == DeviceKind::Cpu ? from.device() : to.device());
 }
 
+Tensor empty_like(const Tensor& tensor) {
+  return Tensor::empty(tensor.shape(), tensor.dtype(), tensor.device());
+}
+
 Tensor on_device(const Tensor& tensor, Device device) {
   if (tensor.device() == device) return tensor;
   Tensor there = Tensor::empty(tensor.shape(), tensor.dtype(), device);
@@ -220,7 +224,8 @@ Tensor on_device(const Tensor& tensor, Device device) {
     copy(tensor, there);
     return there;
   }
-  // By way of pinned memory, from which the device reads when it comes to it; from other memory the host would wait.
+  // It goes by way of pinned memory, from which the device reads when it comes to it; from other memory the host would
+  // wait.
   Tensor pinned = Tensor::pinned(tensor.shape(), tensor.dtype());
   copy(tensor, pinned);
   copy_async(pinned, there);

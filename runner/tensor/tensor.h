@@ -39,7 +39,7 @@ class Storage {
   /// none is needed.
   Storage(size_t bytes, Device device, HostAccess access)
       : Storage(bytes, device, access, HostMemory::Pageable, device) {}
-  /// Of the host; `owner`: as Tensor::pinned().
+  /// Memory of the host; `owner`: as Tensor::pinned().
   Storage(size_t bytes, Device owner, HostAccess access, HostMemory host) : Storage(bytes, {}, access, host, owner) {}
   ~Storage() { release(); }
   Storage(const Storage&) = delete;
@@ -157,6 +157,9 @@ void copy(const Tensor& from, Tensor& to);
 /// The same without a wait: the elements are there, and a host `from` may be reused, once the current stream of the
 /// device has come past.
 void copy_async(const Tensor& from, Tensor& to);
+
+/// New storage of the same shape, dtype and device, elements undefined.
+Tensor empty_like(const Tensor& tensor);
 
 /// `tensor` itself where it is on that device, else a copy there.
 Tensor on_device(const Tensor& tensor, Device device);

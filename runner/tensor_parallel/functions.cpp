@@ -9,10 +9,6 @@
 namespace trainyard::tensor_parallel {
 namespace {
 
-Tensor empty_like(const Tensor& tensor) {
-  return Tensor::empty(tensor.shape(), tensor.dtype(), tensor.device());
-}
-
 Tensor summed(comm::Communicator& ranks, const Tensor& own, const std::string& label) {
   Tensor sum = empty_like(own);
   copy(own, sum);

@@ -36,8 +36,7 @@ class SplitOutputHead final : public nn::OutputHead {
       return all;
     };
     if (!x.tape()) return ops::linear_cross_entropy_of_part(x.value(), weight.value(), part, targets, gather, nullptr);
-    ops::LossGradients gradients{gradient_scale,
-                                 Tensor::empty(x.value().shape(), x.value().dtype(), x.value().device()),
+    ops::LossGradients gradients{gradient_scale, empty_like(x.value()),
                                  weight.is_frozen() ? Tensor() : weight.gradient()};
     ops::Loss loss = ops::linear_cross_entropy_of_part(x.value(), weight.value(), part, targets, gather, &gradients);
     x.tape()->record([gradient = gradients.dh, dx = x.gradient()] { dx->add(gradient); });

@@ -231,7 +231,7 @@ Tensor in_float(const Tensor& tensor) {
 /// begin elsewhere.
 Tensor aligned(const Tensor& scale) {
   if (alignment_of({scale.raw()}) >= 16) return scale;
-  Tensor moved = Tensor::empty(scale.shape(), scale.dtype(), scale.device());
+  Tensor moved = empty_like(scale);
   copy(scale, moved);
   return moved;
 }
