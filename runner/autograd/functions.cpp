@@ -7,21 +7,17 @@
 #include <string>
 #include <utility>
 
-#include "autograd/float8.h"
 #include "autograd/recompute.h"
 #include "ops/add.h"
-#include "ops/bias.h"
 #include "ops/cast.h"
 #include "ops/columns.h"
 #include "ops/embedding.h"
 #include "ops/layer_norm.h"
-#include "ops/matmul.h"
 #include "ops/multiply.h"
 #include "ops/relative_bias.h"
 #include "ops/rms_norm.h"
 #include "ops/rms_norm_rope.h"
 #include "ops/scale.h"
-#include "ops/sum.h"
 #include "ops/swiglu.h"
 
 namespace trainyard::autograd {
@@ -48,76 +44,6 @@ Tensor in_dtype(const Tensor& tensor, DType dtype) {
   Tensor other = Tensor::empty(tensor.shape(), dtype, tensor.device());
   ops::cast(tensor, other);
   return other;
-}
-
-/// input · weightᵀ + bias; `bias` null: none. `takes_rows`: of an input whose rows arrive, as they do.
-Tensor product_of(const Variable& input, const Parameter& weight, const Parameter* bias, bool takes_rows) {
-  if (weight.float8()) {
-    Tensor product = float8_linear(input, weight);
-    if (bias) ops::add_bias(product, bias->value());
-    return product;
-  }
-  const Tensor& x = input.arriving();
-  Tensor product = Tensor::empty({x.size(0), weight.shape()[0]}, x.dtype(), x.device());
-  const auto multiply_rows = [&](Rows rows) {
-    Tensor to = product.rows(rows.begin, rows.count);
-    ops::matmul(x.rows(rows.begin, rows.count), weight.value(), to,
-                {.b = ops::Transpose::Yes, .bias = bias ? bias->value() : Tensor()});
-  };
-  if (takes_rows) {
-    while (const auto rows = input.arrival()->next()) multiply_rows(*rows);
-  } else {
-    static_cast<void>(input.value());
-    multiply_rows({0, x.size(0)});
-  }
-  return product;
-}
-
-void add_weight_gradient(const Tensor& gradient, const Tensor& value, Parameter& weight) {
-  if (weight.is_frozen()) return;
-  const Parameter::GradientSum dw = weight.gradient_sum();
-  ops::matmul(gradient, value, dw.sum, {.a = ops::Transpose::Yes, .accumulate = dw.accumulate});
-}
-
-/// way_back() of a product that took rows as they arrived.
-std::function<void(const Tensor&)> way_back_by_rows(const Variable& x, Parameter& weight) {
-  return [value = x.value(), &weight, arrival = x.arrival()](const Tensor& gradient) {
-    arrival->give_back(
-        [&](Tensor& to, Rows rows, bool accumulate) {
-          ops::matmul(gradient.rows(rows.begin, rows.count), weight.value(), to, {.accumulate = accumulate});
-        },
-        [&] { add_weight_gradient(gradient, value, weight); });
-  };
-}
-
-/// The way back of the product `x` went into, from the product's gradient: it adds to the weight's gradient and to x's.
-std::function<void(const Tensor&)> way_back(const Variable& x, Parameter& weight) {
-  if (weight.float8())
-    return [kept = kept_for_float8(x, weight), &weight, dx = x.gradient()](const Tensor& gradient) {
-      dx->add(float8_linear_backward(gradient, kept, weight));
-    };
-  return [value = x.value(), &weight, dx = x.gradient()](const Tensor& gradient) {
-    add_weight_gradient(gradient, value, weight);
-    dx->add(value, [&](Tensor& to, bool accumulate) {
-      ops::matmul(gradient, weight.value(), to, {.accumulate = accumulate});
-    });
-  };
-}
-
-/// `bias` null: none.
-Variable linear(const Variable& input, Parameter& weight, Parameter* bias) {
-  const Variable x = cast(input, weight.compute_dtype());
-  const bool takes_rows = !weight.float8() && x.arrival() && x.arrival()->claim();
-  const auto outputs = kept([&] { return std::vector{product_of(x, weight, bias, takes_rows)}; });
-  const Variable y(outputs[0], x.tape());
-  if (x.tape()) {
-    x.tape()->record(
-        y, [back = takes_rows ? way_back_by_rows(x, weight) : way_back(x, weight), bias](const Tensor& gradient) {
-          if (bias && !bias->is_frozen()) ops::bias_backward(gradient, bias->gradient());
-          back(gradient);
-        });
-  }
-  return y;
 }
 
 }  // namespace
@@ -254,14 +180,6 @@ Variable relative_bias(const Tensor& buckets, Parameter& table, Tape* tape) {
       ops::relative_bias_backward(gradient, buckets, table.gradient());
     });
   return y;
-}
-
-Variable linear(const Variable& x, Parameter& weight) {
-  return linear(x, weight, nullptr);
-}
-
-Variable linear(const Variable& x, Parameter& weight, Parameter& bias) {
-  return linear(x, weight, &bias);
 }
 
 Variable rms_norm(const Variable& input, Parameter& weight, float eps) {
@@ -422,101 +340,6 @@ Variable attention(const Variable& q_input, const Variable& k_input, const Varia
     });
   }
   return y;
-}
-
-Variable convolution(const Variable& input, const ops::ImageShape& shape, Parameter& weight, Parameter& bias) {
-  const Variable x = cast(input, weight.value().dtype());
-  const int64_t out = weight.shape()[0], width = weight.count() / out, size = weight.shape()[3];
-  const auto patches_of = [shape, size, width](const Tensor& images) {
-    const int64_t pixels = ops::convolved(shape, size, 1).pixels();
-    Tensor patches = Tensor::empty({pixels, width}, images.dtype(), images.device());
-    ops::unfold(images, shape, size, patches);
-    return patches;
-  };
-  const auto outputs = kept([&] {
-    const Tensor patches = patches_of(x.value());
-    Tensor product = Tensor::empty({patches.size(0), out}, patches.dtype(), patches.device());
-    ops::matmul(patches, weight.value().reshape({out, width}), product,
-                {.b = ops::Transpose::Yes, .bias = bias.value()});
-    return std::vector{std::move(product)};
-  });
-  const Variable y(outputs[0], x.tape());
-  if (x.tape()) {
-    x.tape()->record(y, [=, value = x.value(), &weight, &bias, dx = x.gradient()](const Tensor& gradient) {
-      if (!bias.is_frozen()) ops::bias_backward(gradient, bias.gradient());
-      Tensor patches = patches_of(value);
-      if (!weight.is_frozen()) {
-        Tensor dweight = weight.gradient().reshape({out, width});
-        ops::matmul(gradient, patches, dweight, {.a = ops::Transpose::Yes, .accumulate = true});
-      }
-      Tensor input_gradient = empty_like(value);
-      ops::matmul(gradient, weight.value().reshape({out, width}), patches);  // of the patches, in their place
-      ops::unfold_backward(patches, shape, size, input_gradient);
-      dx->add(std::move(input_gradient));
-    });
-  }
-  return y;
-}
-
-Variable max_pool(const Variable& x, const ops::ImageShape& shape, int64_t size) {
-  const ops::ImageShape to = ops::pooled(shape, size);
-  Tensor largest = Tensor::empty({to.pixels(), to.channels}, x.value().dtype(), x.value().device());
-  Tensor chosen = Tensor::empty(largest.shape(), DType::Int32, x.value().device());
-  ops::max_pool(x.value(), shape, size, largest, chosen);
-  const Variable y(std::move(largest), x.tape());
-  if (x.tape()) {
-    x.tape()->record(y, [shape, size, chosen, dx = x.gradient()](const Tensor& gradient) {
-      Tensor input_gradient = Tensor::empty({shape.pixels(), shape.channels}, gradient.dtype(), gradient.device());
-      ops::max_pool_backward(gradient, chosen, shape, size, input_gradient);
-      dx->add(std::move(input_gradient));
-    });
-  }
-  return y;
-}
-
-Variable channels_first(const Variable& x, const ops::ImageShape& shape) {
-  const Tensor& pixels = x.value();
-  Tensor rows =
-      Tensor::empty({shape.images, shape.height * shape.width * shape.channels}, pixels.dtype(), pixels.device());
-  ops::channels_first(pixels, shape, rows);
-  const Variable y(std::move(rows), x.tape());
-  if (x.tape()) {
-    x.tape()->record(y, [shape, dx = x.gradient()](const Tensor& gradient) {
-      Tensor input_gradient = Tensor::empty({shape.pixels(), shape.channels}, gradient.dtype(), gradient.device());
-      ops::channels_last(gradient, shape, input_gradient);
-      dx->add(std::move(input_gradient));
-    });
-  }
-  return y;
-}
-
-Tensor sum(const Variable& x, float gradient_scale) {
-  if (x.tape()) {
-    Tensor gradient = empty_like(x.value());
-    ops::fill(gradient, gradient_scale);
-    x.tape()->record([gradient, dx = x.gradient()] { dx->add(gradient); });
-  }
-  return ops::sum(x.value());
-}
-
-ops::Loss cross_entropy(const Variable& logits, const Tensor& targets, float gradient_scale) {
-  if (!logits.tape()) return ops::cross_entropy(logits.value(), targets);
-  Tensor gradient = empty_like(logits.value());
-  const ops::Loss loss = ops::cross_entropy(logits.value(), targets, gradient_scale, &gradient);
-  logits.tape()->record([gradient, dlogits = logits.gradient()] { dlogits->add(gradient); });
-  return loss;
-}
-
-ops::Loss linear_cross_entropy(const Variable& input, Parameter& head, const ops::Targets& targets,
-                               float gradient_scale) {
-  const Variable h = cast(input, head.value().dtype());
-  if (!h.tape()) return ops::linear_cross_entropy(h.value(), head.value(), targets);
-  Tensor gradient = empty_like(h.value());
-  const Tensor head_gradient = head.is_frozen() ? Tensor() : head.gradient();
-  const ops::Loss loss = ops::linear_cross_entropy_with_gradients(h.value(), head.value(), targets,
-                                                                  {gradient_scale, gradient, head_gradient});
-  h.tape()->record([gradient, dh = h.gradient()] { dh->add(gradient); });
-  return loss;
 }
 
 }  // namespace trainyard::autograd
