@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "checkpoint/meta_names.h"
+#include "tensor/copy_2d.h"
 
 namespace trainyard::checkpoint {
 namespace {
@@ -121,12 +122,6 @@ std::string part_name(size_t index) {
 bool is_part(const fs::path& path) {
   const std::string name = path.filename().string();
   return name.starts_with("consolidated.") && name.ends_with(".pth");
-}
-
-void copy_columns(const Tensor& from, Tensor& to, int64_t first_column) {
-  const int64_t rows = from.shape()[0], columns = from.shape()[1], row_size = to.shape()[1];
-  for (int64_t row = 0; row < rows; ++row)
-    std::copy_n(from.data<float>() + row * columns, columns, to.data<float>() + row * row_size + first_column);
 }
 
 }  // namespace
@@ -248,11 +243,13 @@ Tensor MetaLlamaWeights::stored_rows(const Whole& whole, int64_t begin, int64_t 
   if (whole.cut == Cut::None) return parts_[0].read_rows(whole.stored, begin, count);
   Tensor rows = Tensor::empty({count, whole.shape[1]}, DType::Float32);
   if (whole.cut == Cut::Columns) {
+    constexpr int64_t kElement = sizeof(float);
     int64_t column = 0;
     for (const TorchWeights& part : parts_) {
       const Tensor some = part.read_rows(whole.stored, begin, count);
-      copy_columns(some, rows, column);
-      column += some.shape()[1];
+      const int64_t width = some.size(1) * kElement;
+      copy_2d(rows.raw() + column * kElement, rows.size(1) * kElement, some.raw(), width, width, count);
+      column += some.size(1);
     }
     return rows;
   }

@@ -4,13 +4,13 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/open_file.h"
 #include "base/text.h"
 #include "checkpoint/checksum.h"
 #include "checkpoint/rank_files.h"
+#include "tensor/copy_2d.h"
 
 namespace trainyard::checkpoint {
 namespace {
@@ -32,11 +32,9 @@ void copy_columns(const Tensor& from, int64_t begin, int64_t count, Tensor& to, 
   const int64_t rows = from.size(0), from_columns = all_columns_of(from.shape()).count,
                 to_columns = all_columns_of(to.shape()).count;
   if (from_columns == count && to_columns == count) return copy(from, to);
-  const size_t column = from.bytes() / static_cast<size_t>(rows * from_columns);
-  for (int64_t row = 0; row < rows; ++row)
-    std::memcpy(to.raw() + static_cast<size_t>(row * to_columns + to_begin) * column,
-                from.raw() + static_cast<size_t>(row * from_columns + begin) * column,
-                static_cast<size_t>(count) * column);
+  const auto column = static_cast<int64_t>(from.bytes()) / (rows * from_columns);
+  copy_2d(to.raw() + to_begin * column, to_columns * column, from.raw() + begin * column, from_columns * column,
+          count * column, rows);
 }
 
 }  // namespace
