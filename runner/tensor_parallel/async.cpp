@@ -78,6 +78,9 @@ class Scatter {
       : ranks_(ranks),
         label_(std::move(label)),
         piece_(Tensor::empty({tokens_of_piece(ranks, tokens), width}, like.dtype(), like.device())) {}
+  /// The scatter of something shaped as `whole`, which is the way back of a gather.
+  Scatter(comm::Communicator& ranks, const Tensor& whole, std::string label)
+      : Scatter(ranks, whole.size(0), whole, whole.size(1), std::move(label)) {}
 
   /// Calls write(to, rows) for rows of all ranks' pieces, and sends them part by part.
   template <typename Write>
@@ -123,8 +126,7 @@ class ArrivingTokens final : public autograd::Arrival {
   void give_back(std::function<void(Tensor& to, Rows rows, bool accumulate)> add_rows,
                  std::function<void()> afterwards) override {
     const Tensor others = dwhole_->take();  // what other products have added
-    const Tensor& like = ring_.whole();
-    Scatter scatter(ranks_, like.size(0), like, like.size(1), label_);
+    Scatter scatter(ranks_, ring_.whole(), label_);
     scatter.send([&](Tensor& to, Rows rows) {
       if (others.defined()) copy(others.rows(rows.begin, rows.count), to);
       add_rows(to, rows, others.defined());
@@ -148,7 +150,7 @@ Variable gather_tokens_by_ring(comm::Communicator& ranks, const Variable& piece,
   const Variable whole = arrival->variable(piece.tape());
   if (piece.tape())  // of a gradient that nothing has given back
     piece.tape()->record(whole, [&ranks, label, dpiece = piece.gradient()](const Tensor& gradient) {
-      Scatter scatter(ranks, gradient.size(0), gradient, gradient.size(1), label);
+      Scatter scatter(ranks, gradient, label);
       scatter.send([&](Tensor& to, Rows rows) { copy(gradient.rows(rows.begin, rows.count), to); });
       dpiece->add(scatter.wait());
     });
@@ -175,7 +177,7 @@ Variable product_scattered_in_parts(comm::Communicator& ranks, const Variable& i
   if (x.tape())
     x.tape()->record(y, [&ranks, &weight, label, value, tokens, dx = x.gradient()](const Tensor& gradient) {
       Ring ring(ranks, gradient, label);
-      Tensor to = Tensor::empty(value.shape(), value.dtype(), value.device());
+      Tensor to = empty_like(value);
       while (const auto rows = ring.next()) {
         const int64_t count = std::clamp<int64_t>(tokens - rows->begin, 0, rows->count);
         if (count == 0) continue;

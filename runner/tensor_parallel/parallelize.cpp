@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <stdexcept>
+#include <string>
 
 #include "tensor/chunk.h"
 #include "tensor_parallel/async.h"
@@ -17,18 +19,38 @@ using autograd::Part;
 using nn::Placement;
 using nn::Unit;
 
+/// What ranks exchange around split layers, forward; each brings its way back. Null: nothing.
+struct Exchanges {
+  using Exchange = Variable (*)(comm::Communicator&, const Variable&, const std::string& label);
+  using Product = Variable (*)(comm::Communicator&, const Variable&, Parameter& weight, const std::string& label);
+
+  Exchange gather, add_up;
+  Exchange region_output;  ///< null where the product of its last layer adds up
+  Product last_product;
+};
+
+Exchanges exchanges_of(const Options& options) {
+  if (!options.sequence_parallel) return {copy_to_ranks, sum_over_ranks, sum_over_ranks, nullptr};
+  if (!options.is_async) return {gather_tokens, scatter_token_sums, scatter_token_sums, nullptr};
+  return {gather_tokens_by_ring, scatter_token_sums, nullptr, product_scattered_in_parts};
+}
+
 class Parallelizer {
  public:
   Parallelizer(const nn::Placements& placements, const nn::Heads& heads, comm::Communicator& ranks,
                const Options& options)
-      : placements_(placements), heads_(heads), ranks_(ranks), options_(options) {}
+      : placements_(placements),
+        heads_(heads),
+        ranks_(ranks),
+        sequence_parallel_(options.sequence_parallel),
+        exchanges_(exchanges_of(options)) {}
 
   /// `is_in_region`: ranks compute different things there, so what each has whole gets a share of its gradient.
   void apply(nn::Module& module, bool is_in_region) const {
     const nn::ModulePlacement* const line = nn::placement_of(placements_, module.name());
     const bool splits_weights = line && line->splits_weights();
     for (Parameter* const parameter : module.own_parameters())
-      splits_weights ? split(*parameter, *line) : replicate(*parameter, is_in_region || options_.sequence_parallel);
+      splits_weights ? split(*parameter, *line) : replicate(*parameter, is_in_region || sequence_parallel_);
     if (line) module.set_functions(functions_of(module, line->placement, is_in_region));
     const bool begins_region = line && line->placement == Placement::Region;
     for (nn::Module* const child : module.children()) apply(*child, is_in_region || begins_region);
@@ -56,7 +78,7 @@ class Parallelizer {
     parameter.take_part(part, own.count);
   }
 
-  /// Of `size` elements those of a rank.
+  /// Those of `size` elements that a rank has.
   Rows part_of(int64_t size, Unit unit, int rank) const {
     switch (unit) {
       case Unit::Element:
@@ -79,34 +101,32 @@ class Parallelizer {
     return held > heads_.key_value;
   }
 
+  std::function<Variable(const Variable&)> with(Exchanges::Exchange exchange, const std::string& label) const {
+    if (!exchange) return nullptr;
+    return [&ranks = ranks_, exchange, label](const Variable& x) { return exchange(ranks, x, label); };
+  }
+  std::function<Variable(const Variable&, Parameter&)> with(Exchanges::Product product,
+                                                            const std::string& label) const {
+    if (!product) return nullptr;
+    return [&ranks = ranks_, product, label](const Variable& x, Parameter& weight) {
+      return product(ranks, x, weight, label);
+    };
+  }
+
   nn::ModuleFunctions functions_of(const nn::Module& module, Placement placement, bool is_in_region) const {
-    comm::Communicator& ranks = ranks_;
-    const bool is_async = options_.is_async && options_.sequence_parallel;
-    const auto make_whole = [&ranks, is_async, is_split = options_.sequence_parallel,
-                             label = module.name() + " input"](const Variable& x) {
-      if (is_async) return gather_tokens_by_ring(ranks, x, label);
-      return is_split ? gather_tokens(ranks, x, label) : copy_to_ranks(ranks, x, label);
-    };
-    const auto add_up = [&ranks, splits = options_.sequence_parallel,
-                         label = module.name() + " output"](const Variable& y) {
-      return splits ? scatter_token_sums(ranks, y, label) : sum_over_ranks(ranks, y, label);
-    };
     switch (placement) {
       case Placement::Region:
-        if (is_async) return {.input = make_whole, .output = {}, .product = {}};
-        return {.input = make_whole, .output = add_up, .product = {}};
+        return {.input = with(exchanges_.gather, module.name() + " input"),
+                .output = with(exchanges_.region_output, module.name() + " output"),
+                .product = {}};
       case Placement::Vocabulary:
-        return {.input = {}, .output = add_up, .product = {}};
+        return {.input = {}, .output = with(exchanges_.add_up, module.name() + " output"), .product = {}};
       case Placement::Encoder:
-        return {.input = {}, .output = make_whole, .product = {}};
+        return {.input = {}, .output = with(exchanges_.gather, module.name() + " input"), .product = {}};
       case Placement::Row:
-        // In a region it is the last layer, and so the region's output.
-        if (!is_async || !is_in_region) return {};
-        return {.input = {},
-                .output = {},
-                .product = [&ranks, label = module.name() + " output"](const Variable& x, Parameter& weight) {
-                  return product_scattered_in_parts(ranks, x, weight, label);
-                }};
+        if (!is_in_region) return {};
+        // It is the region's last layer, and so the region's output.
+        return {.input = {}, .output = {}, .product = with(exchanges_.last_product, module.name() + " output")};
       case Placement::Column:
         return {};
     }
@@ -116,7 +136,8 @@ class Parallelizer {
   const nn::Placements& placements_;
   const nn::Heads& heads_;
   comm::Communicator& ranks_;
-  const Options& options_;
+  const bool sequence_parallel_;
+  const Exchanges exchanges_;
 };
 
 }  // namespace
