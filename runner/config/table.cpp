@@ -76,6 +76,10 @@ void add_data(std::vector<Key>& table) {
       "For classifiers: a folder of MNIST's files (train-images-idx3-ubyte and train-labels-idx1-ubyte, with or "
       "without "
       ".gz) in place of path.");
+}
+
+void add_data_preparation(std::vector<Key>& table) {
+  const SectionKeys<Data> key{table, "data", &Config::data};
   key("append_eos", &Data::append_eos, kAny, "Append the end-of-text token to each document.");
   key("special_tokens", &Data::special_tokens, kAny,
       "What special tokens such as <s> are where they stand in a text: text, the characters they are made of; "
@@ -243,6 +247,10 @@ void add_parallel(std::vector<Key>& table) {
       "gathered.");
   key("async_tensor", &Parallel::async_tensor, kAny,
       "What ranks of tensor exchange goes in parts, each beside the products of the part before.");
+}
+
+void add_parallel_precision(std::vector<Key>& table) {
+  const SectionKeys<Parallel> key{table, "parallel", &Config::parallel};
   key("param_dtype", &Parallel::param_dtype, kAny,
       "Type of gathered parameters and of the computation. Shards and optimizer state stay fp32.");
   key("reduce_dtype", &Parallel::reduce_dtype, kAny, "Type in which gradients are summed over ranks.");
@@ -257,6 +265,10 @@ void add_parallel(std::vector<Key>& table) {
       "named as its module, the one of what is in no other root; * matches dots too, and of several rules that match "
       "the last counts. The type is the param_dtype; reduce_dtype, output_dtype and cast_forward_inputs can follow: "
       "`model.layers.0=fp32 output_dtype:bf16`. What a rule does not say is as above.");
+}
+
+void add_parallel_gathering(std::vector<Key>& table) {
+  const SectionKeys<Parallel> key{table, "parallel", &Config::parallel};
   key("reshard_after_forward", &Parallel::reshard_after_forward, kAny,
       "What becomes of gathered parameters between forward and backward: true gives them back, false keeps them, a "
       "number keeps them split over so many neighbouring ranks, a divisor of shard × context, so that backward gathers from "
@@ -454,10 +466,13 @@ std::vector<Key> make_table() {
   std::vector<Key> table;
   add_model(table);
   add_data(table);
+  add_data_preparation(table);
   add_validation(table);
   add_training(table);
   add_optimizer(table);
   add_parallel(table);
+  add_parallel_precision(table);
+  add_parallel_gathering(table);
   add_float8(table);
   add_lora(table);
   add_activation_checkpointing(table);

@@ -99,6 +99,12 @@ std::vector<Row> sharding() {
            {{"true", "full"}, {"false", ""}}),
       maps("zero_optimization.gather_16bit_weights_on_model_save", "checkpoint.final_state_dict",
            {{"true", "full"}, {"false", ""}}),
+  };
+}
+
+/// How fast its own exchanges and copies go.
+std::vector<Row> sharding_speed() {
+  return {
       tuning("zero_optimization.offload_optimizer.pin_memory"),
       tuning("zero_optimization.offload_optimizer.buffer_count"),
       tuning("zero_optimization.offload_optimizer.pipeline_read"),
@@ -144,6 +150,12 @@ std::vector<Row> sharding() {
       tuning("zero_optimization.memory_efficient_linear"),
       tuning("zero_optimization.legacy_stage1"),
       tuning("zero_optimization.leaf_module.*"),
+  };
+}
+
+/// What is done in one way here, or not at all.
+std::vector<Row> sharding_ways() {
+  return {
       no_op("zero_optimization.ignore_unused_parameters", "which gradients are exchanged follows from the model",
             {"true"}),
       no_op("zero_optimization.load_from_fp32_weights", "weights and optimizer state are float32 in every checkpoint",
@@ -264,7 +276,8 @@ std::vector<Row> types() {
 
 std::vector<Row> all_rows() {
   std::vector<Row> rows = sharding();
-  for (const auto& part : {batches(), types(), deepspeed_optimizer(), deepspeed_surroundings()})
+  for (const auto& part :
+       {sharding_speed(), sharding_ways(), batches(), types(), deepspeed_optimizer(), deepspeed_surroundings()})
     rows.insert(rows.end(), part.begin(), part.end());
   return rows;
 }

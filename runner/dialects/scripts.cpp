@@ -55,7 +55,7 @@ std::string resume(const Entry& entry, const Document&, const config::Loaded& ru
   return entry.value == run.config.checkpoint.dir ? "auto" : entry.value;
 }
 
-// Of the T5 example: it saves each epoch in one folder, named by the strategy.
+// The T5 example saves each epoch in one folder, named by the strategy.
 std::string one_for_strategy(const Entry&, const Document&) {
   return "checkpoint_{strategy}";
 }
@@ -121,7 +121,8 @@ constexpr std::array kHyperpodDefaults = std::to_array<Default>({{"train_batch_s
 /// Its optimizer is AdamW(model.parameters()).
 constexpr std::array kHyperpodBrings = std::to_array<Word>({{"optimizer.decayed_parameters", "all"}});
 
-/// awsome-distributed-training's FSDP example, by which HyperPod's guides train; the defaults are the guide's.
+/// awsome-distributed-training's FSDP example, by which HyperPod's guides train; the defaults are the guide's. Its loop
+/// and its model.
 std::vector<Row> hyperpod() {
   return {
       takes("train_batch_size", "training.batch_size"),
@@ -158,6 +159,12 @@ std::vector<Row> hyperpod() {
       no_op("initializer_range", "the model's config.json says it"),
       no_op("rotary_pct", "the model's config.json says it"),
       no_op("rotary_emb_base", "the model's config.json says it"),
+  };
+}
+
+/// Its sharding, its schedule, its data and its checkpoints.
+std::vector<Row> hyperpod_run() {
+  return {
       maps("sharding_strategy", "parallel.strategy", kScriptStrategies),
       alone(takes("cpu_offload", "parallel.offload"), "true"),
       alone(takes("limit_all_gathers", "parallel.limit_all_gathers"), "true"),
@@ -252,7 +259,7 @@ std::vector<Row> tutorials() {
 
 std::vector<Row> script_rows() {
   std::vector<Row> rows = hyperpod();
-  for (const auto& part : {tutorials(), fsdp2_example(), trainer_arguments(), trainer_surroundings()})
+  for (const auto& part : {hyperpod_run(), tutorials(), fsdp2_example(), trainer_arguments(), trainer_surroundings()})
     rows.insert(rows.end(), part.begin(), part.end());
   for (const auto& part : {fsdp_rows(), deepspeed_plugin_rows()}) rows.insert(rows.end(), part.begin(), part.end());
   return rows;

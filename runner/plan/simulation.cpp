@@ -83,6 +83,39 @@ std::vector<Tensor> staged(const Parts& parts) {
   return copies;
 }
 
+/// What two steps of `sharded` showed, each of `rows` of the batch's shape over all ranks.
+struct TwoSteps {
+  const Timeline& timeline;
+  const MemoryLedger& ledger;
+  const ShardedModel& sharded;
+  BatchShape batch;
+  int64_t rows;
+};
+
+Simulation seen_in(const TwoSteps& steps, const RunSpec& spec, const models::ModelConfig& model,
+                   const Placement& placement, const Hardware& hardware) {
+  const ShardedModel& sharded = steps.sharded;
+  const Timeline& timeline = steps.timeline;
+  Simulation seen{.parameters = models::parameter_count(model),
+                  .spec = spec,
+                  .at_peak = steps.ledger.at_peak(),
+                  .most = steps.ledger.most(),
+                  .traffic = timeline.traffic(),
+                  .seconds = timeline.seconds(),
+                  .waited_seconds = timeline.waited_seconds(),
+                  .computed_flops = timeline.matrix_flops(),
+                  .model_flops = models::flops_per_row(model, {steps.batch.tokens, steps.batch.source}) *
+                                 static_cast<double>(steps.rows) / placement.world,
+                  .peak_flops = computes_in_half(*sharded.engine) ? hardware.half_flops : hardware.float_flops,
+                  .tokens_per_step = steps.rows * steps.batch.tokens};
+  if (sharded.float8) seen.float8 = described(*sharded.float8);
+  if (sharded.adapters) seen.adapters = described(*sharded.adapters);
+  for (const auto& group : sharded.engine->groups()) seen.groups.push_back(group->label());
+  for (const shard::ParameterShard& shard : sharded.engine->shards())
+    if (shard.parameter->is_frozen()) seen.frozen += count_of(shard.parameter->whole_shape());
+  return seen;
+}
+
 /// Every micro-batch of two steps.
 Simulation simulate_whole(const config::Config& config, const RunSpec& spec, const models::ModelConfig& model,
                          const Placement& placement, const Hardware& hardware, BatchShape batch) {
@@ -129,25 +162,7 @@ Simulation simulate_whole(const config::Config& config, const RunSpec& spec, con
   Progress progress;
   trainer.run(progress);
 
-  Simulation seen{.parameters = models::parameter_count(model),
-                 .spec = spec,
-                 .at_peak = ledger->at_peak(),
-                 .most = ledger->most(),
-                 .traffic = timeline.traffic(),
-                 .seconds = timeline.seconds(),
-                 .waited_seconds = timeline.waited_seconds(),
-                 .computed_flops = timeline.matrix_flops(),
-                 .model_flops = 0,
-                 .peak_flops = computes_in_half(*sharded.engine) ? hardware.half_flops : hardware.float_flops,
-                 .tokens_per_step = rows_a_step * batch.tokens};
-  if (sharded.float8) seen.float8 = described(*sharded.float8);
-  if (sharded.adapters) seen.adapters = described(*sharded.adapters);
-  for (const auto& group : sharded.engine->groups()) seen.groups.push_back(group->label());
-  for (const shard::ParameterShard& shard : sharded.engine->shards())
-    if (shard.parameter->is_frozen()) seen.frozen += count_of(shard.parameter->whole_shape());
-  seen.model_flops = models::flops_per_row(model, {batch.tokens, batch.source}) *
-                     static_cast<double>(rows_a_step) / placement.world;
-  return seen;
+  return seen_in({timeline, *ledger, sharded, batch, rows_a_step}, spec, model, placement, hardware);
 }
 
 /// What `more` says, with `times` of its difference to `less` again.
@@ -223,7 +238,7 @@ Placement least_placement(const config::Config& config) {
 
 void check_ranks(const config::Loaded& loaded, const Placement& placement) {
   const RunSpec spec = resolve(config::for_world(loaded, placement.world), ranks_of(placement), {});
-  // Before the dry run, in which nothing is read.
+  // This comes before the dry run, in which nothing is read.
   const models::ModelConfig model = models::for_training(model_config_of(loaded.config.model));
   const Hardware any;
   Timeline timeline(any, placement, spec.sharding.mesh);
