@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "pipeline/rehearsal.h"
+#include "pipeline/simulation.h"
 
 namespace trainyard::cli {
 namespace {
@@ -44,10 +44,10 @@ std::string by_rank(const std::vector<int>& counts) {
 
 void print_schedule(const ScheduleOptions& options) {
   const pipeline::Schedule schedule = schedule_of(options);
-  const pipeline::Rehearsal rehearsal = pipeline::rehearse(schedule, {}, "--schedule " + options.schedule);
+  const pipeline::Simulation simulation = pipeline::simulate(schedule, {}, "--schedule " + options.schedule);
   const std::string title = fmt::format("{}: {} ranks, {} stages, {} micro-batches", options.schedule, schedule.ranks,
                                         schedule.stages, schedule.microbatches);
-  if (!options.svg.empty()) write_file_atomically(options.svg, pipeline::to_svg(rehearsal, title));
+  if (!options.svg.empty()) write_file_atomically(options.svg, pipeline::to_svg(simulation, title));
   if (options.as_csv) {
     fmt::print("{}", pipeline::to_csv(schedule));
     return;
@@ -56,9 +56,9 @@ void print_schedule(const ScheduleOptions& options) {
   fmt::print(
       "with forward, backward for the input and backward for the weights of equal length: {:g} of them from first to "
       "last, bubble {:.1f} %\n",
-      rehearsal.time, rehearsal.bubble * 100);
+      simulation.time, simulation.bubble * 100);
   fmt::print("activations of at most {} micro-batches and stages wait for backward on a rank\n\n{}",
-             by_rank(rehearsal.most_in_flight), pipeline::to_csv(schedule));
+             by_rank(simulation.most_in_flight), pipeline::to_csv(schedule));
 }
 
 }  // namespace trainyard::cli

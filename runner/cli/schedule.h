@@ -15,7 +15,7 @@ struct ScheduleOptions {
   [[nodiscard]] bool asks_for_schedule() const { return !schedule.empty(); }
 };
 
-/// Prints the schedule, once it has been rehearsed. Throws InputError where it cannot be carried out, or an option is
+/// Prints the schedule, once it has been simulated. Throws InputError where it cannot be carried out, or an option is
 /// missing or says what the file says.
 void print_schedule(const ScheduleOptions& options);
 

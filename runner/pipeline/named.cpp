@@ -143,7 +143,7 @@ void interleaved_1f1b(Row& row, int rank, const Sizes& sizes) {
   idle(row, rank);
   Writer writer(row);
   for (int n = 0; n < before; ++n) writer.add(Kind::Forward, forward_stage(n, rank, sizes));
-  // Until the first backward has come back from the last rank.
+  // This lasts until the first backward has come back from the last rank.
   const int first_backward = sizes.stages_per_rank * sizes.ranks + 2 * (sizes.ranks - 1 - rank);
   if (before > 0) idle(row, first_backward - before - rank);
   for (int n = 0; n < all; ++n) {
@@ -272,7 +272,7 @@ void dualpipe_v(Row& row, int rank, const Sizes& sizes) {
     writer.add(Kind::Backward, v.up);
     writer.add_together(v.up, v.down);
   }
-  // From the middle on only input parts: the weights fill the slots at the end.
+  // From the middle on it takes only input parts: the weights fill the slots at the end.
   bool is_split = false;
   const auto backward = [&](int stage) { is_split ? writer.add_input(stage) : writer.add(Kind::Backward, stage); };
   const int middle = (rank + 1) / 2;

@@ -1,4 +1,4 @@
-#include "pipeline/rehearsal.h"
+#include "pipeline/simulation.h"
 
 #include <fmt/format.h>
 
@@ -27,9 +27,9 @@ double time_of(Kind kind, const Times& times) {
   }
 }
 
-class Rehearser {
+class Simulator {
  public:
-  Rehearser(const Schedule& schedule, const Times& times, const std::string& where)
+  Simulator(const Schedule& schedule, const Times& times, const std::string& where)
       : schedule_(schedule), times_(times), where_(where) {
     for (const auto& row : schedule.rows) {
       auto& actions = rows_.emplace_back();
@@ -40,9 +40,9 @@ class Rehearser {
     free_at_.resize(rows_.size());
   }
 
-  Rehearsal carry_out() {
+  Simulation carry_out() {
     require_complete();
-    Rehearsal done{.rows = std::vector<std::vector<Timed>>(rows_.size())};
+    Simulation done{.rows = std::vector<std::vector<Timed>>(rows_.size())};
     for (bool moves = true; moves;) {
       moves = false;
       for (size_t rank = 0; rank < rows_.size(); ++rank)
@@ -59,7 +59,7 @@ class Rehearser {
     size_t slot;  ///< of the row, from 1
   };
 
-  bool take_next(size_t rank, Rehearsal& done) {
+  bool take_next(size_t rank, Simulation& done) {
     if (next_[rank] == rows_[rank].size()) return false;
     const Action& action = rows_[rank][next_[rank]].action;
     double begin = free_at_[rank];
@@ -158,7 +158,7 @@ class Rehearser {
     return text;
   }
 
-  static Rehearsal measured(Rehearsal done) {
+  static Simulation measured(Simulation done) {
     double busy = 0;
     for (const auto& row : done.rows) {
       int in_flight = 0, most = 0;
@@ -198,23 +198,23 @@ const char* colour_of(Kind kind) {
 
 }  // namespace
 
-Rehearsal rehearse(const Schedule& schedule, const Times& times, const std::string& where) {
-  return Rehearser(schedule, times, where).carry_out();
+Simulation simulate(const Schedule& schedule, const Times& times, const std::string& where) {
+  return Simulator(schedule, times, where).carry_out();
 }
 
-std::string to_svg(const Rehearsal& rehearsal, const std::string& title) {
+std::string to_svg(const Simulation& simulation, const std::string& title) {
   constexpr double kWidth = 1200, kHeight = 26, kLeft = 60, kTop = 40;
-  const double scale = kWidth / std::max(rehearsal.time, 1e-9);
-  const double height = kTop + kHeight * static_cast<double>(rehearsal.rows.size()) + 30;
+  const double scale = kWidth / std::max(simulation.time, 1e-9);
+  const double height = kTop + kHeight * static_cast<double>(simulation.rows.size()) + 30;
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {:.0f} {:.0f}\" font-family=\"sans-serif\" "
       "font-size=\"11\">\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n<text x=\"{}\" y=\"22\" font-size=\"14\">{}</text>\n",
       kLeft + kWidth + 10, height, kLeft, title);
-  for (size_t rank = 0; rank < rehearsal.rows.size(); ++rank) {
+  for (size_t rank = 0; rank < simulation.rows.size(); ++rank) {
     const double y = kTop + kHeight * static_cast<double>(rank);
     svg += fmt::format("<text x=\"8\" y=\"{:.1f}\">rank {}</text>\n", y + 17, rank);
-    for (const Timed& each : rehearsal.rows[rank]) {
+    for (const Timed& each : simulation.rows[rank]) {
       const double x = kLeft + each.begin * scale, width = (each.end - each.begin) * scale;
       svg += fmt::format(
           "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\" stroke=\"#555\" "
@@ -230,7 +230,7 @@ std::string to_svg(const Rehearsal& rehearsal, const std::string& title) {
       "<text x=\"{}\" y=\"{:.1f}\">blue: forward; green: backward, light: for the input alone; yellow: for the "
       "weights. The "
       "bubble is {:.1f} %.</text>\n</svg>\n",
-      kLeft, height - 10, rehearsal.bubble * 100);
+      kLeft, height - 10, simulation.bubble * 100);
   return svg;
 }
 

@@ -1,4 +1,4 @@
-#include "pipeline/rehearsal.h"
+#include "pipeline/simulation.h"
 
 #include <catch2/catch.hpp>
 
@@ -7,13 +7,13 @@
 namespace trainyard::pipeline {
 namespace {
 
-Rehearsal rehearsed(Named name, int ranks, int microbatches, int stages_per_rank) {
-  return rehearse(make_schedule(name, ranks, microbatches, stages_per_rank), {}, "it");
+Simulation simulated(Named name, int ranks, int microbatches, int stages_per_rank) {
+  return simulate(make_schedule(name, ranks, microbatches, stages_per_rank), {}, "it");
 }
 
 std::string refusal_of(const std::string& csv) {
   try {
-    static_cast<void>(rehearse(parse_csv(csv, "a.csv"), {}, "a.csv"));
+    static_cast<void>(simulate(parse_csv(csv, "a.csv"), {}, "a.csv"));
     return "none";
   } catch (const InputError& error) {
     return error.what();
@@ -22,39 +22,39 @@ std::string refusal_of(const std::string& csv) {
 
 }  // namespace
 
-TEST_CASE("rehearsal: the bubble is what the papers say", "[pipeline]") {
+TEST_CASE("simulation: the bubble is what the papers say", "[pipeline]") {
   for (const int p : {2, 3, 4, 8})
     for (const int m : {2 * p, 4 * p}) {
       CAPTURE(p, m);
       const auto share = [&](double work) { return Approx((p - 1) / (work + p - 1)); };
-      for (const Named name : {Named::GPipe, Named::OneFOneB}) CHECK(rehearsed(name, p, m, 1).bubble == share(m));
+      for (const Named name : {Named::GPipe, Named::OneFOneB}) CHECK(simulated(name, p, m, 1).bubble == share(m));
       for (const Named name : {Named::LoopedBfs, Named::Interleaved1F1B})
-        for (const int v : {2, 3}) CHECK(rehearsed(name, p, m, v).bubble == share(v * m));
-      CHECK(rehearsed(Named::Zb1p, p, m, 1).bubble == share(3 * m));
+        for (const int v : {2, 3}) CHECK(simulated(name, p, m, v).bubble == share(v * m));
+      CHECK(simulated(Named::Zb1p, p, m, 1).bubble == share(3 * m));
       for (const Named name : {Named::InterleavedZeroBubble, Named::Zbv, Named::DualPipeV})
-        CHECK(rehearsed(name, p, m, 2).bubble == share(6 * m));
+        CHECK(simulated(name, p, m, 2).bubble == share(6 * m));
     }
 }
 
-TEST_CASE("rehearsal: every schedule can be carried out in every size that it has", "[pipeline]") {
+TEST_CASE("simulation: every schedule can be carried out in every size that it has", "[pipeline]") {
   for (const Named name : {Named::GPipe, Named::OneFOneB, Named::LoopedBfs, Named::Interleaved1F1B,
                            Named::InterleavedZeroBubble, Named::Zb1p, Named::Zbv, Named::DualPipeV})
     for (int p = 1; p <= 6; ++p)
       for (int m = 1; m <= 13; ++m) try {
           const Schedule schedule = make_schedule(name, p, m, default_stages_per_rank(name));
           CAPTURE(word_of(name), p, m);
-          CHECK(rehearse(schedule, {}, "it").time >= 3 * m * schedule.stages / schedule.ranks);
+          CHECK(simulate(schedule, {}, "it").time >= 3 * m * schedule.stages / schedule.ranks);
         } catch (const InputError& error) {
           CHECK_THAT(error.what(), Catch::StartsWith(std::string(word_of(name))));  // a size that it has not
         }
 }
 
-TEST_CASE("rehearsal: 1F1B keeps at most the stages behind it in flight, GPipe all", "[pipeline]") {
-  CHECK(rehearsed(Named::OneFOneB, 4, 16, 1).most_in_flight == std::vector<int>{4, 3, 2, 1});
-  CHECK(rehearsed(Named::GPipe, 4, 16, 1).most_in_flight == std::vector<int>(4, 16));
+TEST_CASE("simulation: 1F1B keeps at most the stages behind it in flight, GPipe all", "[pipeline]") {
+  CHECK(simulated(Named::OneFOneB, 4, 16, 1).most_in_flight == std::vector<int>{4, 3, 2, 1});
+  CHECK(simulated(Named::GPipe, 4, 16, 1).most_in_flight == std::vector<int>(4, 16));
 }
 
-TEST_CASE("rehearsal: what is missing, twice there, on two ranks or waits for itself is named", "[pipeline]") {
+TEST_CASE("simulation: what is missing, twice there, on two ranks or waits for itself is named", "[pipeline]") {
   CHECK(refusal_of("0F0,0B0\n") == "none");
   CHECK(refusal_of("0F0,0I0\n") ==
         "a.csv: stage 0 has no whole backward of micro-batch 0; it needs a B, or an I and a W");
@@ -72,8 +72,8 @@ TEST_CASE("rehearsal: what is missing, twice there, on two ranks or waits for it
   CHECK_THAT(refusal_of("1000000F1000000\n"), Catch::Contains("is missing"));
 }
 
-TEST_CASE("rehearsal: a picture has a box for each action", "[pipeline]") {
-  const std::string svg = to_svg(rehearsed(Named::Zbv, 2, 4, 2), "zbv");
+TEST_CASE("simulation: a picture has a box for each action", "[pipeline]") {
+  const std::string svg = to_svg(simulated(Named::Zbv, 2, 4, 2), "zbv");
   size_t boxes = 0;
   for (size_t at = svg.find("<title>"); at != std::string::npos; at = svg.find("<title>", at + 1)) ++boxes;
   CHECK(boxes == 2 * 2 * 4 * 3);

@@ -20,7 +20,7 @@ struct Timed {
 
 /// A schedule that has been carried out on paper: each rank does what is next in its row as soon as what it needs is
 /// there.
-struct Rehearsal {
+struct Simulation {
   std::vector<std::vector<Timed>> rows;  ///< by rank; of what computes
   double time = 0;                       ///< from the first action to the last
   double bubble = 0;                     ///< the share of that in which ranks do not compute
@@ -30,9 +30,9 @@ struct Rehearsal {
 
 /// Throws InputError, beginning with `where`, for a schedule that cannot be carried out: an action that is missing or
 /// twice there, a stage on two ranks, or cells that wait for each other, which are named.
-Rehearsal rehearse(const Schedule& schedule, const Times& times, const std::string& where);
+Simulation simulate(const Schedule& schedule, const Times& times, const std::string& where);
 
 /// A picture of it: a row a rank, numbers are micro-batches.
-std::string to_svg(const Rehearsal& rehearsal, const std::string& title);
+std::string to_svg(const Simulation& simulation, const std::string& title);
 
 }  // namespace trainyard::pipeline
