@@ -76,7 +76,7 @@ Waited StoreClient::try_wait(std::span<const std::string> keys, milliseconds tim
   while (!keys.empty()) {
     Request request;
     request.operation = Operation::Wait;
-    // As many keys as one request holds.
+    // One request holds so many keys.
     for (size_t bytes = 0; !keys.empty() && bytes + keys.front().size() < kMaxRequestBytes / 2;
          keys = keys.subspan(1)) {
       if (keys.front().size() > kMaxKeyBytes)
@@ -163,7 +163,7 @@ void StoreClient::read_some(Clock::time_point deadline) {
   std::vector<Reply> replies;
   pollfd poll{.fd = socket_.get(), .events = POLLIN, .revents = 0};
   if (::poll(&poll, 1, poll_milliseconds(deadline)) > 0) {
-    thread_local std::array<char, size_t{64} << 10> bytes;
+    std::array<char, size_t{64} << 10> bytes;
     const ssize_t count = ::recv(socket_.get(), bytes.data(), bytes.size(), 0);
     if (count == 0)
       why = "it closed the connection";

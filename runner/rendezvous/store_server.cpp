@@ -118,7 +118,7 @@ void StoreServer::on_event(ConnectionId id, uint32_t events) {
 
 /// False where the connection is gone.
 bool StoreServer::receive(ConnectionId id, Connection& connection) {
-  thread_local std::array<char, kReadBytes> bytes;
+  std::array<char, kReadBytes> bytes;
   const ssize_t count = ::recv(connection.socket.get(), bytes.data(), bytes.size(), 0);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return true;
   if (count <= 0) return drop(id, count == 0 ? "closed" : reason_of(errno)), false;
