@@ -6,8 +6,8 @@
 
 namespace trainyard {
 
-/// Of an error that this machine, or a limit on this process, is too small for what is short, and what raises it:
-/// memory, processes and threads, descriptors, room in a file. None: of any other.
+/// What is short, and what raises it, where an error says that this machine or a limit on this process is too small:
+/// memory, processes and threads, descriptors, room in a file. None for any other error.
 std::optional<std::string> shortage_in(const std::exception& error);
 
 }  // namespace trainyard

@@ -8,8 +8,8 @@
 
 namespace trainyard::http {
 
-/// Until when each open connection must have done its next thing. The library only counts time without any byte, so a
-/// client that sends one now and then would hold its connection for ever. Any thread.
+/// The times until which each open connection must have done its next thing. The library only counts time without any
+/// byte, so a client that sends one now and then would hold its connection for ever. Any thread.
 class Deadlines {
  public:
   using Clock = std::chrono::steady_clock;

@@ -27,7 +27,7 @@ class EventLoop {
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
-  /// Until stop(); a stop() that came before it ends it at once. May be called again afterwards.
+  /// Runs until stop(); a stop() that came before it ends it at once. May be called again afterwards.
   void run();
   /// Any thread, and signal handlers.
   void stop() noexcept;

@@ -36,7 +36,7 @@ class ListWatch {
 
   explicit ListWatch(std::mt19937_64& random) : random_(random) {}
 
-  /// Also anew, whatever was under way.
+  /// It begins, or begins anew whatever was under way.
   [[nodiscard]] ListWatchAction start();
   /// `continue_token` is the page's: empty for the last one.
   [[nodiscard]] ListWatchAction page_arrived(const std::string& continue_token);

@@ -227,7 +227,7 @@ class Store final : public WatchTarget {
   bool is_synced_ = false;
   std::vector<std::pair<ObjectId, Pointer>> staged_;
   std::unordered_map<std::string, Grave> graves_;  ///< by uid
-  /// By key, the version of what was forgotten there: older states are of objects that had the name before.
+  /// The version of what was forgotten, by its key: older states are of objects that had the name before.
   std::unordered_map<std::string, uint64_t> floors_;
   std::deque<Burial> burials_;
 };

@@ -19,7 +19,7 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  /// Until all jobs are done. The signal that ended it, none where it was none.
+  /// Runs until all jobs are done. It returns the signal that ended it, none where it was none.
   std::optional<int> run();
   /// It stops all in order: SIGTERM, grace, SIGKILL.
   void stop_all();

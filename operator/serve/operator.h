@@ -25,7 +25,7 @@ class Operator {
   Operator(const Operator&) = delete;
   Operator& operator=(const Operator&) = delete;
 
-  /// Until SIGTERM or SIGINT; then gives the lease back.
+  /// Runs until SIGTERM or SIGINT, and then gives the lease back.
   void run();
 
  private:

@@ -37,7 +37,7 @@ constexpr std::array kFamilies = {
            "Tokens of all ranks together"},
     Family{"trainyard_operator_job_checkpoint_step", Type::Gauge, "job_namespace, job_name",
            "Step of the newest checkpoint; -1: none yet"},
-    // As every Prometheus client names them.
+    // The names are those that every Prometheus client gives them.
     Family{"process_resident_memory_bytes", Type::Gauge, "", "Resident memory of the operator"},
     Family{"process_cpu_seconds_total", Type::Counter, "", "CPU time of the operator, user and system"},
     Family{"process_open_fds", Type::Gauge, "", "Open files of the operator"},

@@ -31,7 +31,7 @@ class GatheredScalars {
 
   // The questions. They throw what the collective threw, and DeviceError.
   [[nodiscard]] double at(int rank, size_t index) const { return read()[static_cast<size_t>(rank) * count_ + index]; }
-  /// In rank order, so the same bits on every rank.
+  /// The total is added up in rank order, so every rank gets the same bits.
   [[nodiscard]] double sum(size_t index) const;
   [[nodiscard]] double max(size_t index) const;
   [[nodiscard]] double min(size_t index) const;

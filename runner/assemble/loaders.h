@@ -9,7 +9,7 @@
 #include "models/config.h"
 #include "tokenizer/tokenizer.h"
 
-// From the keys of [data] and [validation] to loaders.
+// The keys of [data] and [validation] become loaders here.
 namespace trainyard::train {
 
 /// Refuses a path of data.path, data.mix, validation.path or sample.path that is not there, by the name under which it

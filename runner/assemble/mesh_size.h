@@ -4,7 +4,7 @@
 #include "config/load.h"
 #include "shard/mesh.h"
 
-// From the words of [parallel] to the sizes of a mesh.
+// The words of [parallel] become the sizes of a mesh here.
 namespace trainyard::train {
 
 /// The ranks that were started.

@@ -7,7 +7,7 @@
 #include "config/config.h"
 #include "models/config.h"
 
-// From the keys of [model] to the shape of a model.
+// The keys of [model] become the shape of a model here.
 namespace trainyard::train {
 
 /// The model that model.preset, model.config or model.init_from names. Of init_from it is the one that config.json and

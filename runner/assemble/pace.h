@@ -12,7 +12,7 @@ namespace trainyard::train {
 class Pace {
  public:
   explicit Pace(const data::Loader& loader);
-  /// From `step`, the last of a run of any size, which left `loader` where it is now.
+  /// It begins at `step`, the last of a run of any size, which left `loader` where it is now.
   Pace(const data::Loader& loader, int64_t step);
 
   /// Rows that are taken after `step` steps, where the short end of an epoch counts as Loader::rows_per_epoch() says.

@@ -52,7 +52,7 @@ struct Sharding {
   shard::Policy policy = {};
   Wrap wrap = {};
   std::vector<std::string> freeze = {};  ///< globs over the names of parameters that are not trained
-  /// Of a group that several match the last counts; of one that none does, policy.precision.
+  /// Where several match a group the last counts, and where none does policy.precision.
   std::vector<PrecisionRule> precision = {};
   std::optional<Float8Layers> float8 = {};  ///< none: no layer is computed in 8 bits
   std::optional<nn::Lora> lora = {};        ///< none: the model itself is trained

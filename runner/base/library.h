@@ -8,7 +8,7 @@ namespace trainyard {
 /// process ends, as what it began may still be running.
 class Library {
  public:
-  /// By its path, or by its name where the loader looks. Throws InputError with the loader's words.
+  /// Opens it by its path, or by its name where the loader looks. Throws InputError with the loader's words.
   explicit Library(const std::string& file);
 
   /// Throws InputError with the loader's words where it has no such function.

@@ -18,7 +18,7 @@ class SignalText {
 
   SignalText& text(std::string_view text) noexcept;
   SignalText& number(int64_t number) noexcept;
-  /// As a JSON string.
+  /// The text as a JSON string.
   SignalText& quoted(std::string_view text) noexcept;
   /// Nanoseconds as seconds with six digits.
   SignalText& seconds(int64_t nanoseconds) noexcept;

@@ -44,7 +44,7 @@ class Dumper {
     }
   }
 
-  /// Of what is no text: as a value and as a key it is the same.
+  /// What is no text is the same as a value and as a key.
   [[nodiscard]] static std::string word_of(const Value& value) {
     if (value.is(Kind::None)) return "null";
     if (value.is(Kind::Bool)) return value.flag() ? "true" : "false";

@@ -68,7 +68,7 @@ Template found_template(const fs::path& folder, const std::optional<ordered_json
                   folder.string()));
 }
 
-/// As transformers: a message's reasoning has three names.
+/// A message's reasoning has three names, as in transformers.
 ordered_json with_reasoning(const ordered_json& message) {
   for (const char* const name : {"reasoning_content", "thinking", "reasoning"}) {
     if (!message.contains(name) || message[name].is_null()) continue;
@@ -81,7 +81,7 @@ ordered_json with_reasoning(const ordered_json& message) {
   return message;
 }
 
-/// As transformers: what is null in a message counts as absent.
+/// What is null in a message counts as absent, as in transformers.
 ordered_json without_nulls(const ordered_json& message) {
   ordered_json made = ordered_json::object();
   for (const auto& [key, value] : message.items())

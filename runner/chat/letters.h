@@ -18,7 +18,7 @@ bool is_ascii_text(std::string_view text);
 size_t length_of(std::string_view text);
 std::vector<std::string> characters_of(std::string_view text);
 
-/// Without what is in `characters` at its front and its back; without white space where that is null.
+/// The text without what is in `characters` at its front and its back; without white space where that is null.
 enum class Side { Left = 1, Right = 2, Both = 3 };
 std::string_view stripped(std::string_view text, Side side, const std::string_view* characters = nullptr);
 
@@ -32,7 +32,7 @@ std::string titled(std::string_view text, Rendering& rendering);
 bool is_lower(std::string_view text);
 bool is_upper(std::string_view text);
 
-/// At most `most` replacements; all where it is negative.
+/// It makes at most `most` replacements, and all where that is negative.
 std::string replaced_in(std::string_view text, std::string_view old, std::string_view by, int64_t most,
                         Rendering& rendering);
 std::vector<std::string> split_lines(std::string_view text);

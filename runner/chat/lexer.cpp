@@ -263,7 +263,7 @@ class Lexer {
     advance(end + 1 - at_);
   }
 
-  /// As Python's codec unicode_escape.
+  /// It reads escapes as Python's codec unicode_escape does.
   [[nodiscard]] std::string unescaped(std::string_view written) const {
     std::string text;
     for (size_t i = 0; i < written.size();) {

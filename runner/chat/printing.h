@@ -6,7 +6,8 @@
 
 namespace trainyard::chat {
 
-// As Python's str() and repr(); what is undefined prints as nothing. Throw InputError for what prints an address.
+// These print as Python's str() and repr() do, and nothing for what is undefined. They throw InputError for what prints
+// an address.
 std::string to_text(const Value& value, Rendering& rendering);
 std::string to_repr(const Value& value, Rendering& rendering);
 

@@ -12,7 +12,7 @@
 namespace trainyard::chat {
 namespace {
 
-/// Of what a sequence is to Jinja2: it has a length and elements by number or key.
+/// Whether it is a sequence to Jinja2: it has a length and elements by number or key.
 bool is_sequence(const Value& value) {
   switch (value.kind()) {
     case Kind::Undefined:

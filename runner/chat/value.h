@@ -114,7 +114,7 @@ class Value {
   Held held_;
 };
 
-/// In the order in which keys came.
+/// The entries stand in the order in which their keys came.
 struct Dict {
   std::vector<std::pair<Value, Value>> entries{};
   std::unordered_map<std::string, size_t> by_text{};  ///< where the entry of a key that is a text is
@@ -153,7 +153,7 @@ std::string_view type_name(const Value& value);
 /// Objects keep the order of their keys. Throws InputError for whole numbers beyond 64 bits.
 Value from_json(const nlohmann::ordered_json& json, Rendering& rendering);
 
-// As Python's bool(), == and hash().
+// These do as Python's bool(), == and hash().
 bool truth(const Value& value);
 bool equal(const Value& a, const Value& b, Rendering& rendering);
 bool has_hash(const Value& value);

@@ -51,7 +51,7 @@ struct Pair {
   std::string a, b;
 };
 
-/// By the names of the base's weights.
+/// The keys are the names of the base's weights.
 std::map<std::string, Pair> pairs_of(const StoredAdapter& adapter, const Weights& base) {
   std::map<std::string, Pair> pairs;
   for (const std::string& stored : adapter.tensors->names()) {

@@ -10,7 +10,7 @@
 #include "checkpoint/reader.h"
 #include "checkpoint/weights.h"
 
-// From one form of weights on the disk to another, a piece of one tensor in memory at a time. What is written appears
+// Weights on the disk go from one form to another, a piece of one tensor in memory at a time. What is written appears
 // complete or not at all. What is no floating point (masks, counters) is no weight and is left out. All throw
 // InputError: the output holds files or cannot be written, or the source lacks something.
 namespace trainyard::checkpoint {

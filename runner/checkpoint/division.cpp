@@ -25,7 +25,7 @@ class Deal {
   size_t mine_;
 };
 
-/// Without the rows that another rank writes.
+/// The shard without the rows that another rank writes.
 Shard written_part(Shard shard) {
   const Rows written = std::exchange(shard.written, Shard::kAllRows);
   if (written == Shard::kAllRows || !shard.local.defined()) return shard;

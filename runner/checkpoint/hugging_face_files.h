@@ -21,7 +21,8 @@ struct WeightFile {
   uint64_t bytes = 0;
 };
 
-/// In their order, each file as full as `max_bytes` allows; a larger tensor has a file of its own. `stem`: "model".
+/// Tensors stay in their order, and each file is as full as `max_bytes` allows; a larger tensor has a file of its own.
+/// `stem`: "model".
 std::vector<WeightFile> divide(std::span<const uint64_t> tensor_bytes, uint64_t max_bytes, std::string_view stem);
 
 /// "<stem>.safetensors.index.json": which file holds which tensor.

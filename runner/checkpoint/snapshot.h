@@ -40,7 +40,7 @@ struct Snapshot {
   std::vector<Shard> optimizer;                     ///< "adam.m.<model name>", "adam.v.<model name>"
   nlohmann::json state = nlohmann::json::object();  ///< the same on every rank: schedule, loader, configuration
   nlohmann::json rank_state = nlohmann::json::object();  ///< this rank's own: random generators; a few KiB at most
-  /// Of the ranks that lead a folder: what is written into the checkpoint beside the weights. Null: nothing.
+  /// What the ranks that lead a folder write into the checkpoint beside the weights. Null: nothing.
   std::shared_ptr<const FilesBeside> files = {};
 };
 

@@ -39,7 +39,7 @@ class Backend {
   [[nodiscard]] virtual int world() const = 0;
   /// Who they are.
   [[nodiscard]] virtual const Roster& roster() const = 0;
-  /// As Communicator::transport().
+  /// The same as Communicator::transport().
   [[nodiscard]] virtual std::string transport() const = 0;
 
   virtual void all_gather(const Call& call, std::span<const std::byte> input, std::span<std::byte> output) = 0;

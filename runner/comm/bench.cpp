@@ -152,7 +152,7 @@ Measurement measure(Communicator& comm, const BenchPlan& plan, Collective collec
   for (int i = 1; i < plan.warmup; ++i) one.issue().wait_on_host();
   comm.barrier();
   const auto begun = Clock::now();
-  // In order of issue: the last one's end is the end of all.
+  // They end in order of issue, so the last one's end is the end of all.
   Work last;
   for (int i = 0; i < plan.iterations; ++i) last = one.issue();
   last.wait_on_host();

@@ -25,7 +25,7 @@ size_t check_parts_and_wholes(const char* collective, std::span<const Tensor> pa
 void check_exchange(const Tensor& input, const Tensor& output, const Seat& seat);
 /// shift: equal shapes, and no overlap.
 void check_shift(const Tensor& input, const Tensor& output, const Seat& seat);
-/// Of a dtype that sums and extremes are computed in: none of 8 bits, whose scales differ from rank to rank.
+/// Sums and extremes are computed in the tensor's dtype: in none of 8 bits, whose scales differ from rank to rank.
 void check_summed(const char* collective, const Tensor& tensor);
 void check_root(int root, int world);
 

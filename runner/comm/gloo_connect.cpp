@@ -222,7 +222,7 @@ std::unique_ptr<PeerExchange> connect_peers(GlooRank& rank, Roster roster, const
   }
 
   Neighbours neighbours = find_neighbours(settings, rounds, roster, segments, std::move(own));
-  // Beside NCCL, which has need of that memory, a few numbers a step go this way.
+  // NCCL has need of that memory, and beside it only a few numbers a step go this way.
   const size_t most_ring = settings.device.kind == DeviceKind::Cuda ? kLeastRing : kMostRing;
   parts->channels = share_rings(rounds, roster, neighbours, parts->segment, most_ring);
   add_tcp(rank, rounds, roster, *parts);

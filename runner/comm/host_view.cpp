@@ -18,7 +18,7 @@ std::span<std::byte> HostView::bytes() {
 
 void HostView::give_back() {
   if (!issued_ || use_ == Use::Read) return;
-  // On a stream of its own: on the compute stream the copy would come after all that was queued there meanwhile.
+  // The copy has a stream of its own: on the compute stream it would come after all that was queued there meanwhile.
   const Stream copies(tensor_.device());
   const StreamScope scope(copies);
   copy_async(pinned_, tensor_);

@@ -11,7 +11,7 @@
 #include "config/schema.h"
 #include "config/setting.h"
 
-// From files and flags to a Config. The environment is no source: it says where a process is, not what it trains.
+// Files and flags become a Config here. The environment is no source: it says where a process is, not what it trains.
 namespace trainyard::config {
 
 /// Where a value came from.

@@ -6,7 +6,8 @@
 #include "dialects/amounts.h"
 #include "dialects/tables.h"
 
-// Of DeepSpeed's json what stands around the training step: reports, checkpoints, what is not offered here. As of 0.19.
+// What stands around the training step in DeepSpeed's json: reports, checkpoints, what is not offered here. The version
+// is 0.19.
 namespace trainyard::dialects {
 namespace {
 

@@ -188,7 +188,7 @@ void refuse_mismatches(const Sources& sources, const std::vector<Translation>& t
                                  found.size() == 1 ? "" : "s"));
 }
 
-/// Of each source, in order; what is wrong in any is told at once.
+/// What each source says, in order; what is wrong in any is told at once.
 std::vector<Translation> translations_of(const Sources& sources, const config::Loaded* run) {
   const Beside beside{.run = run, .has_settings_file = has_settings_file(sources)};
   std::vector<Translation> translations;

@@ -145,7 +145,7 @@ std::vector<Row> own_rows(const Dialect& dialect) {
   return rows;
 }
 
-/// Of the table, then of each variant that has another.
+/// The table's comes first, then that of each variant that has another.
 std::string defaults_of(const Row& row, std::span<const Variant> variants) {
   std::vector<std::string> parts;
   if (!row.by_default.empty()) parts.push_back(code(row.by_default));

@@ -6,7 +6,7 @@
 #include "dialects/amounts.h"
 #include "dialects/tables.h"
 
-// Of transformers' TrainingArguments what stands around the steps: the optimizer's name, the data's loader, when there
+// What stands around the steps in transformers' TrainingArguments: the optimizer's name, the data's loader, when there
 // is a checkpoint or a validation, where reports go. As of 4.37 (January 2024) to 5.17.
 namespace trainyard::dialects {
 namespace {

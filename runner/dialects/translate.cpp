@@ -57,7 +57,7 @@ class Translator {
     }
   }
 
-  /// Of several rows those that set nothing say nothing where others do.
+  /// Where several rows stand for a key, those that set nothing say nothing beside others that do.
   void drop_repeated(const Entry& entry, size_t before) {
     std::vector<std::string>& became = translation_.became;
     const std::string line = nothing_line(entry, "");
@@ -134,7 +134,8 @@ class Translator {
     }
   }
 
-  /// By whose defaults what the document leaves out is taken. One without keys of its own is meant where no other is.
+  /// The variant by whose defaults what the document leaves out is taken. One without keys of its own is meant where no
+  /// other is.
   const Variant* variant_meant() {
     for (const Variant& variant : dialect_.variants) {
       const auto own = std::ranges::find_if(variant.own, [this](std::string_view key) { return is_given(key); });

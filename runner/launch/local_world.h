@@ -12,7 +12,7 @@ struct LocalWorld {
   int world = 1;
   int node_rank = 0;
   rendezvous::Endpoint master;
-  /// Of a single node without a master: the port, bound and listening already, so that nobody takes it before rank 0
+  /// The port of a single node without a master, bound and listening already, so that nobody takes it before rank 0
   /// does. Invalid where the ranks are other programs, which bind it themselves.
   UniqueFd listener;
   int cores = 1;

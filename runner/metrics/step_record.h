@@ -31,7 +31,7 @@ struct StepRecord {
   std::optional<double> loss_scale;           ///< of its gradients; none where losses are not scaled
   bool skipped = false;                       ///< the gradients overflowed and nothing was updated
   double time = 0;                            ///< seconds since 1970, at the end of the step
-  // For the line alone.
+  // These are for the line alone.
   int64_t epoch = 0;            ///< 0 = the first
   int64_t step_of_epoch = 0;    ///< 0 = the first
   int64_t epoch_samples = 0;    ///< rows of this epoch that came before this step

@@ -44,7 +44,7 @@ struct ModelConfig {
   int64_t sliding_window = 0;        ///< keys that a query sees, its own included; 0: the whole sequence
   int64_t first_windowed_layer = 0;  ///< layers before it see the whole sequence
   double dropout = 0;                ///< rate, of models that have it; the decoders have none
-  /// Of a decoder: the embedding's row that begins at zero and gets no gradient from what is looked up; a negative one
+  /// The row of a decoder's embedding that begins at zero and gets no gradient from what is looked up; a negative one
   /// counts from the end.
   std::optional<int64_t> pad_token_id = {};
   T5Config t5 = {};

@@ -213,7 +213,7 @@ std::unique_ptr<Texts> T5::begin(const Prompts& prompts, int64_t new_tokens) {
   return std::make_unique<Answers>(*this, prompts, new_tokens + 1);
 }
 
-/// Of a gated feed-forward both of its inputs are split.
+/// Both inputs of a gated feed-forward are split.
 nn::Placements placements() {
   using enum nn::Placement;
   return {{"shared", Vocabulary},

@@ -19,7 +19,7 @@ struct Heads {
 /// Those of the model's heads that are here, where `q_weight` [heads · dim, in] makes the queries of some.
 Heads heads_here(const Heads& heads, const Parameter& q_weight);
 
-/// Of `count` query heads from `first` on of `heads`, the first KV head that they need, and how many.
+/// The first KV head that `count` query heads from `first` on of `heads` need, and how many they need.
 Rows kv_heads_of(const Heads& heads, Rows query_heads);
 
 /// Keys and values of the tokens so far, of one attention layer and one row.

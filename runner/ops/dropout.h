@@ -16,7 +16,7 @@ struct Dropout {
   float rate = 0;     ///< in [0, 1); 0: nothing is dropped
   uint64_t seed = 0;  ///< of the run and the place in the model
   Tensor sequences;   ///< int64 [rows]: the number of each row; needed where rate > 0
-  // Of values that are a part of those of all ranks; so the mask does not depend on how they are split.
+  // Where the values lie that are a part of those of all ranks; so the mask does not depend on how they are split.
   int64_t tokens = 0;       ///< of a row; 0: x has all tokens of its rows
   int64_t first_token = 0;  ///< of x, counted over all rows; tokens past the last row are padding
   int64_t first_column = 0;

@@ -29,7 +29,7 @@ struct DropoutTokens {
   const int64_t* sequences;
   int64_t rows, tokens, first;
 
-  /// Of token `token` of the tensor. What is padding behind the last row is 0 and stays so.
+  /// The stream of token `token` of the tensor. What is padding behind the last row is 0 and stays so.
   [[nodiscard]] constexpr DropoutStream stream(uint64_t seed, int64_t token) const {
     const int64_t place = first + token, row = place / tokens;
     return {seed, sequences[row < rows ? row : rows - 1], static_cast<uint64_t>(place % tokens)};

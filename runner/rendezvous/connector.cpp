@@ -52,7 +52,7 @@ void bind_to(int socket, int family, const std::string& source) {
   sockaddr_in6 v6{};
   v4.sin_family = AF_INET;
   v6.sin6_family = AF_INET6;
-  // Of the other family the rule says nothing; a failing bind would only hide the reason that connect() then gives.
+  // The rule says nothing of the other family; a failing bind would only hide the reason that connect() then gives.
   if (family == AF_INET && ::inet_pton(AF_INET, source.c_str(), &v4.sin_addr) == 1) {
     static_cast<void>(::bind(socket, reinterpret_cast<sockaddr*>(&v4), sizeof v4));
   } else if (family == AF_INET6 && ::inet_pton(AF_INET6, source.c_str(), &v6.sin6_addr) == 1) {

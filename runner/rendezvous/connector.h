@@ -14,7 +14,7 @@ namespace trainyard::rendezvous {
 struct ClientSettings {
   Endpoint master;
   Credentials credentials;
-  /// Until connected: the master may start minutes later, and its name may not resolve before.
+  /// It tries until it is connected: the master may start minutes later, and its name may not resolve before.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
   /// Once connected, the store answers within it or is lost.
   std::chrono::milliseconds reply_timeout = std::chrono::seconds(60);

@@ -122,7 +122,7 @@ void Engine::wake(const std::string& key, Answers& answers) {
 }
 
 std::optional<size_t> Engine::first_missing(const Waiter& waiter) const {
-  // From where it stood: what lies before was there when it was passed, and is looked at again last.
+  // It goes on from where it stood: what lies before was there when it was passed, and is looked at again last.
   for (size_t i = waiter.stands_at; i < waiter.keys.size(); ++i) {
     if (!table_.find(waiter.keys[i])) return i;
   }

@@ -44,7 +44,7 @@ class Store {
   /// Gives up: calls that are under way in other threads, and all later ones, throw PeerError.
   virtual void close() = 0;
 
-  /// As try_wait(), but throws PeerError naming the missing keys.
+  /// It does as try_wait(), but throws PeerError naming the missing keys.
   [[nodiscard]] std::vector<std::string> wait(std::span<const std::string> keys, std::chrono::milliseconds timeout);
   [[nodiscard]] std::string wait(const std::string& key, std::chrono::milliseconds timeout);
 };

@@ -73,7 +73,7 @@ class StoreServer {
   uint16_t port_ = 0;
   std::atomic<size_t> clients_ = 0;  ///< connections_.size(), for other threads
 
-  // Of the thread alone.
+  // The thread alone has these.
   Connections connections_;
   std::map<ConnectionId, TimePoint> strangers_;  ///< by age, as ids grow: when each must have proved itself
   Engine engine_;

@@ -163,7 +163,7 @@ void on_user_signal(int signal, siginfo_t* info, void*) {
 struct sigaction former_fatal[kFatal.size()];
 
 void on_fatal_signal(int signal, siginfo_t*, void*) {
-  // From here on as if we were not there: a second fault ends the process at once.
+  // From here on it is as if we were not there: a second fault ends the process at once.
   for (size_t i = 0; i < kFatal.size(); ++i) ::sigaction(kFatal[i], &former_fatal[i], nullptr);
   if (const Target* const target = active) report(*target, signal, true);
   ::raise(signal);  // comes when this handler returns

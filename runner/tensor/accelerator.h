@@ -49,7 +49,8 @@ class Accelerator {
   /// Both events keep their time and have passed.
   virtual double milliseconds_between(int index, void* begin, void* end) = 0;
 
-  /// Between host and the stream's device, or within it. Host memory may be reused when the stream has come past.
+  /// Copies between host and the stream's device, or within it. Host memory may be reused when the stream has come
+  /// past.
   virtual void copy(StreamId stream, void* to, const void* from, size_t bytes) = 0;
   virtual void set_zero(StreamId stream, void* to, size_t bytes) = 0;
 

@@ -32,7 +32,7 @@ class StreamGraph {
   /// How many kernels, copies and the like it is.
   [[nodiscard]] size_t operations() const { return operations_; }
 
-  // Of the graph that this thread captures; without one they do what they say all the same.
+  // These are for the graph that this thread captures; without one they do what they say all the same.
   static bool is_capturing();
   /// Does `work` now, before the graph's, and in memory that is not the graph's: makes tables that it reads.
   static void outside(const std::function<void()>& work);

@@ -150,7 +150,7 @@ void Unigram::extend_from(std::string_view text, size_t begin, std::vector<Step>
   improve(steps[begin + one_character], unknown_score_ + so_far, begin, unknown_id_);
 }
 
-/// Behind the first character, where the next one is that of a word's beginning.
+/// The first place behind the first character where a word begins.
 size_t Unigram::end_of_word(std::string_view text, size_t begin) const {
   return by_words_ ? std::min(text.find(kPieceSpace, begin + 1), text.size()) : text.size();
 }

@@ -13,8 +13,8 @@
 namespace trainyard::train {
 namespace {
 
-/// In the order of shards(), values first, then gradients, of which `squares` tells if there are any; their number
-/// where all are finite.
+/// The number in the order of shards(), values first, then gradients, of which `squares` tells if there are any; how
+/// many there are where all are finite.
 size_t first_bad(const std::vector<shard::ParameterShard>& shards, const Tensor& squares) {
   for (size_t i = 0; i < shards.size(); ++i)
     if (!ops::all_finite(shards[i].value)) return i;

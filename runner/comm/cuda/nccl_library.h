@@ -27,7 +27,7 @@ struct NcclLibrary {
   decltype(&ncclGroupStart) group_start;
   decltype(&ncclGroupEnd) group_end;
 
-  // From 2.19 on; null before.
+  // NCCL has it from 2.19 on; null before.
   decltype(&ncclMemAlloc) mem_alloc;
   decltype(&ncclMemFree) mem_free;
   decltype(&ncclCommRegister) comm_register;

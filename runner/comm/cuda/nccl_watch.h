@@ -64,7 +64,7 @@ class NcclWatch {
   void throw_if_lost(const NcclFlight& flight) const;
   /// Returns when the device is through with it, and it is recorded. Throws as throw_if_lost().
   void await(NcclFlight& flight);
-  /// As await(), of all that `group` has in flight; false where the deadline came first.
+  /// It does as await() for all that `group` has in flight; false where the deadline came first.
   [[nodiscard]] bool await_all(const NcclGroup& group, std::chrono::steady_clock::time_point deadline);
   /// This rank aborts `group`: what it has in flight is lost to it.
   void abandon(NcclGroup& group);

@@ -147,7 +147,7 @@ class Runtime final : public Accelerator {
     cudaStream_t made = nullptr;
     int least = 0, greatest = 0;
     check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange", index);
-    // Without an order against the default stream, which would put both behind one another at every launch there; and
+    // It has no order against the default stream, which would put both behind one another at every launch there; and
     // before it where a multiprocessor is free: a collective of few blocks must not queue behind a product of many.
     check(cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking, greatest), "cudaStreamCreateWithPriority", index);
     return made;

@@ -184,7 +184,7 @@ FileSteps read_steps(const Field& root) {
   return steps;
 }
 
-/// In whichever syntax they are written.
+/// They may be written in either syntax.
 bool are_alike(TextSteps one, TextSteps other) {
   for (TextSteps* const steps : {&one, &other})
     for (SplitRule& rule : steps->before)

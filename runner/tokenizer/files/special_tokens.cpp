@@ -119,13 +119,13 @@ void make_special(WrittenToken& written) {
   if (!written.has_normalized) written.token.normalized = false;
 }
 
-/// Of added_tokens.json every token that has a role or is of the lists.
+/// Takes every token of added_tokens.json that has a role or is of the lists.
 void set_special_by_role(ReadByTransformers& read) {
   for (auto& [content, token] : read.added)
     if (!read.has_decoder && (read.roles.contains(content) || read.extra.contains(content))) make_special(token);
 }
 
-/// Of a token of added_tokens.json its role says whether it is special; elsewhere its flags do.
+/// A role says whether a token of added_tokens.json is special; elsewhere its flags do.
 void set_special_by_role(SpecialTokens& special) {
   for (auto& [id, token] : special.added)
     if (token == AddedToken{.content = token.content, .normalized = true} && special.named.contains(token.content))

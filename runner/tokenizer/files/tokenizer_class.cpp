@@ -7,7 +7,7 @@
 namespace trainyard::tokenizer {
 namespace {
 
-// As of transformers 5.17.
+// The lists are those of transformers 5.17.
 /// GPT-2's class and those with its steps; the last four are other names of RoBERTa's.
 constexpr auto kLikeGpt2 = std::to_array<std::string_view>({"GPT2Tokenizer", "RobertaTokenizer", "CodeGenTokenizer",
                                                             "WhisperTokenizer", "DebertaTokenizer", "BartTokenizer",

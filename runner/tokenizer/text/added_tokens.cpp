@@ -8,7 +8,7 @@
 namespace trainyard::tokenizer {
 namespace {
 
-/// Of the text on one side of a cut, how much may be a token with what a normal form does to its neighbours.
+/// How much of the text on one side of a cut may be a token with what a normal form does to its neighbours.
 constexpr size_t kRoomForForms = 64;
 
 size_t character_border(std::string_view text, size_t at) {

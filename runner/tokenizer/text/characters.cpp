@@ -18,7 +18,7 @@ constexpr std::array kSpaces{Range{0x9, 0xD},       Range{0x20, 0x20},     Range
                              Range{0x1680, 0x1680}, Range{0x2000, 0x200A}, Range{0x2028, 0x2029}, Range{0x202F, 0x202F},
                              Range{0x205F, 0x205F}, Range{0x3000, 0x3000}};
 
-/// Of words, and neither letters nor marks nor digits: the joiners, and letters in circles and squares
+/// Characters of words that are neither letters nor marks nor digits: the joiners, and letters in circles and squares
 /// (Other_Alphabetic).
 constexpr std::array kWordSymbols{Range{0x200C, 0x200D}, Range{0x24B6, 0x24E9}, Range{0x1F130, 0x1F149},
                                   Range{0x1F150, 0x1F169}, Range{0x1F170, 0x1F189}};

@@ -23,7 +23,7 @@ class Charsmap {
   /// Whether some key begins with these two bytes.
   [[nodiscard]] bool has_keys_with(unsigned char first, unsigned char second) const;
 
-  // Of a unit of the trie.
+  // Parts of a unit of the trie.
   static constexpr uint32_t offset(uint32_t unit) { return (unit >> 10U) << ((unit & (1U << 9U)) >> 6U); }
   static constexpr uint32_t label(uint32_t unit) { return unit & (1U << 31U | 0xFFU); }
   static constexpr bool ends_key(uint32_t unit) { return (unit >> 8U & 1U) != 0; }
