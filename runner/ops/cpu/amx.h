@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ops/cpu/gemm.h"
+#include "ops/cpu/product.h"
 
 // Products of bfloat16 on AMX tiles, Intel's Advanced Matrix Extensions. A tile is 16 rows of 64 bytes, and one
 // instruction (TDPBF16PS of Intel's Software Developer's Manual, volume 2) adds the product of 16 x 32 and 32 x 16

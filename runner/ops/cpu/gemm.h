@@ -1,32 +1,9 @@
 #pragma once
 
-#include <cstdint>
-
-#include "ops/matmul.h"
+#include "ops/cpu/product.h"
 
 // General matrix products (BLAS's gemm): by oneDNN, or for bfloat16 on AMX tiles by our own kernel (amx.h).
 namespace trainyard::ops::cpu {
-
-struct ProductSize {
-  int64_t m, n, k;
-  float alpha = 1, beta = 0;
-};
-
-/// A row-major matrix with `stride` elements from row to row.
-template <typename T>
-struct Factor {
-  const T* data;
-  int64_t stride;
-  Transpose transpose = Transpose::No;
-
-  Factor(const T* first, int64_t row_stride, Transpose how = Transpose::No)
-      : data(first), stride(row_stride), transpose(how) {}
-};
-
-struct Product {
-  float* data;
-  int64_t stride;
-};
 
 /// c = alpha · op(a) · op(b) + beta · c with float32 sums, on the calling thread's threads; on one within a parallel
 /// region. No size may be 0. A dry run computes nothing. bfloat16 takes a processor for which multiplies_bfloat16()
