@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 
 #include "ops/cpu/parallel.h"
 
@@ -235,19 +236,19 @@ TRAINYARD_AMX void finish(const float* sums, int64_t rows, int64_t columns, floa
     const auto mask = first_bits<__mmask16>(columns - column);
     for (int64_t row = 0; row < rows; ++row) {
       const float* const of_row = sums + row / kSide * 2 * kSumTile + row % kSide * kSide;
-      put(_mm512_mul_ps(_mm512_load_ps(of_row), factor), beta, mask, c + row * stride + column);
+      put(_mm512_mul_ps(_mm512_loadu_ps(of_row), factor), beta, mask, c + row * stride + column);
     }
   }
 }
 
-/// Holds what one thread needs beside the factors.
+/// Holds what one thread needs beside the factors. It is no tensor, as a plan counts none of what depends on the number
+/// of threads.
 struct Scratch {
-  Tensor rows;  ///< a stretch of 32 rows of op(a), packed
-  Tensor sums;  ///< of 32 rows times the packed columns, a block after the other
+  alignas(64) BFloat16 rows[kBlock * kStretch];  ///< a stretch of 32 rows of op(a), packed
+  std::unique_ptr<float[]> sums;                 ///< of 32 rows times `blocks` packed blocks, one after the other
 
   explicit Scratch(int64_t blocks)
-      : rows(Tensor::empty({kBlock * kStretch}, DType::BFloat16)),
-        sums(Tensor::empty({blocks * kBlock * kBlock}, DType::Float32)) {}
+      : sums(std::make_unique_for_overwrite<float[]>(static_cast<size_t>(blocks * kBlock * kBlock))) {}
 };
 
 /// Up to 32 rows of op(a) times the packed blocks [begin, end).
@@ -267,7 +268,7 @@ struct Panel {
       const Rows of_a = rows_of_a(stretch, scratch);
       for (int64_t block = begin; block < end; ++block) {
         const int64_t columns = std::min(kBlock, b.columns - block * kBlock);
-        float* const sums = scratch.sums.data<float>() + (stretches == 1 ? 0 : block - begin) * kBlock * kBlock;
+        float* const sums = scratch.sums.get() + (stretches == 1 ? 0 : block - begin) * kBlock * kBlock;
         add_block(rows, columns, of_a, b.block(stretch, block), b.steps_of(stretch), sums, stretch == 0);
         if (stretch == stretches - 1) finish(sums, rows, columns, alpha, beta, c + block * kBlock, stride);
       }
@@ -280,7 +281,7 @@ struct Panel {
     const int64_t at = b.at + stretch * kStretch, depth = b.depth_of(stretch);
     if (a.transpose == Transpose::No && rows % kSide == 0 && depth % kDepth == 0)
       return {a.data + row * a.stride + at, kDepth, kSide * a.stride, a.stride};
-    BFloat16* const to = scratch.rows.data<BFloat16>();
+    BFloat16* const to = scratch.rows;
     for (int64_t step = 0; step < b.steps_of(stretch); ++step)
       for (int64_t tile = 0; tile * kSide < rows; ++tile)
         pack_left(a, row + tile * kSide, at + step * kDepth, std::min(kSide, rows - tile * kSide),
@@ -305,7 +306,7 @@ struct Units {
   TRAINYARD_AMX void compute(int64_t begin, int64_t end) const {
     const TileConfig config;
     _tile_loadconfig(&config);
-    Scratch scratch(tiles_of(whole.b.blocks(), parts));
+    Scratch scratch(whole.b.depth <= kStretch ? 1 : tiles_of(whole.b.blocks(), parts));
     for (int64_t unit = begin; unit < end; ++unit) panel(unit / parts, unit % parts).compute(scratch);
     _tile_release();
   }
