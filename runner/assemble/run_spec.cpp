@@ -149,12 +149,25 @@ std::optional<nn::Lora> lora_of(const config::Lora& settings) {
   return nn::Lora{settings.rank, settings.alpha, settings.dropout, listed(settings.target_modules)};
 }
 
+std::optional<DType> base_dtype_of(config::BaseDType dtype) {
+  switch (dtype) {
+    case config::BaseDType::Auto:
+      return std::nullopt;
+    case config::BaseDType::BFloat16:
+      return DType::BFloat16;
+    case config::BaseDType::Float16:
+      return DType::Float16;
+  }
+  throw std::logic_error("base_dtype_of: no such dtype");
+}
+
 shard::Policy policy_of(const config::Config& config, Device device) {
   const bool keeps = config::keeps_until_backward(config.parallel);
   return {.device = device,
           .offload = config.parallel.offload,
           .reshard = keeps ? shard::Reshard::AfterBackward : shard::Reshard::AfterForward,
           .precision = precision_of(config.parallel),
+          .base_dtype = base_dtype_of(config.lora.base_dtype),
           .float8_all_gather = config.float8.all_gather,
           .prefetch = prefetch_of(config.parallel),
           .sync_every_micro_batch = config.training.sync_every_micro_batch,

@@ -105,6 +105,10 @@ struct Words<OutputPrecision> {
 };
 
 template <>
+struct Words<BaseDType> {
+  static std::vector<Choice> list() { return {{"auto", {}}, {"bf16", {"bfloat16"}}, {"fp16", {"float16"}}}; }
+};
+template <>
 struct Words<Float8Recipe> {
   static std::vector<Choice> list() {
     return {{"none", {}}, {"tensorwise", {}}, {"rowwise", {}}, {"rowwise_with_gw_hp", {}}};

@@ -30,6 +30,7 @@ enum class Precision { Float32, BFloat16, Float16 };
 enum class OutputPrecision { Float32, BFloat16, Float16, AsComputed };  ///< begins as Precision
 
 enum class StatePrecision { Float32, BFloat16 };
+enum class BaseDType { Auto, BFloat16, Float16 };
 enum class Float8Recipe { None, Tensorwise, Rowwise, RowwiseWithGwHp };
 
 struct Model {
@@ -164,6 +165,7 @@ struct Lora {
   double alpha = 8;
   double dropout = 0;
   std::string target_modules;  ///< comma list of ends of the names of layers; "": the query and value projections
+  BaseDType base_dtype = BaseDType::Auto;  ///< in what the weights that stay are kept and gathered
 };
 
 struct ActivationCheckpointing {

@@ -48,19 +48,28 @@ std::string over_tensor(const nn::Placements& placements, const autograd::Parame
   return text;
 }
 
+/// What sets a parameter apart, of which this rank's rows are in `kept`.
+std::string traits_of(const autograd::Parameter& parameter, DType kept) {
+  std::string text = parameter.float8() ? "  float8" : "";
+  if (parameter.is_frozen()) text += "  frozen";
+  if (parameter.is_base()) text += fmt::format(" in {}", name_of(kept));
+  return text;
+}
+
 std::string group_text(const shard::Group& group, const shard::Mesh& mesh, const nn::Placements& placements) {
   const int world = mesh.of(shard::Dimension::Shard).world();
   const bool has_tensor = mesh.size().tensor > 1;
   std::string text =
       fmt::format("group {}: {} parameters{}; {}\n", group.label(), with_thousands(group.layout().unsharded_elements),
                   has_tensor ? " on the first rank of tensor" : "", precision_text(group.precision()));
-  for (const shard::Piece& piece : group.layout().pieces) {
-    const autograd::Parameter& parameter = *piece.parameter;
+  const std::vector<Tensor> rows = group.shard_rows();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const autograd::Parameter& parameter = *group.layout().pieces[i].parameter;
     std::string place = has_tensor ? over_tensor(placements, parameter, mesh) : over_shards(mesh);
     if (has_tensor && parameter.is_split()) place += "  its part " + to_string(parameter.shape());
     if (world > 1) place += "  local " + local_shapes(parameter.shape(), world, has_tensor ? "shard" : "rank");
-    text += fmt::format("  {:<48} {:>16}  {}{}{}\n", parameter.name(), to_string(parameter.whole_shape()), place,
-                        parameter.float8() ? "  float8" : "", parameter.is_frozen() ? "  frozen" : "");
+    text += fmt::format("  {:<48} {:>16}  {}{}\n", parameter.name(), to_string(parameter.whole_shape()), place,
+                        traits_of(parameter, rows[i].dtype()));
   }
   return text;
 }
@@ -89,7 +98,7 @@ std::string inspection(const models::ModelConfig& model, const shard::Engine& en
   text += fmt::format("mesh: replicate {} x shard {}{}{}\n", mesh.size().replicate, mesh.size().shard,
                       mesh.size().context > 1 ? fmt::format(" x context {}", mesh.size().context) : "",
                       mesh.size().tensor > 1 ? fmt::format(" x tensor {}", mesh.size().tensor) : "");
-  text += "dtypes: shards, reduced gradients and optimizer float32; of each group what it says\n";
+  text += "dtypes: shards of what is trained, reduced gradients and optimizer float32; of each group what it says\n";
   text += fmt::format("a step of one micro-batch: {}\n", collectives_text(engine));
   const nn::Placements& placements = models::family_of(model).placements;
   for (const auto& group : engine.groups()) text += group_text(*group, mesh, placements);

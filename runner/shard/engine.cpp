@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "autograd/functions.h"
+#include "ops/cast.h"
 #include "ops/columns.h"
 
 namespace trainyard::shard {
@@ -54,7 +55,7 @@ std::string label_of(std::span<nn::Module* const> modules) {
   return fmt::format("{}..{}", first, first.starts_with(last.substr(0, number)) ? last.substr(number) : last);
 }
 
-/// This rank's rows of one parameter in a padded shard.
+/// This rank's rows of one parameter's gradient in a padded shard.
 Tensor rows_of(const Piece& piece, const Tensor& shard) {
   Shape shape = piece.parameter->shape();
   shape[0] = piece.local.count;
@@ -90,8 +91,10 @@ void Engine::fully_shard(std::span<nn::Module* const> modules, const GroupPolicy
   policy.precision = own.precision.value_or(policy.precision);
   Group& group = *groups_.emplace_back(std::make_unique<Group>(label_of(modules), parameters, mesh_, policy));
   auto gradient = group.gradient_layout().pieces.begin();
+  const std::vector<Tensor> values = group.shard_rows();
+  auto value = values.begin();
   for (const Piece& piece : group.layout().pieces) {
-    ParameterShard shard{piece.parameter, piece.local, counted_rows(piece), rows_of(piece, group.shard()), {}};
+    ParameterShard shard{piece.parameter, piece.local, counted_rows(piece), *value++, {}};
     if (!piece.parameter->is_frozen()) shard.gradient = rows_of(*gradient++, group.shard_gradient());
     shards_.push_back(std::move(shard));
   }
@@ -145,6 +148,11 @@ void take_rows(ParameterShard& shard, Rows rows, const Tensor& block) {
     ops::copy_columns(taken, part.begin, own.size(1), columns, 0);
     taken = columns;
   }
+  if (own.dtype() != taken.dtype()) {
+    Tensor cast = Tensor::empty(taken.shape(), own.dtype());
+    ops::cast(taken, cast);
+    taken = cast;
+  }
   copy(taken, own);
 }
 
@@ -153,7 +161,8 @@ void take_rows(ParameterShard& shard, Rows rows, const Tensor& block) {
 void Engine::fill(const Source& source) {
   scales_are_current_ = false;
   for (ParameterShard& shard : shards_) {
-    const bool is_in_place = shard.value.device().kind == DeviceKind::Cpu && shard.parameter->part().dimension == 0;
+    const bool is_in_place = shard.value.device().kind == DeviceKind::Cpu && shard.value.dtype() == DType::Float32 &&
+                             shard.parameter->part().dimension == 0;
     if (is_in_place) {
       source(*shard.parameter, whole_rows_of(shard), shard.value.values<float>());
       continue;
@@ -307,7 +316,7 @@ void Engine::update_scales() {
   const auto empty = [count](Device device) { return Tensor::empty({count}, DType::Float32, device); };
   const bool are_new = !scales_.scale.defined();
   if (are_new) scales_ = {empty(policy_.device), empty(policy_.device)};
-  Tensor most = empty(groups_.front()->shard().device());
+  Tensor most = empty(shards_.front().value.device());
   int64_t begin = 0;
   for (const auto& group : groups_) {
     const int64_t own = group->scales();

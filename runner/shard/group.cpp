@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "ops/add.h"
 #include "ops/cast.h"
@@ -37,11 +38,20 @@ bool gathers_float8(const autograd::Parameter* parameter, const Mesh& mesh, cons
   return policy.float8_all_gather && parameter->float8() && mesh.of(Dimension::Shard).world() > 1;
 }
 
-/// Those that may be gathered in 8 bits last, so that each message's parameters lie side by side in the shard; whether
-/// they are or not, so that sums over a shard have one order.
+Form form_of(const autograd::Parameter* parameter, const Mesh& mesh, const Policy& policy) {
+  const DType param_dtype = policy.precision.param_dtype;
+  const DType kept = parameter->is_base() ? policy.base_dtype.value_or(param_dtype) : DType::Float32;
+  if (gathers_float8(parameter, mesh, policy)) return {kept, DType::Float8E4M3, DType::Float8E4M3};
+  return {kept, parameter->is_base() ? kept : param_dtype, param_dtype};
+}
+
+/// Those that may be gathered in 8 bits last, and a base after what is trained, so that each message's parameters are
+/// side by side; whether they differ or not, so that sums over a shard have one order.
 std::vector<autograd::Parameter*> by_message(std::span<autograd::Parameter* const> parameters) {
   std::vector<autograd::Parameter*> sorted(parameters.begin(), parameters.end());
-  std::ranges::stable_partition(sorted, [](const autograd::Parameter* parameter) { return !parameter->float8(); });
+  std::ranges::stable_sort(sorted, {}, [](const autograd::Parameter* parameter) {
+    return std::pair(parameter->float8().has_value(), parameter->is_base());
+  });
   return sorted;
 }
 
@@ -57,13 +67,20 @@ int64_t tensor_sum_elements(const Layout& layout) {
   return elements;
 }
 
-/// The parameters of a layout that are gathered in 8 bits, or the others.
-std::vector<autograd::Parameter*> of_message(const Layout& layout, bool is_float8_message, const Mesh& mesh,
-                                             const Policy& policy) {
-  std::vector<autograd::Parameter*> some;
-  for (const Piece& piece : layout.pieces)
-    if (gathers_float8(piece.parameter, mesh, policy) == is_float8_message) some.push_back(piece.parameter);
-  return some;
+struct Message {
+  Form form;
+  std::vector<autograd::Parameter*> parameters;
+};
+
+/// In the order of the layout.
+std::vector<Message> messages_of(const Layout& layout, const Mesh& mesh, const Policy& policy) {
+  std::vector<Message> messages;
+  for (const Piece& piece : layout.pieces) {
+    const Form form = form_of(piece.parameter, mesh, policy);
+    if (messages.empty() || messages.back().form != form) messages.push_back({form, {}});
+    messages.back().parameters.push_back(piece.parameter);
+  }
+  return messages;
 }
 
 }  // namespace
@@ -84,23 +101,25 @@ Group::Group(std::string label, std::span<autograd::Parameter* const> parameters
       gradient_in_place_(sharders_.world() == 1 && precision_.reduce_dtype == DType::Float32 && !offloads_ &&
                          ((replicas_.world() == 1 && !has_tensor_sum()) || !policy.sync_every_micro_batch)),
       coalesces_(coalesces(gradient_layout_, device_)),
-      shard_(zeroed(empty(layout_.shard_elements, DType::Float32, MemoryKind::Parameters, device_, offloads_))),
       shard_gradient_(
           released(empty(gradient_layout_.shard_elements, DType::Float32, MemoryKind::Gradients, device_, offloads_))),
       unsharded_gradient_(gradient_in_place_
                               ? shard_gradient_
                               : released(empty(gradient_layout_.unsharded_elements, precision_.reduce_dtype,
                                                MemoryKind::Gathered, device_))) {
-  int64_t begin = 0;
-  for (const bool is_float8_message : {false, true}) {
-    const auto parameters_of = of_message(layout_, is_float8_message, mesh, policy);
-    if (parameters_of.empty()) continue;
+  for (const auto& [form, parameters_of] : messages_of(layout_, mesh, policy)) {
     const int64_t elements = Layout(parameters_of, sharders_.world(), sharders_.rank()).shard_elements;
-    unsharded_.emplace_back(parameters_of, shard_.rows(begin, elements),
-                            is_float8_message ? DType::Float8E4M3 : precision_.param_dtype, mesh, policy);
-    begin += elements;
+    unsharded_.emplace_back(parameters_of,
+                            zeroed(empty(elements, form.kept, MemoryKind::Parameters, device_, offloads_)), form, mesh,
+                            policy);
   }
   place_parameters();
+}
+
+std::vector<Tensor> Group::shard_rows() const {
+  std::vector<Tensor> rows;
+  for (const Unsharded& each : unsharded_) std::ranges::move(each.shard_rows(), std::back_inserter(rows));
+  return rows;
 }
 
 void Group::place_parameters() {

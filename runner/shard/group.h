@@ -15,8 +15,10 @@ namespace trainyard::shard {
 
 /// The parameters of one fully_shard call: gathered together, reduced together.
 ///
-/// Holds this rank's shard in float32 for good, and the unsharded parameters and gradients between unshard and reshard.
-/// A gather is one message; with Policy::float8_all_gather the weights of layers in 8 bits have one of their own.
+/// Holds this rank's shard for good, and the unsharded parameters and gradients between unshard and reshard. Shards are
+/// float32, but those of a base, which never change (Parameter::is_base()), in Policy::base_dtype.
+/// A gather is one message for all parameters of one form: a base has one of its own where it differs from the rest,
+/// and so have the weights of layers in 8 bits with Policy::float8_all_gather.
 /// Frozen parameters are gathered as the others are, and have no gradient and no part in the reduction.
 /// The one place that says where shards live: parameters and gradients are allocated here, moments like them.
 class Group {
@@ -33,8 +35,8 @@ class Group {
   [[nodiscard]] const Layout& gradient_layout() const { return gradient_layout_; }
   /// False where every parameter is frozen: there is nothing to reduce.
   [[nodiscard]] bool trains() const { return !gradient_layout_.pieces.empty(); }
-  /// Float32 [layout().shard_elements], this rank's padded chunks; padding is zero and stays so.
-  [[nodiscard]] Tensor& shard() { return shard_; }
+  /// This rank's rows of each parameter, in the order of layout().
+  [[nodiscard]] std::vector<Tensor> shard_rows() const;
   /// The reduced gradient [gradient_layout().shard_elements]. Valid from the first finished reduction to
   /// release_gradient().
   [[nodiscard]] Tensor& shard_gradient() { return shard_gradient_; }
@@ -123,9 +125,9 @@ class Group {
   bool gradient_in_place_;  // unsharded gradients are the reduced ones
   bool coalesces_;          // each gradient is scattered from where it lies, without a buffer in between
 
-  Tensor shard_, shard_gradient_;
-  std::vector<Unsharded> unsharded_;  // of all parameters, or of those that are not in 8 bits and those that are
-  Tensor unsharded_gradient_;             // flat, [unsharded_elements]; the parameters' gradients are views of it
+  Tensor shard_gradient_;
+  std::vector<Unsharded> unsharded_;  // one for each form; one in 8 bits is the last
+  Tensor unsharded_gradient_;         // flat, [unsharded_elements]; the parameters' gradients are views of it
   bool has_gradient_ = false, whole_gradient_ready_ = false;
 
   State state_ = State::Sharded;

@@ -54,7 +54,7 @@ void copy_out(const Layout& layout, const Tensor& gathered, Tensor& whole) {
       const Rows rows = chunk_of(piece.rows, layout.world, rank);
       const int64_t count = rows.count * piece.row_elements;
       Tensor to = slice(whole, piece.whole_offset + rows.begin * piece.row_elements, count);
-      copy(slice(gathered, rank * layout.shard_elements + piece.shard_offset, count), to);
+      ops::cast(slice(gathered, rank * layout.shard_elements + piece.shard_offset, count), to);
     }
   }
 }

@@ -39,7 +39,8 @@ bool coalesces(const Layout& layout, Device device);
 std::vector<Tensor> parts_of(const Layout& layout, const Tensor& shard);
 std::vector<Tensor> unsharded_of(const Layout& layout, const Tensor& whole);
 
-/// Copies gathered shards [world · shard_elements] into unsharded parameters [unsharded_elements]; same dtype.
+/// Copies gathered shards [world · shard_elements] into unsharded parameters [unsharded_elements], cast to the dtype of
+/// `whole`.
 void copy_out(const Layout& layout, const Tensor& gathered, Tensor& whole);
 
 /// What `rank` holds of it: unsharded [unsharded_elements] into one padded shard [shard_elements], padding zeroed, cast to

@@ -30,7 +30,8 @@ struct Prefetch {
   int most_in_flight = 2;
 };
 
-/// FSDP2's MixedPrecisionPolicy, of one group. Shards, reduced gradients and optimizer state are float32 always.
+/// FSDP2's MixedPrecisionPolicy, of one group. Shards of what is trained, reduced gradients and optimizer state are
+/// float32 always.
 struct MixedPrecision {
   DType param_dtype = DType::Float32;      ///< of unsharded parameters, gathers and compute
   DType reduce_dtype = DType::Float32;     ///< of unsharded gradients and their reduction
@@ -61,6 +62,9 @@ struct Policy {
   bool offload = false;
   Reshard reshard = Reshard::AfterForward;
   MixedPrecision precision = {};  ///< of groups that are given none of their own
+  /// In what a base (Parameter::is_base()) is kept and gathered, to be computed with in param_dtype: it never changes,
+  /// so it has no float32 from which that is made. None: its group's param_dtype.
+  std::optional<DType> base_dtype = {};
   /// Weights of linear layers that are computed in 8 bits (Parameter::float8()) are gathered in 8 bits too, each with
   /// one scale, which all ranks agree on once a step. For Float8Recipe::Tensorwise alone.
   bool float8_all_gather = false;

@@ -32,19 +32,29 @@ Tensor matrix_of(const Piece& piece, const Tensor& shard, int64_t rows) {
 
 }  // namespace
 
-Unsharded::Unsharded(std::span<autograd::Parameter* const> parameters, Tensor shard, DType dtype, const Mesh& mesh,
+Unsharded::Unsharded(std::span<autograd::Parameter* const> parameters, Tensor shard, const Form& form, const Mesh& mesh,
                      const Policy& policy)
     : sharders_(&mesh.of(Dimension::Shard)),
       post_forward_mesh_(mesh.post_forward()),
       layout_(parameters, sharders_->world(), sharders_->rank()),
       post_forward_layout_(post_forward_layout(parameters, post_forward_mesh_)),
-      dtype_(dtype),
+      form_(form),
       param_dtype_(policy.precision.param_dtype),
       device_(policy.device),
       shard_(std::move(shard)),
-      in_place_(sharders_->world() == 1 && dtype == DType::Float32 && shard_.device() == device_),
-      coalesces_(coalesces(layout_, device_)),
-      flat_buffer_(in_place_ ? shard_ : released(layout_.unsharded_elements, dtype, device_)) {}
+      in_place_(sharders_->world() == 1 && form.kept == form.value && shard_.device() == device_),
+      coalesces_(form.sent == form.value && coalesces(layout_, device_)),
+      flat_buffer_(in_place_ ? shard_ : released(layout_.unsharded_elements, form.value, device_)) {}
+
+std::vector<Tensor> Unsharded::shard_rows() const {
+  std::vector<Tensor> rows;
+  for (const Piece& piece : layout_.pieces) {
+    Shape shape = piece.parameter->shape();
+    shape[0] = piece.local.count;
+    rows.push_back(shard_.rows(piece.shard_offset, piece.local.count * piece.row_elements).reshape(shape));
+  }
+  return rows;
+}
 
 std::vector<Tensor> Unsharded::values() const {
   std::vector<Tensor> values = unsharded_of(layout_, flat_buffer_);
@@ -53,7 +63,7 @@ std::vector<Tensor> Unsharded::values() const {
 }
 
 int64_t Unsharded::scales() const {
-  return is_float8(dtype_) ? std::ssize(layout_.pieces) : 0;
+  return is_float8(form_.value) ? std::ssize(layout_.pieces) : 0;
 }
 
 void Unsharded::use_scales(const ops::Float8Scale& scales) {
@@ -71,15 +81,15 @@ void Unsharded::absmax(Tensor& most) const {
   ops::cast(in_dtype(most, param_dtype_), most);  // rounding keeps the order, so this is the largest rounded one
 }
 
-/// The shard is written in dtype_; what it takes on the way is the current stream's own.
+/// The shard is written in the dtype of `to`; what it takes on the way is the current stream's own.
 void Unsharded::write_shard(Tensor& to) const {
-  if (dtype_ == shard_.dtype()) return copy_async(shard_, to);
+  if (to.dtype() == shard_.dtype()) return copy_async(shard_, to);
   Tensor shard = shard_;
   if (shard_.device() != device_) {
     shard = Tensor::empty(shard_.shape(), shard_.dtype(), device_);
     copy_async(shard_, shard);
   }
-  if (is_float8(dtype_)) return write_float8(in_dtype(shard, param_dtype_), to);
+  if (is_float8(to.dtype())) return write_float8(in_dtype(shard, param_dtype_), to);
   ops::cast(shard, to);
 }
 
@@ -108,14 +118,14 @@ void Unsharded::take_buffers() {
   if (is_alone()) return flat_buffer_.storage()->materialize();
   if (post_forward_shard_.defined()) {
     sent_ = post_forward_shard_;
-  } else if (dtype_ == shard_.dtype() && shard_.device() == device_) {
+  } else if (form_.sent == form_.kept && shard_.device() == device_) {
     sent_ = shard_;
   } else {
-    sent_ = Tensor::empty(shard_.shape(), dtype_, device_);
+    sent_ = Tensor::empty(shard_.shape(), form_.sent, device_);
   }
   if (coalesces_ && !post_forward_shard_.defined()) return flat_buffer_.storage()->materialize();
   const int world = post_forward_shard_.defined() ? post_forward_mesh_->world() : sharders_->world();
-  gathered_ = Tensor::empty({world * sent_.count()}, dtype_, device_);
+  gathered_ = Tensor::empty({world * sent_.count()}, form_.sent, device_);
 }
 
 void Unsharded::send(const std::string& label) {
@@ -146,7 +156,7 @@ void Unsharded::release() {
 
 void Unsharded::release_to_post_forward() {
   const MemoryKindScope scope(MemoryKind::Gathered);
-  Tensor part = Tensor::empty({post_forward_layout_.shard_elements}, dtype_, device_);
+  Tensor part = Tensor::empty({post_forward_layout_.shard_elements}, form_.sent, device_);
   copy_shard_in(post_forward_layout_, post_forward_mesh_->rank(), flat_buffer_, part);
   release();
   post_forward_shard_ = std::move(part);
@@ -160,12 +170,12 @@ size_t Unsharded::held_bytes() const {
 
 size_t Unsharded::gather_bytes() const {
   if (is_alone()) return 0;
-  return static_cast<size_t>(sharders_->world() * layout_.shard_elements) * size_of(dtype_);
+  return static_cast<size_t>(sharders_->world() * layout_.shard_elements) * size_of(form_.sent);
 }
 
 size_t Unsharded::post_forward_gather_bytes() const {
   if (!post_forward_mesh_) return gather_bytes();
-  return static_cast<size_t>(post_forward_mesh_->world() * post_forward_layout_.shard_elements) * size_of(dtype_);
+  return static_cast<size_t>(post_forward_mesh_->world() * post_forward_layout_.shard_elements) * size_of(form_.sent);
 }
 
 }  // namespace trainyard::shard

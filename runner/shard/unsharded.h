@@ -12,16 +12,25 @@
 
 namespace trainyard::shard {
 
-/// The parameters of a group that are gathered in one dtype, and so in one message.
+/// In what a parameter is between steps, in the message of its gather, and where a module computes with it.
+struct Form {
+  DType kept, sent, value;
+  bool operator==(const Form&) const = default;
+};
+
+/// The parameters of a group that have one form, and so one message.
 ///
 /// Where the shard dimension has one rank and nothing is cast, they are the shard itself: no copies.
 /// In 8 bits what is sent is the shard in the policy's param_dtype, cast with the scale of each whole weight: the same
 /// bits as of a cast after a gather.
 class Unsharded {
  public:
-  /// `shard`: this rank's padded chunks of `parameters`, float32, one after the other.
-  Unsharded(std::span<autograd::Parameter* const> parameters, Tensor shard, DType dtype, const Mesh& mesh,
+  /// `shard`: this rank's padded chunks of `parameters` in form.kept, one after the other.
+  Unsharded(std::span<autograd::Parameter* const> parameters, Tensor shard, const Form& form, const Mesh& mesh,
             const Policy& policy);
+
+  /// This rank's rows of each parameter, in order: views of the shard.
+  [[nodiscard]] std::vector<Tensor> shard_rows() const;
 
   /// Where each parameter is between finish() and release(), in order.
   [[nodiscard]] std::vector<Tensor> values() const;
@@ -59,7 +68,8 @@ class Unsharded {
   comm::Communicator* sharders_;
   comm::Communicator* post_forward_mesh_;  // null: none
   Layout layout_, post_forward_layout_;
-  DType dtype_, param_dtype_;
+  Form form_;
+  DType param_dtype_;
   Device device_;
   Tensor shard_;
   bool in_place_;   // they are the shard

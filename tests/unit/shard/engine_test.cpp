@@ -48,24 +48,46 @@ struct Seen {
   std::map<std::string, std::vector<float>> gradients;
   std::vector<Event> events;
   size_t group_bytes = 0;  ///< of the largest group, gathered
+  size_t base_bytes = 0;   ///< of what this rank holds of the base
+  bool base_stayed = false;
 };
 
 struct Setting {
   Policy policy;
   int micro_batches = 1;
   bool recompute = false;
+  bool has_base = false;  ///< all but the norms and o_proj's weights stays, with values that bfloat16 holds
 };
+
+bool is_of_base(const autograd::Parameter& parameter) {
+  return !parameter.name().ends_with("norm.weight") && parameter.name().find("o_proj") == std::string::npos;
+}
+
+void round_to_bfloat16(std::span<float> values) {
+  for (float& value : values) value = static_cast<float>(BFloat16(value));
+}
+
+std::vector<std::vector<std::byte>> base_of(const Engine& engine) {
+  std::vector<std::vector<std::byte>> bytes;
+  for (const ParameterShard& shard : engine.shards())
+    if (shard.parameter->is_base()) bytes.emplace_back(shard.value.raw(), shard.value.raw() + shard.value.bytes());
+  return bytes;
+}
 
 Seen step_of(comm::Communicator& comm, MeshSize size, const Setting& setting) {
   Seen seen;
   const auto model = models::build(odd_model());
+  for (autograd::Parameter* const parameter : model->parameters())
+    if (setting.has_base && is_of_base(*parameter)) parameter->set_base();
   Mesh mesh(comm, size);
   Engine engine(mesh, setting.policy);
   for (nn::Module* const block : model->blocks()) block->set_recompute(setting.recompute), engine.fully_shard(*block);
   engine.fully_shard(*model);
   engine.fill([](const autograd::Parameter& p, Rows rows, std::span<float> out) {
     nn::initial_rows(p, 3, rows.begin, rows.count, out);
+    if (p.is_base()) round_to_bfloat16(out);
   });
+  const auto base = base_of(engine);
   for (int pass = 0; pass < 2; ++pass) {  // the second one knows the order and prefetches
     seen.events.clear();
     seen.loss_sum = 0;
@@ -87,7 +109,10 @@ Seen step_of(comm::Communicator& comm, MeshSize size, const Setting& setting) {
   }
   seen.squares = engine.gradient_squares().total.values<double>()[0];
   for (const auto& group : engine.groups()) seen.group_bytes = std::max(seen.group_bytes, group->gather_bytes());
+  seen.base_stayed = base_of(engine) == base;
+  for (const auto& bytes : base) seen.base_bytes += bytes.size();
   for (const ParameterShard& shard : engine.shards()) {
+    if (shard.parameter->is_base()) continue;
     const auto values = shard.gradient.values<float>();
     seen.gradients[shard.parameter->name()] = {values.begin(), values.end()};
   }
@@ -229,6 +254,26 @@ TEST_CASE("Engine: bfloat16 parameters with a float32 sum: what ranks add surviv
   };
   CHECK(summed(DType::Float32) == std::vector<float>{257, 257});
   CHECK(summed(DType::BFloat16) == std::vector<float>{256, 256});
+}
+
+TEST_CASE("Engine: a base is kept and gathered in a dtype of its own, with the bits of one in float32", "[shard]") {
+  const auto size = GENERATE(values<MeshSize>({{1, 1}, {1, 2}, {1, 3}, {2, 2}, {1, 4, 2}}));
+  const auto param_dtype = GENERATE(DType::Float32, DType::BFloat16);
+  const auto with = [&](std::optional<DType> base_dtype) {
+    return run_step(size, {.policy = {.precision = {.param_dtype = param_dtype}, .base_dtype = base_dtype},
+                           .has_base = true});
+  };
+  const auto in_float = with(DType::Float32), in_half = with(DType::BFloat16), by_default = with(std::nullopt);
+  for (size_t rank = 0; rank < in_half.size(); ++rank) {
+    CHECK(in_half[rank].gradients == in_float[rank].gradients);
+    CHECK(in_half[rank].loss_sum == in_float[rank].loss_sum);
+    CHECK(by_default[rank].gradients == in_float[rank].gradients);
+    CHECK(2 * in_half[rank].base_bytes == in_float[rank].base_bytes);
+    CHECK(by_default[rank].base_bytes == (param_dtype == DType::Float32 ? in_float : in_half)[rank].base_bytes);
+    CHECK((in_half[rank].base_stayed && in_half[rank].base_bytes > 0));
+    if (size.of(Dimension::Shard) > 1 && param_dtype == DType::Float32)
+      CHECK(in_half[rank].group_bytes < in_float[rank].group_bytes);
+  }
 }
 
 TEST_CASE("Engine: groups are gathered one ahead, forward and backward, and the last block again", "[shard]") {
