@@ -3,6 +3,7 @@
 //   ops_bench [THREADS [bf16] [peak]]   on the CPU, by 1 thread where none is said; float32, or bfloat16 by `bf16`
 //   ops_bench 1 [bf16] products         the products alone that bench/products times beside PyTorch's
 //   ops_bench cuda [peak]               on the first GPU; bfloat16, Qwen3-0.6B's and 1.7B's shapes
+//   ops_bench 1 nf4                     NF4 alone, beside a copy
 // `peak`: only what the machine gives. op_bench.h says how times are taken.
 #include <fmt/format.h>
 
@@ -31,6 +32,7 @@
 #include "ops/embedding.h"
 #include "ops/float8.h"
 #include "ops/matmul.h"
+#include "ops/nf4.h"
 #include "ops/norm.h"
 #include "ops/rms_norm.h"
 #include "ops/rms_norm_rope.h"
@@ -41,7 +43,7 @@
 namespace trainyard::bench {
 namespace {
 
-constexpr const char* kUsage = "usage: ops_bench [THREADS [bf16]|cuda] [peak|products]";
+constexpr const char* kUsage = "usage: ops_bench [THREADS [bf16]|cuda] [peak|products|nf4]";
 
 struct Batch {
   int64_t rows, tokens;
@@ -263,6 +265,24 @@ void optimizer(const OpBench& bench) {
   bench.stream("cast bfloat16 to float32", 6 * elements, [&] { return [&] { ops::cast(half, param); }; });
 }
 
+/// Beside a copy, whose rate is the measure: of it NF4 is to have half, in bytes read and written a second.
+void nf4(const OpBench& bench) {
+  const int64_t rows = bench.device().kind == DeviceKind::Cpu ? 4096 : 16384, columns = 4096;
+  const auto elements = static_cast<double>(rows * columns);
+  const Tensor packed = Tensor::zeros({rows, ops::nf4_row_bytes(columns)}, DType::UInt8, bench.device());
+  const ops::Nf4Scales scales{bench.filled({ops::nf4_factors(rows * columns)}, DType::Float32),
+                              bench.filled({1}, DType::Float32)};
+  fmt::print("[{}, {}]\n", rows, columns);
+  for (const DType dtype : {DType::Float32, DType::BFloat16}) {
+    const Tensor from = bench.filled({rows, columns}, dtype);
+    Tensor to = bench.filled({rows, columns}, dtype);
+    const auto bytes = static_cast<double>(to.bytes());
+    bench.stream(fmt::format("copy {}", name_of(dtype)), 2 * bytes, [&] { return [&] { copy_async(from, to); }; });
+    bench.stream(fmt::format("nf4 to {}", name_of(dtype)), elements * 33 / 64 + bytes,
+                 [&] { return [&] { ops::nf4_dequantize(packed, scales, to); }; });
+  }
+}
+
 std::vector<ModelShape> shapes_for(DeviceKind kind) {
   if (kind == DeviceKind::Cpu)
     return {
@@ -327,14 +347,16 @@ void run(std::span<char* const> arguments) {
     return is_first;
   };
   const bool in_bfloat16 = device.kind != DeviceKind::Cpu || take("bf16"), is_peak = take("peak"),
-             is_products = !is_peak && take("products");
+             is_products = !is_peak && take("products"), is_nf4 = take("nf4");
   if (!rest.empty()) throw InputError(kUsage);
   const OpBench bench(device, in_bfloat16 ? DType::BFloat16 : DType::Float32);
   bench.print_peak();
   if (is_peak) return;
   if (is_products) return layers(bench);
+  if (is_nf4) return nf4(bench);
   for (const ModelShape& shape : shapes_for(bench.device().kind)) bench_shape(bench, shape);
   optimizer(bench);
+  nf4(bench);
 }
 
 }  // namespace
