@@ -48,6 +48,18 @@ void require_layer(const std::string& target, const std::vector<nn::Linear*>& la
       target, near ? fmt::format(", did you mean '{}'?", *near) : "", fmt::join(names, ", "), nn::kAllLinear));
 }
 
+/// Of the layers, adapted or not.
+void keep_in_nf4(const std::vector<nn::Linear*>& layers) {
+  for (const nn::Linear* const layer : layers) {
+    autograd::Parameter& weight = layer->weight();
+    if (const int64_t in = weight.whole_shape()[1]; in % ops::kNf4Block != 0)
+      throw InputError(fmt::format(
+          "lora.base_dtype is nf4, but {} is {}, whose rows of {} values are no whole blocks of {}; use bf16",
+          weight.name(), to_string(weight.whole_shape()), in, ops::kNf4Block));
+    weight.set_nf4();
+  }
+}
+
 /// 16, and not 16.0, as PEFT writes it.
 nlohmann::json number(double value) {
   return value == std::floor(value) && value < 1e15 ? nlohmann::json(static_cast<int64_t>(value))
@@ -85,6 +97,7 @@ Adapters::Adapters(models::Model& model, const nn::Lora& lora) : lora_(lora) {
   };
   for (nn::Linear* const layer : layers)
     if (is_target(*layer)) layer->adapt(lora_, *dropped_);
+  if (lora_.base_in_nf4) keep_in_nf4(layers);
   for (const autograd::Parameter* const parameter : model.parameters())
     if (!parameter->is_base()) parameters_ += count_of(parameter->whole_shape());
 }
@@ -95,8 +108,9 @@ void Adapters::begin_pass(const models::Inputs& inputs, uint64_t seed) {
 
 std::string described(const Adapters& adapters) {
   const nn::Lora& lora = adapters.lora();
-  return fmt::format("rank {}, alpha {}, on {}: {} parameters", lora.rank, lora.alpha,
-                     fmt::join(lora.target_modules, ", "), with_thousands(adapters.parameters()));
+  return fmt::format("rank {}, alpha {}, on {}: {} parameters{}", lora.rank, lora.alpha,
+                     fmt::join(lora.target_modules, ", "), with_thousands(adapters.parameters()),
+                     lora.base_in_nf4 ? "; beside a base in NF4" : "");
 }
 
 }  // namespace trainyard::train

@@ -146,12 +146,14 @@ std::optional<Float8Layers> float8_of(const config::Float8& settings) {
 
 std::optional<nn::Lora> lora_of(const config::Lora& settings) {
   if (settings.rank == 0) return std::nullopt;
-  return nn::Lora{settings.rank, settings.alpha, settings.dropout, listed(settings.target_modules)};
+  return nn::Lora{settings.rank, settings.alpha, settings.dropout, listed(settings.target_modules),
+                  settings.base_dtype == config::BaseDType::Nf4};
 }
 
 std::optional<DType> base_dtype_of(config::BaseDType dtype) {
   switch (dtype) {
     case config::BaseDType::Auto:
+    case config::BaseDType::Nf4:  // of what is no linear layer of a block
       return std::nullopt;
     case config::BaseDType::BFloat16:
       return DType::BFloat16;

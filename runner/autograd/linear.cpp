@@ -21,9 +21,10 @@ Tensor product_of(const Variable& input, const Parameter& weight, const Paramete
   }
   const Tensor& x = input.arriving();
   Tensor product = Tensor::empty({x.size(0), weight.shape()[0]}, x.dtype(), x.device());
+  const Tensor factor = weight.dequantized();
   const auto multiply_rows = [&](Rows rows) {
     Tensor to = product.rows(rows.begin, rows.count);
-    ops::matmul(x.rows(rows.begin, rows.count), weight.value(), to,
+    ops::matmul(x.rows(rows.begin, rows.count), factor, to,
                 {.b = ops::Transpose::Yes, .bias = bias ? bias->value() : Tensor()});
   };
   if (takes_rows) {
@@ -61,7 +62,7 @@ std::function<void(const Tensor&)> way_back(const Variable& x, Parameter& weight
   return [value = x.value(), &weight, dx = x.gradient()](const Tensor& gradient) {
     add_weight_gradient(gradient, value, weight);
     dx->add(value, [&](Tensor& to, bool accumulate) {
-      ops::matmul(gradient, weight.value(), to, {.accumulate = accumulate});
+      ops::matmul(gradient, weight.dequantized(), to, {.accumulate = accumulate});
     });
   };
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "ops/nf4.h"
 #include "tensor/tensor.h"
 
 namespace trainyard::autograd {
@@ -53,11 +54,13 @@ class Parameter {
   [[nodiscard]] const Init& init() const { return init_; }
 
   /// The weight, [shape]. Valid where its storage is materialized: inside its group's forward and backward.
-  /// The value is in 8 bits where it is gathered so.
+  /// The value is in 8 bits where it is gathered so, and packed where it is in NF4.
   [[nodiscard]] const Tensor& value() const { return value_; }
+  /// The weight in compute_dtype(): value(), or what one in NF4 stands for, made anew and gone with the tensor.
+  [[nodiscard]] Tensor dequantized() const;
   /// What a value() in 8 bits is to be multiplied by, float32 [1]. Undefined else.
   [[nodiscard]] const Tensor& inverse_scale() const { return inverse_scale_; }
-  /// What is computed with it in: value()'s; of one in 8 bits that from which it was cast.
+  /// What is computed with it in: value()'s; of one in 8 bits what it was cast from, of one in NF4 what it becomes.
   [[nodiscard]] DType compute_dtype() const { return compute_dtype_; }
   /// Where backward adds, [shape]: what has gathered so far, or zero. A frozen parameter has none.
   [[nodiscard]] Tensor& gradient();
@@ -90,6 +93,11 @@ class Parameter {
   void set_float8(Float8Recipe recipe) { float8_ = recipe; }
   [[nodiscard]] std::optional<Float8Recipe> float8() const { return float8_; }
 
+  /// Says that it is kept and gathered in NF4 (ops/nf4.h): the weight of a linear layer, [out, in], of a base. It is
+  /// called before the parameter is placed.
+  void set_nf4() { is_nf4_ = true; }
+  [[nodiscard]] bool is_nf4() const { return is_nf4_; }
+
   /// Sets both views; whoever places the parameter calls it once, before the first forward. `prepare_gradient` is
   /// called before each use of the gradient and sees to it that it is there, new after begin_gradient().
   void place(Tensor value, Tensor gradient, std::function<void()> prepare_gradient = {}) {
@@ -105,15 +113,22 @@ class Parameter {
     inverse_scale_ = std::move(inverse_scale);
     compute_dtype_ = compute_dtype;
   }
+  /// Afterwards, of a packed value: what its scalers are read with.
+  void place_nf4_scales(ops::Nf4Scales scales, DType compute_dtype) {
+    nf4_scales_ = std::move(scales);
+    compute_dtype_ = compute_dtype;
+  }
+  [[nodiscard]] ops::Nf4Scales& nf4_scales() { return nf4_scales_; }
 
  private:
   std::string name_;
   Shape whole_shape_, shape_;
   Part part_;
   Init init_;
-  bool frozen_ = false, is_base_ = false;
+  bool frozen_ = false, is_base_ = false, is_nf4_ = false;
   std::optional<Float8Recipe> float8_;
   Tensor value_, inverse_scale_, gradient_;
+  ops::Nf4Scales nf4_scales_;
   DType compute_dtype_ = DType::Float32;
   std::function<void()> prepare_gradient_;
   bool is_gradient_new_ = false;

@@ -106,7 +106,9 @@ struct Words<OutputPrecision> {
 
 template <>
 struct Words<BaseDType> {
-  static std::vector<Choice> list() { return {{"auto", {}}, {"bf16", {"bfloat16"}}, {"fp16", {"float16"}}}; }
+  static std::vector<Choice> list() {
+    return {{"auto", {}}, {"bf16", {"bfloat16"}}, {"fp16", {"float16"}}, {"nf4", {}}};
+  }
 };
 template <>
 struct Words<Float8Recipe> {

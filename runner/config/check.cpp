@@ -215,6 +215,9 @@ void check_lora(const Loaded& loaded) {
     throw InputError(fmt::format(
         "{}, but parallel.context is {} ({}), whose ranks would drop the same places of other tokens; use 0",
         is(loaded, "lora.dropout"), config.parallel.context, loaded.origin("parallel.context")));
+  if (config.lora.base_dtype == BaseDType::Nf4 && config.float8.recipe != Float8Recipe::None)
+    throw InputError(fmt::format("{}, and {}, for which the same layers would be in 8 bits; leave one out",
+                                 is(loaded, "lora.base_dtype"), is(loaded, "float8.recipe")));
   const bool is_full = config.checkpoint.state_dict == StateDict::Full;
   if (is_full || config.checkpoint.final_state_dict == FinalStateDict::Full)
     throw InputError(

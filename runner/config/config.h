@@ -30,7 +30,7 @@ enum class Precision { Float32, BFloat16, Float16 };
 enum class OutputPrecision { Float32, BFloat16, Float16, AsComputed };  ///< begins as Precision
 
 enum class StatePrecision { Float32, BFloat16 };
-enum class BaseDType { Auto, BFloat16, Float16 };
+enum class BaseDType { Auto, BFloat16, Float16, Nf4 };
 enum class Float8Recipe { None, Tensorwise, Rowwise, RowwiseWithGwHp };
 
 struct Model {

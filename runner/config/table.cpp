@@ -335,7 +335,8 @@ void add_lora(std::vector<Key>& table) {
   key("base_dtype", &Lora::base_dtype, kAny,
       "Type in which the weights that stay are kept and gathered. auto: what they are computed with in "
       "(parallel.param_dtype), with the results of float32. In another they are rounded once, as they are read, and "
-      "cast where they have been gathered.");
+      "cast where they have been gathered. nf4 (QLoRA): the weights of the blocks' linear layers in 4 bits, as torchao "
+      "packs them, of which each product makes its own; what else stays is as with auto.");
 }
 
 void add_activation_checkpointing(std::vector<Key>& table) {

@@ -17,6 +17,7 @@ struct Lora {
   double dropout = 0;  ///< of the adapter's input, while it trains
   /// The linear layers of the blocks that get an adapter: by the end of their names, as q_proj, or all-linear.
   std::vector<std::string> target_modules = {};
+  bool base_in_nf4 = false;  ///< the weights of the blocks' linear layers are in NF4 (QLoRA, Dettmers et al. 2023)
 
   [[nodiscard]] float scale() const { return static_cast<float>(alpha / static_cast<double>(rank)); }
 };

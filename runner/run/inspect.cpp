@@ -52,7 +52,7 @@ std::string over_tensor(const nn::Placements& placements, const autograd::Parame
 std::string traits_of(const autograd::Parameter& parameter, DType kept) {
   std::string text = parameter.float8() ? "  float8" : "";
   if (parameter.is_frozen()) text += "  frozen";
-  if (parameter.is_base()) text += fmt::format(" in {}", name_of(kept));
+  if (parameter.is_base()) text += fmt::format(" in {}", parameter.is_nf4() ? "nf4" : name_of(kept));
   return text;
 }
 

@@ -7,8 +7,7 @@
 #include <utility>
 
 #include "autograd/functions.h"
-#include "ops/cast.h"
-#include "ops/columns.h"
+#include "shard/filling.h"
 
 namespace trainyard::shard {
 
@@ -129,59 +128,34 @@ void for_blocks(const autograd::Parameter& parameter, Rows rows, const Take& tak
   }
 }
 
-/// The rows of the whole parameter that a shard has, or has columns of.
-Rows whole_rows_of(const ParameterShard& shard) {
-  const autograd::Part& part = shard.parameter->part();
-  return {shard.rows.begin + (part.dimension == 0 ? part.begin : 0), shard.rows.count};
-}
-
-/// Puts what the shard has of `rows` of the whole parameter, which are `block`, into its place.
-void take_rows(ParameterShard& shard, Rows rows, const Tensor& block) {
-  const autograd::Part& part = shard.parameter->part();
-  const Rows wanted = whole_rows_of(shard);
-  const int64_t from = std::max(rows.begin, wanted.begin),
-                to = std::min(rows.begin + rows.count, wanted.begin + wanted.count);
-  if (from >= to) return;
-  Tensor taken = block.rows(from - rows.begin, to - from), own = shard.value.rows(from - wanted.begin, to - from);
-  if (part.dimension == 1) {
-    Tensor columns = Tensor::empty({to - from, own.size(1)}, DType::Float32);
-    ops::copy_columns(taken, part.begin, own.size(1), columns, 0);
-    taken = columns;
-  }
-  if (own.dtype() != taken.dtype()) {
-    Tensor cast = Tensor::empty(taken.shape(), own.dtype());
-    ops::cast(taken, cast);
-    taken = cast;
-  }
-  copy(taken, own);
-}
-
 }  // namespace
 
 void Engine::fill(const Source& source) {
   scales_are_current_ = false;
   for (ParameterShard& shard : shards_) {
-    const bool is_in_place = shard.value.device().kind == DeviceKind::Cpu && shard.value.dtype() == DType::Float32 &&
-                             shard.parameter->part().dimension == 0;
-    if (is_in_place) {
-      source(*shard.parameter, whole_rows_of(shard), shard.value.values<float>());
+    ShardFilling filling(shard);
+    if (filling.is_in_place()) {
+      source(*shard.parameter, filling.wanted(), shard.value.values<float>());
       continue;
     }
-    for_blocks(*shard.parameter, whole_rows_of(shard), [&](Rows rows, Tensor block) {
+    for_blocks(*shard.parameter, filling.wanted(), [&](Rows rows, Tensor block) {
       source(*shard.parameter, rows, block.values<float>());
-      take_rows(shard, rows, block);
+      filling.take(rows, block);
     });
+    filling.finish(mesh_.of(Dimension::Shard), policy_.device);
   }
 }
 
 void Engine::fill_from_rank_0(const Source& source) {
   scales_are_current_ = false;
   for (ParameterShard& shard : shards_) {
+    ShardFilling filling(shard);
     for_blocks(*shard.parameter, {0, shard.parameter->whole_shape()[0]}, [&](Rows rows, Tensor block) {
       if (mesh_.world().rank() == 0) source(*shard.parameter, rows, block.values<float>());
       mesh_.world().broadcast(block, 0, shard.parameter->name()).wait();
-      take_rows(shard, rows, block);
+      filling.take(rows, block);
     });
+    filling.finish(mesh_.of(Dimension::Shard), policy_.device);
   }
 }
 

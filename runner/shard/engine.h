@@ -20,7 +20,8 @@ struct ParameterShard {
   autograd::Parameter* parameter;
   Rows rows;        ///< of dim 0 of what is here of the parameter
   Rows counted;     ///< of these rows, counted from the first: those that no lower rank of the tensor dimension has too
-  Tensor value;     ///< [rows, …]: a view of the shard; float32, of a base as Policy::base_dtype says
+  Tensor value;     ///< [rows, …]: a view of the shard; float32, of a base as Policy::base_dtype says, in
+                    ///< NF4 its packed rows
   Tensor gradient;  ///< float32 [rows, …]; valid while its group has a gradient; undefined where frozen
 };
 
@@ -76,6 +77,7 @@ class Engine {
   }
 
   /// Gives every rank's rows their values: `source` writes rows of a whole parameter into `out` (float32, row by row).
+  /// Collective where a base is in NF4, of which ranks exchange the scales.
   using Source = std::function<void(const autograd::Parameter& parameter, Rows rows, std::span<float> out)>;
   void fill(const Source& source);
   /// The same with the values of rank 0, the only one to ask `source`: it broadcasts whole parameters a block of rows

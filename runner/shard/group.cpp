@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 #include <utility>
 
 #include "ops/add.h"
@@ -40,6 +41,7 @@ bool gathers_float8(const autograd::Parameter* parameter, const Mesh& mesh, cons
 
 Form form_of(const autograd::Parameter* parameter, const Mesh& mesh, const Policy& policy) {
   const DType param_dtype = policy.precision.param_dtype;
+  if (parameter->is_nf4()) return {DType::UInt8, DType::UInt8, DType::UInt8};
   const DType kept = parameter->is_base() ? policy.base_dtype.value_or(param_dtype) : DType::Float32;
   if (gathers_float8(parameter, mesh, policy)) return {kept, DType::Float8E4M3, DType::Float8E4M3};
   return {kept, parameter->is_base() ? kept : param_dtype, param_dtype};
@@ -50,7 +52,7 @@ Form form_of(const autograd::Parameter* parameter, const Mesh& mesh, const Polic
 std::vector<autograd::Parameter*> by_message(std::span<autograd::Parameter* const> parameters) {
   std::vector<autograd::Parameter*> sorted(parameters.begin(), parameters.end());
   std::ranges::stable_sort(sorted, {}, [](const autograd::Parameter* parameter) {
-    return std::pair(parameter->float8().has_value(), parameter->is_base());
+    return std::tuple(parameter->float8().has_value(), parameter->is_base(), parameter->is_nf4());
   });
   return sorted;
 }
@@ -108,7 +110,7 @@ Group::Group(std::string label, std::span<autograd::Parameter* const> parameters
                               : released(empty(gradient_layout_.unsharded_elements, precision_.reduce_dtype,
                                                MemoryKind::Gathered, device_))) {
   for (const auto& [form, parameters_of] : messages_of(layout_, mesh, policy)) {
-    const int64_t elements = Layout(parameters_of, sharders_.world(), sharders_.rank()).shard_elements;
+    const int64_t elements = Layout(parameters_of, sharders_.world(), sharders_.rank(), form.kept).shard_elements;
     unsharded_.emplace_back(parameters_of,
                             zeroed(empty(elements, form.kept, MemoryKind::Parameters, device_, offloads_)), form, mesh,
                             policy);
@@ -122,6 +124,12 @@ std::vector<Tensor> Group::shard_rows() const {
   return rows;
 }
 
+/// Of all of a parameter: they are read with any of its rows, and are few.
+ops::Nf4Scales Group::empty_scales(const Piece& piece) const {
+  return {empty(ops::nf4_factors(piece.parameter->count()), DType::Float32, MemoryKind::Parameters, device_),
+          empty(1, DType::Float32, MemoryKind::Parameters, device_)};
+}
+
 void Group::place_parameters() {
   std::vector<Tensor> values;
   for (const Unsharded& each : unsharded_) std::ranges::move(each.values(), std::back_inserter(values));
@@ -133,6 +141,7 @@ void Group::place_parameters() {
     const Tensor value = *value_of++;
     if (piece.parameter->is_frozen()) {
       piece.parameter->place(value, {});
+      if (piece.parameter->is_nf4()) piece.parameter->place_nf4_scales(empty_scales(piece), precision_.param_dtype);
       continue;
     }
     piece.parameter->place(value, unsharded_gradient_.rows(gradient->whole_offset, count).reshape(shape),

@@ -16,7 +16,7 @@ namespace trainyard::shard {
 /// The parameters of one fully_shard call: gathered together, reduced together.
 ///
 /// Holds this rank's shard for good, and the unsharded parameters and gradients between unshard and reshard. Shards are
-/// float32, but those of a base, which never change (Parameter::is_base()), in Policy::base_dtype.
+/// float32, but those of a base, which never change (Parameter::is_base()), in Policy::base_dtype or NF4.
 /// A gather is one message for all parameters of one form: a base has one of its own where it differs from the rest,
 /// and so have the weights of layers in 8 bits with Policy::float8_all_gather.
 /// Frozen parameters are gathered as the others are, and have no gradient and no part in the reduction.
@@ -102,6 +102,7 @@ class Group {
   enum class Reduction { None, Scattering, Summing };
 
   [[nodiscard]] bool has_tensor_sum() const;
+  [[nodiscard]] ops::Nf4Scales empty_scales(const Piece& piece) const;
   void place_parameters();
   void scatter_in_place();
   void release_whole_gradient();

@@ -14,12 +14,18 @@ Tensor slice(const Tensor& flat, int64_t begin, int64_t count) {
   return flat.rows(begin, count);
 }
 
+int64_t row_elements_of(const autograd::Parameter& parameter, DType dtype) {
+  const int64_t rows = parameter.shape()[0], values = rows == 0 ? 0 : parameter.count() / rows;
+  return dtype == DType::UInt8 ? ops::nf4_row_bytes(values) : values;
+}
+
 }  // namespace
 
-Layout::Layout(std::span<autograd::Parameter* const> parameters, int world_size, int rank) : world(world_size) {
+Layout::Layout(std::span<autograd::Parameter* const> parameters, int world_size, int rank, DType dtype)
+    : world(world_size) {
   for (autograd::Parameter* const parameter : parameters) {
     const int64_t rows = parameter->shape()[0];
-    const int64_t row_elements = rows == 0 ? 0 : parameter->count() / rows;
+    const int64_t row_elements = row_elements_of(*parameter, dtype);
     const int64_t chunk_rows = chunk_of(rows, world, 0).count;
     pieces.push_back(
         {parameter, rows, row_elements, chunk_rows, chunk_of(rows, world, rank), shard_elements, unsharded_elements});

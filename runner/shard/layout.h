@@ -22,7 +22,8 @@ struct Piece {
 /// How the parameters of one group lie: unsharded one after the other; sharded, in a rank's padded shard, each one's
 /// chunk after the other's. Shards side by side in rank order are what a gather gives and a reduce-scatter takes.
 struct Layout {
-  Layout(std::span<autograd::Parameter* const> parameters, int world, int rank);
+  /// `dtype`: of the elements; those of a packed row in NF4 are its bytes, UInt8.
+  Layout(std::span<autograd::Parameter* const> parameters, int world, int rank, DType dtype = DType::Float32);
 
   std::vector<Piece> pieces;
   int world;

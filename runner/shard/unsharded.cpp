@@ -7,8 +7,18 @@
 namespace trainyard::shard {
 namespace {
 
-Layout post_forward_layout(std::span<autograd::Parameter* const> parameters, const comm::Communicator* post_forward_mesh) {
-  return post_forward_mesh ? Layout(parameters, post_forward_mesh->world(), post_forward_mesh->rank()) : Layout({}, 1, 0);
+Layout post_forward_layout(std::span<autograd::Parameter* const> parameters,
+                           const comm::Communicator* post_forward_mesh, DType dtype) {
+  return post_forward_mesh ? Layout(parameters, post_forward_mesh->world(), post_forward_mesh->rank(), dtype)
+                           : Layout({}, 1, 0);
+}
+
+/// `rows` rows of a piece as it is placed in a dtype: in its parameter's shape, packed ones as a matrix of bytes.
+Shape shape_of(const Piece& piece, int64_t rows, DType dtype) {
+  if (dtype == DType::UInt8) return {rows, piece.row_elements};
+  Shape shape = piece.parameter->shape();
+  shape[0] = rows;
+  return shape;
 }
 
 Tensor released(int64_t elements, DType dtype, Device device) {
@@ -36,8 +46,8 @@ Unsharded::Unsharded(std::span<autograd::Parameter* const> parameters, Tensor sh
                      const Policy& policy)
     : sharders_(&mesh.of(Dimension::Shard)),
       post_forward_mesh_(mesh.post_forward()),
-      layout_(parameters, sharders_->world(), sharders_->rank()),
-      post_forward_layout_(post_forward_layout(parameters, post_forward_mesh_)),
+      layout_(parameters, sharders_->world(), sharders_->rank(), form.kept),
+      post_forward_layout_(post_forward_layout(parameters, post_forward_mesh_, form.kept)),
       form_(form),
       param_dtype_(policy.precision.param_dtype),
       device_(policy.device),
@@ -48,17 +58,18 @@ Unsharded::Unsharded(std::span<autograd::Parameter* const> parameters, Tensor sh
 
 std::vector<Tensor> Unsharded::shard_rows() const {
   std::vector<Tensor> rows;
-  for (const Piece& piece : layout_.pieces) {
-    Shape shape = piece.parameter->shape();
-    shape[0] = piece.local.count;
-    rows.push_back(shard_.rows(piece.shard_offset, piece.local.count * piece.row_elements).reshape(shape));
-  }
+  for (const Piece& piece : layout_.pieces)
+    rows.push_back(shard_.rows(piece.shard_offset, piece.local.count * piece.row_elements)
+                       .reshape(shape_of(piece, piece.local.count, form_.kept)));
   return rows;
 }
 
 std::vector<Tensor> Unsharded::values() const {
   std::vector<Tensor> values = unsharded_of(layout_, flat_buffer_);
-  for (size_t i = 0; i < values.size(); ++i) values[i] = values[i].reshape(layout_.pieces[i].parameter->shape());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Piece& piece = layout_.pieces[i];
+    values[i] = values[i].reshape(shape_of(piece, piece.rows, form_.value));
+  }
   return values;
 }
 

@@ -12,7 +12,8 @@
 
 namespace trainyard::shard {
 
-/// In what a parameter is between steps, in the message of its gather, and where a module computes with it.
+/// In what a parameter is between steps, in the message of its gather, and where a module computes with it. In NF4 it
+/// is all the way bytes, UInt8: packed rows, of which any part is a parameter's (ops/nf4.h).
 struct Form {
   DType kept, sent, value;
   bool operator==(const Form&) const = default;

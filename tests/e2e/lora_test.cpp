@@ -5,6 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cstring>
+#include <map>
+#include <regex>
+
 #include "base/files.h"
 #include "failure.h"
 #include "token_file.h"
@@ -24,8 +28,8 @@ Ended run_well(const Words& words) {
 /// A base of a few steps, and runs of two ranks that train adapters beside it.
 class Adapting {
  public:
-  Adapting() {
-    run_well({trainyard(job_.train(3))});
+  explicit Adapting(const Words& sizes = {}) {
+    run_well({trainyard(job_.train(3, sizes))});
     run_well({trainyard({"checkpoint", "export", job_.checkpoints().string(), "--output", base()})});
     fs::remove_all(job_.checkpoints());
     fs::remove(job_.folder() / "metrics.jsonl");
@@ -48,6 +52,31 @@ class Adapting {
  private:
   SmallJob job_;
 };
+
+/// The bytes of each tensor of a safetensors file.
+std::map<std::string, std::string> tensors_of(const fs::path& file) {
+  const std::string text = read_file(file);
+  uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, text.data(), sizeof(header_bytes));
+  const size_t data = sizeof(header_bytes) + header_bytes;
+  std::map<std::string, std::string> tensors;
+  for (const auto& [name, tensor] : nlohmann::json::parse(text.substr(sizeof(header_bytes), header_bytes)).items()) {
+    if (name == "__metadata__") continue;
+    const size_t begin = tensor.at("data_offsets").at(0), end = tensor.at("data_offsets").at(1);
+    tensors[name] = text.substr(data + begin, end - begin);
+  }
+  return tensors;
+}
+
+/// What a run says of its memory: what it had at most, and what its plan predicted.
+struct Memory {
+  double most, predicted;
+};
+Memory memory_of(const Ended& trained) {
+  std::smatch found;
+  REQUIRE(std::regex_search(trained.out, found, std::regex(R"(memory: ([0-9.]+) KiB.*; predicted ([0-9.]+) KiB)")));
+  return {std::stod(found[1]), std::stod(found[2])};
+}
 
 double loss_of(const Ended& evaluated) {
   const size_t at = evaluated.out.find("loss");
@@ -113,6 +142,42 @@ TEST_CASE("lora: the strategies train the same adapters") {
   }
 }
 
+TEST_CASE("lora: a base in bf16 or NF4 is less memory, resumes to the bit, and merges into the base as it was",
+          "[bit_equal]") {
+  const Adapting run_of(
+      {"--model.hidden_size", "64", "--model.intermediate_size", "128", "--model.heads", "8", "--model.kv_heads", "4"});
+  const Words plain = run_of.train(6);
+  const double in_float = memory_of(run_well(on_ranks(2, plain))).most;
+  const auto losses = run_of.losses();
+  double before = in_float;
+  for (const auto& [dtype, tolerance] : {std::pair{"bf16", 2e-3}, {"nf4", 5e-2}}) {
+    CAPTURE(dtype);
+    fs::remove_all(run_of.job().checkpoints());
+    const Words all = run_of.train(6, {"--lora.base_dtype", dtype});
+    const Memory memory = memory_of(run_well(on_ranks(2, all)));
+    CHECK(memory.most == memory.predicted);
+    CHECK(memory.most < before);
+    before = memory.most;
+    const auto own = run_of.losses();
+    REQUIRE(own.size() == 6);
+    for (size_t step = 0; step < 6; ++step) CHECK(own[step] == Approx(losses[step]).epsilon(tolerance));
+    CHECK(own != losses);
+    fs::remove_all(run_of.job().checkpoints() / "step-6");
+    run_well(on_ranks(2, all));
+    CHECK(run_of.losses() == std::vector<double>(own.begin() + 3, own.end()));
+  }
+  const std::string checkpoint = run_of.job().checkpoints().string();
+  run_well(trainyard({"checkpoint", "merge", checkpoint, "--output", run_of.path("merged")}));
+  const auto base = tensors_of(run_of.path("base/model.safetensors")),
+             merged = tensors_of(run_of.path("merged/model.safetensors"));
+  REQUIRE(base.size() == merged.size());
+  for (const auto& [name, bytes] : base) {
+    CAPTURE(name);
+    CHECK((merged.at(name) == bytes) ==
+          (name.find("q_proj") == std::string::npos && name.find("v_proj") == std::string::npos));
+  }
+}
+
 TEST_CASE("lora: what does not fit is told in one line, and nothing is written") {
   const Adapting run_of;
   const auto fails = [&](const Words& words, const Words& says) { check_failure(run({trainyard(words)}), 2, says); };
@@ -125,6 +190,12 @@ TEST_CASE("lora: what does not fit is told in one line, and nothing is written")
   fails(run_of.train(1, {"--checkpoint.state_dict", "full"}),
         {"use sharded, and `trainyard checkpoint export` or `merge`"});
   fails(run_of.train(1, {"--lora.rank", "0"}), {"lora.alpha", "lora.rank"});
+  fails(
+      run_of.train(1, {"--lora.base_dtype", "nf4"}),
+      {"lora.base_dtype is nf4, but model.layers.0.self_attn.q_proj.weight is [32, 32], whose rows of 32 values are no "
+       "whole blocks of 64; use bf16"});
+  fails(run_of.train(1, {"--lora.base_dtype", "nf4", "--float8.recipe", "tensorwise"}),
+        {"lora.base_dtype", "float8.recipe", "leave one out"});
   CHECK_FALSE(fs::exists(run_of.job().checkpoints()));
 
   run_well(trainyard(run_of.train(3)));

@@ -30,6 +30,12 @@ models::ModelConfig odd_model() {  // nothing here divides by 2, 3 or 4
           .tied_head = true};
 }
 
+models::ModelConfig even_model() {  // of whole blocks of NF4
+  models::ModelConfig config = odd_model();
+  config.hidden_size = 64, config.intermediate_size = 192, config.heads = 4, config.kv_heads = 2, config.head_dim = 16;
+  return config;
+}
+
 data::Batch rows_of(int64_t rows, int rank, int world) {
   std::vector<int32_t> ids, targets;
   int64_t mine = 0;
@@ -42,13 +48,17 @@ data::Batch rows_of(int64_t rows, int rank, int world) {
   return {Tensor::from<int32_t>(ids, {mine, 11}), Tensor::from<int32_t>(targets, {mine, 11})};
 }
 
+/// A rank's rows of each parameter of a base, by name.
+using Base = std::map<std::string, std::vector<std::byte>>;
+
 /// What one rank sees of one step: loss, gradient norm, its gradients by name and first row, and the engine's events.
 struct Seen {
   double loss_sum = 0, squares = 0;
   std::map<std::string, std::vector<float>> gradients;
   std::vector<Event> events;
   size_t group_bytes = 0;  ///< of the largest group, gathered
-  size_t base_bytes = 0;   ///< of what this rank holds of the base
+  Base base;
+  size_t base_bytes = 0;  ///< of what this rank holds of the base
   bool base_stayed = false;
 };
 
@@ -57,6 +67,7 @@ struct Setting {
   int micro_batches = 1;
   bool recompute = false;
   bool has_base = false;  ///< all but the norms and o_proj's weights stays, with values that bfloat16 holds
+  bool in_nf4 = false;    ///< of that the layers' weights, of even_model()
 };
 
 bool is_of_base(const autograd::Parameter& parameter) {
@@ -67,18 +78,22 @@ void round_to_bfloat16(std::span<float> values) {
   for (float& value : values) value = static_cast<float>(BFloat16(value));
 }
 
-std::vector<std::vector<std::byte>> base_of(const Engine& engine) {
-  std::vector<std::vector<std::byte>> bytes;
+Base base_of(const Engine& engine) {
+  Base base;
   for (const ParameterShard& shard : engine.shards())
-    if (shard.parameter->is_base()) bytes.emplace_back(shard.value.raw(), shard.value.raw() + shard.value.bytes());
-  return bytes;
+    if (shard.parameter->is_base())
+      base[shard.parameter->name()] = {shard.value.raw(), shard.value.raw() + shard.value.bytes()};
+  return base;
 }
 
 Seen step_of(comm::Communicator& comm, MeshSize size, const Setting& setting) {
   Seen seen;
-  const auto model = models::build(odd_model());
-  for (autograd::Parameter* const parameter : model->parameters())
+  const auto model = models::build(setting.in_nf4 ? even_model() : odd_model());
+  for (autograd::Parameter* const parameter : model->parameters()) {
     if (setting.has_base && is_of_base(*parameter)) parameter->set_base();
+    if (setting.in_nf4 && parameter->is_base() && parameter->name().find("_proj") != std::string::npos)
+      parameter->set_nf4();
+  }
   Mesh mesh(comm, size);
   Engine engine(mesh, setting.policy);
   for (nn::Module* const block : model->blocks()) block->set_recompute(setting.recompute), engine.fully_shard(*block);
@@ -110,7 +125,8 @@ Seen step_of(comm::Communicator& comm, MeshSize size, const Setting& setting) {
   seen.squares = engine.gradient_squares().total.values<double>()[0];
   for (const auto& group : engine.groups()) seen.group_bytes = std::max(seen.group_bytes, group->gather_bytes());
   seen.base_stayed = base_of(engine) == base;
-  for (const auto& bytes : base) seen.base_bytes += bytes.size();
+  for (const auto& [name, bytes] : base) seen.base_bytes += bytes.size();
+  seen.base = base;
   for (const ParameterShard& shard : engine.shards()) {
     if (shard.parameter->is_base()) continue;
     const auto values = shard.gradient.values<float>();
@@ -135,8 +151,7 @@ std::vector<float> whole_gradient(const std::vector<Seen>& ranks, int shard, con
   return whole;
 }
 
-void check_equals_one_rank(const std::vector<Seen>& ranks, int shard) {
-  static const Seen one = run_step({1, 1}, {}).front();
+void check_equals_one_rank(const std::vector<Seen>& ranks, int shard, const Seen& one) {
   double loss_sum = 0, squares = 0;
   for (const Seen& seen : ranks) loss_sum += seen.loss_sum;
   for (int rank = 0; rank < shard; ++rank) squares += ranks[static_cast<size_t>(rank)].squares;
@@ -153,6 +168,11 @@ void check_equals_one_rank(const std::vector<Seen>& ranks, int shard) {
     }
     CHECK(std::sqrt(difference) <= 1e-5 * std::sqrt(size));
   }
+}
+
+void check_equals_one_rank(const std::vector<Seen>& ranks, int shard) {
+  static const Seen one = run_step({1, 1}, {}).front();
+  check_equals_one_rank(ranks, shard, one);
 }
 
 std::string story(const std::vector<Event>& events, Event::Kind kind) {
@@ -260,8 +280,8 @@ TEST_CASE("Engine: a base is kept and gathered in a dtype of its own, with the b
   const auto size = GENERATE(values<MeshSize>({{1, 1}, {1, 2}, {1, 3}, {2, 2}, {1, 4, 2}}));
   const auto param_dtype = GENERATE(DType::Float32, DType::BFloat16);
   const auto with = [&](std::optional<DType> base_dtype) {
-    return run_step(size, {.policy = {.precision = {.param_dtype = param_dtype}, .base_dtype = base_dtype},
-                           .has_base = true});
+    return run_step(
+        size, {.policy = {.precision = {.param_dtype = param_dtype}, .base_dtype = base_dtype}, .has_base = true});
   };
   const auto in_float = with(DType::Float32), in_half = with(DType::BFloat16), by_default = with(std::nullopt);
   for (size_t rank = 0; rank < in_half.size(); ++rank) {
@@ -274,6 +294,27 @@ TEST_CASE("Engine: a base is kept and gathered in a dtype of its own, with the b
     if (size.of(Dimension::Shard) > 1 && param_dtype == DType::Float32)
       CHECK(in_half[rank].group_bytes < in_float[rank].group_bytes);
   }
+}
+
+TEST_CASE("Engine: a base in NF4 has the bits of one rank on any, and so have the gradients but for rounding",
+          "[shard]") {
+  const Setting in_nf4{.has_base = true, .in_nf4 = true};
+  static const Seen one = run_step({1, 1}, in_nf4).front();
+  const auto size = GENERATE(values<MeshSize>({{1, 2}, {1, 3}, {2, 2}, {1, 4, 2}, {1, 8}}));
+  const auto ranks = run_step(size, in_nf4);
+  const int shard = size.of(Dimension::Shard);
+  check_equals_one_rank(ranks, shard, one);
+  for (const auto& [name, whole] : one.base) {
+    CAPTURE(name);
+    std::vector<std::byte> rows;
+    for (int rank = 0; rank < shard; ++rank) {
+      const auto& of_rank = ranks[static_cast<size_t>(rank)].base.at(name);
+      rows.insert(rows.end(), of_rank.begin(), of_rank.end());
+    }
+    CHECK(rows == whole);
+    if (name.ends_with("gate_proj.weight")) CHECK(whole.size() == 192 * 33);  // of 64 values a row 32 bytes and one
+  }
+  CHECK(std::ranges::all_of(ranks, [](const Seen& seen) { return seen.base_stayed; }));
 }
 
 TEST_CASE("Engine: groups are gathered one ahead, forward and backward, and the last block again", "[shard]") {

@@ -56,15 +56,15 @@ TEST_CASE("inspection: shows how each parameter is split over tensor and over sh
 }
 
 TEST_CASE("inspection: shows mesh, dtypes, groups and the collectives of a step", "[train]") {
-  CHECK_THAT(
-      inspected({1, 2}, {.precision = {.param_dtype = DType::BFloat16}}),
-      Catch::Contains("mesh: replicate 1 x shard 2\n") &&
-          Catch::Contains("dtypes: shards of what is trained, reduced gradients and optimizer float32; of each group what it says\n") &&
-          Catch::Contains("a step of one micro-batch: 5 all-gathers of ") &&
-          Catch::Contains(", 3 reduce-scatters of ") &&
-          Catch::Contains("group model.layers.0: 199 parameters; param_dtype bfloat16, reduce_dtype float32, "
-                          "output_dtype none\n") &&
-          Catch::Contains("group root: 5,125 parameters; param_dtype bfloat16, "));
+  CHECK_THAT(inspected({1, 2}, {.precision = {.param_dtype = DType::BFloat16}}),
+             Catch::Contains("mesh: replicate 1 x shard 2\n") &&
+                 Catch::Contains("dtypes: shards of what is trained, reduced gradients and optimizer float32; of each "
+                                 "group what it says\n") &&
+                 Catch::Contains("a step of one micro-batch: 5 all-gathers of ") &&
+                 Catch::Contains(", 3 reduce-scatters of ") &&
+                 Catch::Contains("group model.layers.0: 199 parameters; param_dtype bfloat16, reduce_dtype float32, "
+                                 "output_dtype none\n") &&
+                 Catch::Contains("group root: 5,125 parameters; param_dtype bfloat16, "));
   CHECK_THAT(inspected({1, 2}, {.reshard = shard::Reshard::AfterBackward}),
              Catch::Contains(" 3 all-gathers of ") && Catch::Contains(", 3 reduce-scatters of "));
   CHECK_THAT(inspected({2, 2}), Catch::Contains("mesh: replicate 2 x shard 2\n") &&
