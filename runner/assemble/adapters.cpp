@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "checkpoint/adapter.h"
 #include "nn/layers.h"
 
 namespace trainyard::train {
@@ -100,6 +101,37 @@ Adapters::Adapters(models::Model& model, const nn::Lora& lora) : lora_(lora) {
   if (lora_.base_in_nf4) keep_in_nf4(layers);
   for (const autograd::Parameter* const parameter : model.parameters())
     if (!parameter->is_base()) parameters_ += count_of(parameter->whole_shape());
+}
+
+checkpoint::StoredAdapter open_start(const std::filesystem::path& path, const Adapters& adapters,
+                                     const models::Model& model) {
+  checkpoint::StoredAdapter stored = checkpoint::open_adapter(path);
+  const auto fail = [&](const std::string& what) {
+    throw InputError(fmt::format("lora.init_from: {}: {}", stored.path.string(), what));
+  };
+  const double scale = checkpoint::scale_of(stored),
+               own = adapters.lora().alpha / static_cast<double>(adapters.lora().rank);
+  if (const int64_t rank = stored.config.at("r"); rank != adapters.lora().rank)
+    fail(fmt::format("has rank {}, and lora.rank is {}; set it to {}", rank, adapters.lora().rank, rank));
+  if (static_cast<float>(scale) != static_cast<float>(own))
+    fail(fmt::format(
+        "multiplies what an adapter gives by {:g}, and lora.alpha / lora.rank is {:g}; set lora.alpha to {:g}", scale,
+        own, scale * static_cast<double>(adapters.lora().rank)));
+  size_t own_tensors = 0;
+  for (const autograd::Parameter* const parameter : model.parameters()) {
+    if (parameter->is_base()) continue;
+    ++own_tensors;
+    const std::string name = checkpoint::stored_name(stored, parameter->name());
+    if (!stored.tensors->has(name))
+      fail(fmt::format("has no {}, which lora.target_modules asks for", parameter->name()));
+    if (const Shape shape = stored.tensors->shape(name); shape != parameter->whole_shape())
+      fail(fmt::format("{} is {}, and here {}; is it another model's?", name, to_string(shape),
+                       to_string(parameter->whole_shape())));
+  }
+  if (const size_t more = stored.tensors->names().size(); more != own_tensors)
+    fail(fmt::format("has {} tensors, and this run's adapters are {}; name all its layers in lora.target_modules", more,
+                     own_tensors));
+  return stored;
 }
 
 void Adapters::begin_pass(const models::Inputs& inputs, uint64_t seed) {

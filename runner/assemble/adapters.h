@@ -1,9 +1,11 @@
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "checkpoint/open_weights.h"
 #include "models/model.h"
 #include "nn/lora.h"
 
@@ -29,6 +31,11 @@ class Adapters {
   std::unique_ptr<nn::DropoutContext> dropped_ = std::make_unique<nn::DropoutContext>();
   int64_t parameters_ = 0;
 };
+
+/// Adapters that somebody has trained, as those of `model` are to begin. Throws InputError, naming both sides, where
+/// rank, scale, layers or shapes differ, and as checkpoint::open_adapter() and scale_of() do.
+checkpoint::StoredAdapter open_start(const std::filesystem::path& path, const Adapters& adapters,
+                                     const models::Model& model);
 
 /// The adapter_config.json of adapters of `model`, as PEFT writes it; `base` is where its weights came from.
 nlohmann::json to_peft(const nn::Lora& lora, const models::ModelConfig& model, const std::string& base);

@@ -10,6 +10,7 @@
 #include "assemble/stored_weights.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "checkpoint/adapter.h"
 #include "checkpoint/files_beside.h"
 #include "models/family.h"
 #include "models/language_model.h"
@@ -179,19 +180,27 @@ void fill_from_weights(const ShardedModel& sharded, const StoredWeights& stored,
   comm::Communicator& world = sharded.mesh->world();
   const bool is_alone = by == FilledBy::Rank0;  // in reading
   std::unique_ptr<checkpoint::Weights> weights;
+  std::optional<checkpoint::StoredAdapter> start;  // of the adapters
   const auto open = [&] {
     weights = open_weights(stored.path, stored.name_map, sharded.model->config());
     for (const autograd::Parameter* const parameter : sharded.model->parameters())
       if (is_stored(*parameter)) require_fit(*weights, *parameter);
     refuse_adapter(stored.path);
+    if (!stored.adapter.empty()) start = open_start(stored.adapter, *sharded.adapters, *sharded.model);
     if (world.rank() == 0) warn_of_unread(sharded.model->config(), *weights);
-    if (const auto damage = weights->find_damage(is_alone ? 0 : world.rank(), is_alone ? 1 : world.world()))
-      throw InputError("damaged: " + *damage);
+    for (const checkpoint::Weights* const read : {weights.get(), start ? start->tensors.get() : nullptr}) {
+      if (!read) continue;
+      if (const auto damage = read->find_damage(is_alone ? 0 : world.rank(), is_alone ? 1 : world.world()))
+        throw InputError("damaged: " + *damage);
+    }
   };
   is_alone ? on_rank_0(world, open) : on_every_rank(world, open);
   const auto read = [&](const autograd::Parameter& parameter, Rows rows, std::span<float> out) {
-    if (!is_stored(parameter)) return nn::initial_rows(parameter, stored.seed, rows.begin, rows.count, out);
-    const Tensor values = weights->read_rows(parameter.name(), rows.begin, rows.count);
+    if (!is_stored(parameter) && !start) return nn::initial_rows(parameter, stored.seed, rows.begin, rows.count, out);
+    const bool is_adapter = !is_stored(parameter);
+    const checkpoint::Weights& from = is_adapter ? *start->tensors : *weights;
+    const std::string name = is_adapter ? stored_name(*start, parameter.name()) : parameter.name();
+    const Tensor values = from.read_rows(name, rows.begin, rows.count);
     std::ranges::copy(values.values<float>(), out.begin());
   };
   fill(*sharded.engine, read, by);

@@ -76,6 +76,7 @@ struct StoredWeights {
   std::filesystem::path path;           ///< checkpoint/weights.h
   std::filesystem::path name_map = {};  ///< a file that gives them the model's names, or empty
   uint64_t seed = 0;                    ///< of what begins at random beside them: adapters
+  std::filesystem::path adapter = {};   ///< what these begin as (checkpoint::open_adapter()), or empty
 };
 
 /// The weights, which only those who fill read. Throws InputError where a tensor is missing, its shape is not what

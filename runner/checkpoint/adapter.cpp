@@ -25,25 +25,15 @@ constexpr std::string_view kA = ".lora_A.weight", kB = ".lora_B.weight";
 void require_plain(const StoredAdapter& adapter) {
   const json& config = adapter.config;
   if (config.value("peft_type", json("LORA")) != "LORA")
-    fail(adapter, fmt::format("peft_type is {}; LORA is what is merged", config["peft_type"].dump()));
+    fail(adapter, fmt::format("peft_type is {}; LORA is what is read", config["peft_type"].dump()));
   for (const char* const name : {"use_dora", "fan_in_fan_out", "lora_bias", "use_qalora"})
     if (const json value = config.value(name, json()); value == true)
-      fail(adapter, fmt::format("{} is true, which is not merged", name));
+      fail(adapter, fmt::format("{} is true, which is not read", name));
   if (const json bias = config.value("bias", json("none")); bias != "none")
-    fail(adapter, fmt::format("bias is {}, which is not merged; none is", bias.dump()));
+    fail(adapter, fmt::format("bias is {}, which is not read; none is", bias.dump()));
   for (const char* const name : {"alpha_pattern", "rank_pattern", "modules_to_save", "trainable_token_indices"})
     if (const json value = config.value(name, json()); !value.is_null() && !value.empty())
-      fail(adapter, fmt::format("{} is {}, which is not merged", name, value.dump()));
-}
-
-double scale_of(const StoredAdapter& adapter) {
-  const json r = adapter.config.value("r", json()), alpha = adapter.config.value("lora_alpha", json());
-  if (!r.is_number_integer() || r <= 0 || !alpha.is_number())
-    fail(adapter, fmt::format("r is {} and lora_alpha {}; they must be a whole number above 0 and a number", r.dump(),
-                              alpha.dump()));
-  const bool by_root = adapter.config.value("use_rslora", json()) == true;
-  const auto rank = r.get<double>();
-  return alpha.get<double>() / (by_root ? std::sqrt(rank) : rank);
+      fail(adapter, fmt::format("{} is {}, which is not read", name, value.dump()));
 }
 
 /// The two matrices of one weight, by the names that they are stored under.
@@ -60,7 +50,7 @@ std::map<std::string, Pair> pairs_of(const StoredAdapter& adapter, const Weights
     const bool is_a = name.ends_with(kA);
     if (!is_a && !name.ends_with(kB))
       fail(adapter,
-           fmt::format("holds {}, which is no lora_A and no lora_B of a linear layer, and is not merged", stored));
+           fmt::format("holds {}, which is no lora_A and no lora_B of a linear layer, and is not read", stored));
     name.remove_suffix(is_a ? kA.size() : kB.size());
     Pair& pair = pairs[std::string(name) + ".weight"];
     (is_a ? pair.a : pair.b) = stored;
@@ -85,8 +75,8 @@ class MergedWeights final : public Weights {
   MergedWeights(std::unique_ptr<Weights> base, StoredAdapter adapter)
       : base_(std::move(base)),
         adapter_(std::move(adapter)),
-        pairs_(pairs_of(adapter_, *base_)),
-        scale_(scale_of(adapter_)) {}
+        scale_(scale_of(adapter_)),
+        pairs_(pairs_of(adapter_, *base_)) {}
 
   bool has(const std::string& name) const override { return base_->has(name); }
   std::vector<std::string> names() const override { return base_->names(); }
@@ -132,14 +122,29 @@ class MergedWeights final : public Weights {
 
   std::unique_ptr<Weights> base_;
   StoredAdapter adapter_;
-  std::map<std::string, Pair> pairs_;
   double scale_;
+  std::map<std::string, Pair> pairs_;
 };
 
 }  // namespace
 
-std::unique_ptr<Weights> merged(std::unique_ptr<Weights> base, StoredAdapter adapter) {
+double scale_of(const StoredAdapter& adapter) {
   require_plain(adapter);
+  const json r = adapter.config.value("r", json()), alpha = adapter.config.value("lora_alpha", json());
+  if (!r.is_number_integer() || r <= 0 || !alpha.is_number())
+    fail(adapter, fmt::format("r is {} and lora_alpha {}; they must be a whole number above 0 and a number", r.dump(),
+                              alpha.dump()));
+  const bool by_root = adapter.config.value("use_rslora", json()) == true;
+  const auto rank = r.get<double>();
+  return alpha.get<double>() / (by_root ? std::sqrt(rank) : rank);
+}
+
+std::string stored_name(const StoredAdapter& adapter, const std::string& name) {
+  const std::string with_prefix = kPeftPrefix + name;
+  return adapter.tensors->has(with_prefix) ? with_prefix : name;
+}
+
+std::unique_ptr<Weights> merged(std::unique_ptr<Weights> base, StoredAdapter adapter) {
   return std::make_unique<MergedWeights>(std::move(base), std::move(adapter));
 }
 

@@ -165,6 +165,7 @@ struct Lora {
   double alpha = 8;
   double dropout = 0;
   std::string target_modules;  ///< comma list of ends of the names of layers; "": the query and value projections
+  std::string init_from;       ///< a folder as PEFT writes it, whose adapters these begin as; "": B is zero
   BaseDType base_dtype = BaseDType::Auto;  ///< in what the weights that stay are kept and gathered
 };
 

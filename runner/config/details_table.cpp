@@ -260,6 +260,7 @@ constexpr Detail kDetails[] = {
     {"lora.alpha", "lora.rank", "1 or more", trains_adapters},
     {"lora.dropout", "lora.rank", "1 or more", trains_adapters},
     {"lora.target_modules", "lora.rank", "1 or more", trains_adapters},
+    {"lora.init_from", "lora.rank", "1 or more", trains_adapters},
     {"lora.base_dtype", "lora.rank", "1 or more", trains_adapters},
     {"activation_checkpointing.n", "activation_checkpointing.mode", "every_n",
      [](const Config& config) { return config.activation_checkpointing.mode == CheckpointingMode::EveryN; }},

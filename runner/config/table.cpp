@@ -332,6 +332,9 @@ void add_lora(std::vector<Key>& table) {
       "The linear layers of the blocks that get an adapter: ends of their names, such as `q_proj,v_proj`, with commas "
       "between, "
       "or `all-linear`. Empty: the query and value projections, as PEFT.");
+  key("init_from", &Lora::init_from, kAny,
+      "Adapters to begin with, of the same rank, scale and layers: a folder as PEFT writes it (adapter_config.json, "
+      "adapter_model.safetensors), or a checkpoint. Empty: A is random and B zero.");
   key("base_dtype", &Lora::base_dtype, kAny,
       "Type in which the weights that stay are kept and gathered. auto: what they are computed with in "
       "(parallel.param_dtype), with the results of float32. In another they are rounded once, as they are read, and "

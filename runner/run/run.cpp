@@ -74,7 +74,7 @@ class Run {
   Parts parts() { return {world_.comm, *sharded_.model, *sharded_.engine, optimizer_, scaler_, *loader_, adapters()}; }
   Adapters* adapters() { return sharded_.adapters ? &*sharded_.adapters : nullptr; }
   void resume_or_fill();
-  void fill_fresh();
+  void fill_fresh(const std::filesystem::path& adapter);
   Outcome train();
   std::optional<Validated> validate(int64_t step);
   void save();
@@ -299,8 +299,8 @@ void Run::require_saved(const std::string& what) const {
 void Run::resume_or_fill() {
   const auto start = steady_clock::now();
   const auto [found, excluded, is_own, instead] = find_beginning(config_.checkpoint, naming(), world_);
-  if (!found) return fill_fresh();
-  if (sharded_.adapters) fill_fresh();  // the base, which is in no checkpoint
+  if (!found) return fill_fresh(config_.lora.init_from);
+  if (sharded_.adapters) fill_fresh({});  // the base, which is in no checkpoint
   Parts own = parts();
   progress_ = restore(own, *found, model_config_, excluded, instead);
   on_every_rank(world_.comm,
@@ -320,11 +320,13 @@ void Run::resume_or_fill() {
     checkpoint::log_loaded(*found, std::chrono::duration<double>(steady_clock::now() - start).count());
 }
 
-void Run::fill_fresh() {
+/// `adapter`: what adapters begin as, or empty.
+void Run::fill_fresh(const std::filesystem::path& adapter) {
   if (config_.model.init_from.empty()) {
     fill_random(*sharded_.engine, config_.model.seed, spec_.filled_by);
   } else {
-    fill_from_weights(sharded_, {config_.model.init_from, config_.model.name_map, config_.model.seed}, spec_.filled_by);
+    fill_from_weights(sharded_, {config_.model.init_from, config_.model.name_map, config_.model.seed, adapter},
+                      spec_.filled_by);
   }
 }
 

@@ -178,6 +178,43 @@ TEST_CASE("lora: a base in bf16 or NF4 is less memory, resumes to the bit, and m
   }
 }
 
+TEST_CASE("lora: adapters of a folder of PEFT's or of a checkpoint are what a run begins with") {
+  const Adapting run_of;
+  run_well(on_ranks(2, run_of.train(3)));
+  const fs::path saved = run_of.path("saved");
+  fs::rename(run_of.job().checkpoints(), saved);
+  run_well(trainyard({"checkpoint", "export", saved.string(), "--output", run_of.path("peft")}));
+  run_well(trainyard({"checkpoint", "merge", saved.string(), "--output", run_of.path("merged")}));
+  fs::remove(run_of.job().folder() / "metrics.jsonl");
+  const auto first_loss = [&](const Words& more) {
+    fs::remove_all(run_of.job().checkpoints());
+    run_well(on_ranks(2, run_of.train(1, more)));
+    return run_of.losses().front();
+  };
+  const double expected = first_loss({"--model.init_from", run_of.path("merged")}), fresh = first_loss({});
+  for (const std::string& from : {run_of.path("peft"), saved.string()})
+    CHECK(first_loss({"--lora.init_from", from}) == Approx(expected).epsilon(1e-6));
+  CHECK(first_loss({"--lora.init_from", run_of.path("peft"), "--parallel.cpu_ram_efficient_loading", "true"}) ==
+        Approx(expected).epsilon(1e-6));
+  CHECK(fresh != Approx(expected).epsilon(1e-4));
+  // What is resumed needs no start any more.
+  fs::rename(run_of.path("peft"), run_of.path("moved"));
+  run_well(on_ranks(2, run_of.train(2, {"--lora.init_from", run_of.path("peft")})));
+
+  const auto fails = [&](const Words& more, const std::string& says) {
+    check_failure(run({trainyard(run_of.train(1, Words{"--checkpoint.dir", run_of.path("none")} + more))}), 2, {says});
+  };
+  const std::string moved = run_of.path("moved");
+  fails({"--lora.init_from", moved, "--lora.rank", "8"}, "has rank 4, and lora.rank is 8; set it to 4");
+  fails({"--lora.init_from", moved, "--lora.alpha", "8"},
+        "by 4, and lora.alpha / lora.rank is 2; set lora.alpha to 16");
+  fails({"--lora.init_from", moved, "--lora.target_modules", "q_proj,k_proj"},
+        "has no model.layers.0.self_attn.k_proj.lora_A.weight, which lora.target_modules asks for");
+  fails({"--lora.init_from", moved, "--lora.target_modules", "q_proj"},
+        "has 8 tensors, and this run's adapters are 4; name all its layers in lora.target_modules");
+  fails({"--lora.init_from", run_of.path("peft")}, "neither a checkpoint nor a folder with adapter_config.json");
+}
+
 TEST_CASE("lora: what does not fit is told in one line, and nothing is written") {
   const Adapting run_of;
   const auto fails = [&](const Words& words, const Words& says) { check_failure(run({trainyard(words)}), 2, says); };
@@ -216,7 +253,7 @@ TEST_CASE("lora: what does not fit is told in one line, and nothing is written")
   config["use_dora"] = true;
   write_text(run_of.path("peft/adapter_config.json"), config.dump());
   fails({"checkpoint", "merge", run_of.path("peft"), "--output", run_of.path("out")},
-        {"adapter_config.json: use_dora is true, which is not merged"});
+        {"adapter_config.json: use_dora is true, which is not read"});
   config["use_dora"] = false, config["base_model_name_or_path"] = "org/model";
   write_text(run_of.path("peft/adapter_config.json"), config.dump());
   fails({"checkpoint", "merge", run_of.path("peft"), "--output", run_of.path("out")},

@@ -139,6 +139,7 @@ const std::vector<Tried>& trials() {
       {"lora.alpha", "lora.rank", "16", {}, kAdapted},
       {"lora.dropout", "lora.rank", "0.1", {}, kAdapted},
       {"lora.target_modules", "lora.rank", "q_proj", {}, kAdapted},
+      {"lora.init_from", "lora.rank", "peft", {}, kAdapted},
       {"lora.base_dtype", "lora.rank", "bf16", {}, kAdapted},
       {"activation_checkpointing.n",
        "activation_checkpointing.mode",
