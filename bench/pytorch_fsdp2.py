@@ -51,7 +51,9 @@ def build(arguments):
     else:
         with torch.device(arguments.device):
             model = Qwen3ForCausalLM(Qwen3Config.from_pretrained(arguments.config, attn_implementation="sdpa"))
-    layers = model.model.layers
+    if arguments.lora:
+        model = adapted(model, arguments)
+    layers = layers_of(model)
     for i in range(0, len(layers), 2 if arguments.checkpointing == "every_n" else 1):
         if arguments.checkpointing:
             layers[i] = checkpointed(layers[i], arguments.checkpointing)
@@ -65,6 +67,18 @@ def build(arguments):
     return DistributedDataParallel(model) if arguments.ddp else sharded(model, arguments)
 
 
+def layers_of(model):
+    """PEFT puts two modules around what it adapts."""
+    return (model.base_model.model if hasattr(model, "peft_config") else model).model.layers
+
+
+def adapted(model, arguments):
+    from peft import LoraConfig, get_peft_model  # the other benches do without
+    targets = arguments.lora_targets
+    return get_peft_model(model, LoraConfig(r=arguments.lora, lora_alpha=arguments.lora_alpha, lora_dropout=0.0,
+                                            target_modules=targets if targets == "all-linear" else targets.split(",")))
+
+
 def sharded(model, arguments):
     world = dist.get_world_size()
     options = {"reshard_after_forward": arguments.reshard_over or not arguments.keep_gathered,
@@ -75,7 +89,7 @@ def sharded(model, arguments):
     names = ("shard",) if len(mesh) == 1 else ("replicate", "shard")
     options["mesh"] = init_device_mesh(arguments.device, mesh, mesh_dim_names=names)
     if not arguments.one_group:
-        for block in model.model.layers:
+        for block in layers_of(model):
             fully_shard(block, **options)
     if options["reshard_after_forward"] is True:
         del options["reshard_after_forward"]  # by itself the root stays gathered from forward to backward
@@ -132,6 +146,9 @@ def parse():
     parser.add_argument("--tensor", action="store_true", help="tensor parallelism over all ranks in place of FSDP2")
     parser.add_argument("--one-group", action="store_true", help="fully_shard of the whole model alone")
     parser.add_argument("--offload", action="store_true", help="CPUOffloadPolicy")
+    parser.add_argument("--lora", type=int, default=0, help="rank of PEFT's adapters, which alone are trained")
+    parser.add_argument("--lora-alpha", type=int, default=8)
+    parser.add_argument("--lora-targets", default="q_proj,v_proj", help="with commas between, or all-linear")
     parser.add_argument("--bf16", action="store_true", help="param_dtype bfloat16, reduce_dtype float32")
     parser.add_argument("--checkpointing", choices=["full", "selective", "every_n"], help="every_n: every second block")
     parser.add_argument("--offload-activations", action="store_true", help="save_on_cpu")
@@ -177,7 +194,8 @@ def main():
     join(on_gpu)
     rank = dist.get_rank()
     model = build(arguments)
-    groups = [{"params": [each for each in model.parameters() if (each.dim() >= 2) == decays],
+    trained = [each for each in model.parameters() if each.requires_grad]
+    groups = [{"params": [each for each in trained if (each.dim() >= 2) == decays],
                "weight_decay": 0.1 if decays else 0.0} for decays in (True, False)]
     optimizer = torch.optim.AdamW(groups, lr=3e-4, betas=(0.9, 0.95), fused=on_gpu)
     waiting = torch.autograd.graph.save_on_cpu if arguments.offload_activations else contextlib.nullcontext
@@ -193,7 +211,7 @@ def main():
                 loss.backward()
             if arguments.tensor and step == 1 and rank == 0:
                 print("collectives:", {str(op): count for op, count in counting.get_comm_counts().items()}, flush=True)
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            torch.nn.utils.clip_grad_norm_(trained, 1.0)
             optimizer.step()
             optimizer.zero_grad()
             line = Line(step, loss.full_tensor().detach() if arguments.tensor else loss.detach(), ids.numel())

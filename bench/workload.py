@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 RANKS = 2
 PYTORCH = ROOT / "build/pytorch"  # a virtual environment
-PACKAGES = ["torch==2.11.0", "transformers==5.17.0", "safetensors", "numpy", "sentencepiece", "protobuf"]
+PACKAGES = ["torch==2.11.0", "transformers==5.17.0", "safetensors", "numpy", "sentencepiece", "protobuf", "peft==0.21.2"]
 
 
 def program(text):
