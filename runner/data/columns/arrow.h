@@ -5,6 +5,7 @@
 #include <string>
 
 #include "data/columns/content.h"
+#include "data/columns/record_columns.h"
 #include "data/columns/text_column.h"
 
 // Apache Arrow's IPC format: a stream, as Hugging Face `datasets` writes it, or a file (Feather 2).
@@ -17,5 +18,9 @@ std::unique_ptr<TextColumn> open_arrow(const std::filesystem::path& file, const 
 
 /// open_arrow() of what is in memory.
 std::unique_ptr<TextColumn> read_arrow(FileContent content, const std::string& column);
+
+/// The same of several columns, of any of these types, as open_record_columns() has them.
+std::unique_ptr<TextColumn> open_arrow(const std::filesystem::path& file, const RecordColumns& columns);
+std::unique_ptr<TextColumn> read_arrow(FileContent content, const RecordColumns& columns);
 
 }  // namespace trainyard::data

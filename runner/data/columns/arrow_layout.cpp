@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -78,6 +80,63 @@ void pass(const fbs::Field& field, fbs::MetadataVersion version, ArrowPlace& pla
   for (const fbs::Field* const child : *field.children()) pass(*child, version, place);
 }
 
+ArrowKind kind_of(const fbs::Field& field) {
+  if (text_layout_of(field)) return ArrowKind::Text;
+  if (field.dictionary()) return ArrowKind::PassedOver;
+  switch (field.type_type()) {
+    case fbs::Type_Int:
+      return ArrowKind::Integer;
+    case fbs::Type_FloatingPoint:
+      return ArrowKind::Float;
+    case fbs::Type_Bool:
+      return ArrowKind::Boolean;
+    case fbs::Type_List:
+      return ArrowKind::List;
+    case fbs::Type_LargeList:
+      return ArrowKind::LargeList;
+    case fbs::Type_FixedSizeList:
+      return ArrowKind::FixedSizeList;
+    case fbs::Type_Struct:
+      return ArrowKind::Struct;
+    default:
+      return ArrowKind::PassedOver;
+  }
+}
+
+unsigned bits_of(const fbs::Field& field) {
+  if (const fbs::FloatingPoint* const type = field.type_as_FloatingPoint()) return 16U << type->precision();
+  const fbs::Int* const type = field.type_as_Int();
+  return type ? static_cast<unsigned>(type->bit_width()) : 0;
+}
+
+/// Moves `place` as pass() does.
+ArrowField field_at(const fbs::Field& field, fbs::MetadataVersion version, ArrowPlace& place) {
+  ArrowField made{.name = name_of(field), .kind = kind_of(field), .place = place, .bits = bits_of(field)};
+  if (made.kind == ArrowKind::Text) made.place.layout = *text_layout_of(field);
+  const bool is_number = made.kind == ArrowKind::Integer || made.kind == ArrowKind::Float;
+  if (is_number && made.bits != 8 && made.bits != 16 && made.bits != 32 && made.bits != 64)
+    throw Damage(fmt::format("its schema has a number of {} bits", made.bits));
+  if (made.kind == ArrowKind::Float && made.bits == 16) made.kind = ArrowKind::PassedOver;
+  if (const fbs::Int* const type = field.type_as_Int()) made.is_signed = type->is_signed();
+  const size_t children = field.children() ? field.children()->size() : 0;
+  if (const fbs::FixedSizeList* const type = field.type_as_FixedSizeList()) {
+    if (type->list_size() < 0) throw Damage(fmt::format("its schema has lists of {}", type->list_size()));
+    made.list_size = static_cast<size_t>(type->list_size());
+  }
+  const bool is_list =
+      made.kind == ArrowKind::List || made.kind == ArrowKind::LargeList || made.kind == ArrowKind::FixedSizeList;
+  if (is_list && children != 1) throw Damage(fmt::format("its schema has a list of {} columns", children));
+  if (!is_list && made.kind != ArrowKind::Struct) {
+    pass(field, version, place);
+    return made;
+  }
+  ++place.node;
+  place.buffer += buffers_of(field, version);
+  for (size_t i = 0; i < children; ++i)
+    made.children.push_back(field_at(*field.children()->Get(static_cast<flatbuffers::uoffset_t>(i)), version, place));
+  return made;
+}
+
 [[noreturn]] void refuse(const fbs::Schema& schema, const std::string& column) {
   std::vector<std::string> names, texts;
   std::string type;
@@ -94,17 +153,28 @@ void pass(const fbs::Field& field, fbs::MetadataVersion version, ArrowPlace& pla
   throw NotOffered(fmt::format("{}; the file {}", what, rest));
 }
 
+const fbs::Schema& schema_of(const fbs::Message& message) {
+  const fbs::Schema* const schema = message.header_as_Schema();
+  if (!schema) throw Damage("it does not begin with a schema");
+  if (schema->endianness() != fbs::Endianness_Little)
+    throw NotOffered(
+        "was written by a machine that stores numbers the other way round (big-endian), which is not read");
+  if (!schema->fields()) throw Damage("its schema has no columns");
+  return *schema;
+}
+
+[[noreturn]] void refuse_record(const fbs::Schema& schema, const std::string& column) {
+  std::vector<std::string> names;
+  for (const fbs::Field* const field : *schema.fields()) names.push_back(name_of(*field));
+  const auto near = nearest(column, names);
+  throw NotOffered(fmt::format("no column '{}'{}; the file has {}", column,
+                               near ? fmt::format(", did you mean '{}'?", *near) : "", shortened(names)));
+}
+
 }  // namespace
 
 ArrowPlace place_of(const fbs::Message& message, const std::string& column) {
-  const fbs::Schema* const in_message = message.header_as_Schema();
-  if (!in_message) throw Damage("it does not begin with a schema");
-  const fbs::Schema& schema = *in_message;
-  const fbs::MetadataVersion version = message.version();
-  if (schema.endianness() != fbs::Endianness_Little)
-    throw NotOffered(
-        "was written by a machine that stores numbers the other way round (big-endian), which is not read");
-  if (!schema.fields()) throw Damage("its schema has no columns");
+  const fbs::Schema& schema = schema_of(message);
   ArrowPlace place;
   for (const fbs::Field* const field : *schema.fields()) {
     const auto layout = text_layout_of(*field);
@@ -113,9 +183,26 @@ ArrowPlace place_of(const fbs::Message& message, const std::string& column) {
       place.layout = *layout;
       return place;
     }
-    pass(*field, version, place);
+    pass(*field, message.version(), place);
   }
   refuse(schema, column);
+}
+
+std::vector<ArrowField> fields_of(const fbs::Message& message, const RecordColumns& columns) {
+  const fbs::Schema& schema = schema_of(message);
+  ArrowPlace place;
+  std::vector<ArrowField> fields;
+  bool has_needed = false;
+  for (const fbs::Field* const field : *schema.fields()) {
+    const std::string name = name_of(*field);
+    const bool is_needed = name == columns.needed;
+    has_needed = has_needed || is_needed;
+    ArrowField made = field_at(*field, message.version(), place);
+    if (is_needed || std::ranges::find(columns.optional, name) != columns.optional.end())
+      fields.push_back(std::move(made));
+  }
+  if (!has_needed) refuse_record(schema, columns.needed);
+  return fields;
 }
 
 }  // namespace trainyard::data

@@ -22,4 +22,8 @@ std::unique_ptr<TextColumn> open_text_column(const fs::path& file, const std::st
   return ending(file) == ".parquet" ? open_parquet(file, column) : open_arrow(file, column);
 }
 
+std::unique_ptr<TextColumn> open_record_columns(const fs::path& file, const RecordColumns& columns) {
+  return ending(file) == ".parquet" ? open_parquet(file, columns) : open_arrow(file, columns);
+}
+
 }  // namespace trainyard::data

@@ -9,7 +9,9 @@
 #include "base/files.h"
 #include "data/columns/damage.h"
 #include "data/columns/parquet_pages.h"
+#include "data/columns/parquet_records.h"
 #include "data/columns/parquet_schema.h"
+#include "data/columns/record_rows.h"
 #include "data/columns/taking.h"
 
 namespace trainyard::data {
@@ -53,19 +55,17 @@ Codec codec_of(CompressionCodec codec) {
                                static_cast<int32_t>(codec)));
 }
 
+/// Throws where its pages cannot be read.
 void check(const RowGroup& group, const std::string& column) {
   if (group.column.is_encrypted) throw NotOffered(fmt::format("the column '{}' {}", column, kEncrypted));
   if (group.column.is_elsewhere)
     throw NotOffered("has its columns in other files, as a _metadata does; name those instead");
-  if (group.column.values != group.rows)
-    throw Damage(fmt::format("a row group of {} rows has a column of {} values", group.rows, group.column.values));
   codec_of(group.column.codec);
 }
 
-void check(const std::vector<RowGroup>& groups, int64_t rows, const std::string& column) {
+void check_rows(const std::vector<RowGroup>& groups, int64_t rows) {
   int64_t left = rows;
   for (const RowGroup& group : groups) {
-    check(group, column);
     if (group.rows > left) throw Damage(fmt::format("its row groups have more rows than the file, which has {}", rows));
     left -= group.rows;
   }
@@ -130,7 +130,12 @@ class ParquetColumn final : public TextColumn {
     column_ = {.name = column, .is_nullable = leaf.is_nullable};
     rows_ = metadata.rows;
     groups_ = read_row_groups(parts.footer, leaf.number);
-    check(groups_, rows_, column);
+    for (const RowGroup& group : groups_) {
+      check(group, column);
+      if (group.column.values != group.rows)
+        throw Damage(fmt::format("a row group of {} rows has a column of {} values", group.rows, group.column.values));
+    }
+    check_rows(groups_, rows_);
   }
 
   /// Pages of the row group, so many that a worker has some time to spend on them. None at its end.
@@ -158,16 +163,90 @@ class ParquetColumn final : public TextColumn {
   std::shared_ptr<const ChunkOfText> chunk_;  ///< likewise, once there is a page of it
 };
 
+class ParquetRecordColumn final : public TextColumn {
+ public:
+  ParquetRecordColumn(FileContent file, const RecordColumns& columns) : file_(std::move(file)) {
+    in_file(file_.name, [&] { read_metadata(columns); });
+  }
+
+  std::shared_ptr<const TextRows> next() override {
+    return in_file(file_.name, [&]() -> std::shared_ptr<const TextRows> {
+      while (left_ == 0)
+        if (!begin_group()) return nullptr;
+      const int64_t first = row_;
+      std::vector<std::string> rows;
+      for (size_t bytes = 0; left_ > 0 && bytes < kRowsBytes; --left_, ++row_) {
+        rows.push_back(group_->next());
+        bytes += rows.back().size();
+      }
+      if (left_ == 0) group_->expect_end();
+      return std::make_shared<const RecordRows>(std::move(rows), first);
+    });
+  }
+
+  [[nodiscard]] int64_t rows() const override { return rows_; }
+
+ private:
+  void read_metadata(const RecordColumns& columns) {
+    const Parts parts = parts_of(file_.bytes);
+    content_ = parts.pages;
+    const FileMetaData metadata = read_file_metadata(parts.footer);
+    record_ = find_record(metadata.schema, columns);
+    rows_ = metadata.rows;
+    for (const Leaf& leaf : record_.leaves) {
+      groups_.push_back(read_row_groups(parts.footer, leaf.number));
+      for (const RowGroup& group : groups_.back()) check(group, leaf.name);
+      check_rows(groups_.back(), rows_);
+    }
+    if (groups_.empty())
+      throw NotOffered(fmt::format("the column '{}' holds neither texts nor numbers", columns.needed));
+  }
+
+  /// False where there is none any more.
+  bool begin_group() {
+    if (next_group_ == groups_.front().size()) return false;
+    std::vector<std::unique_ptr<LeafReader>> leaves;
+    for (size_t i = 0; i < groups_.size(); ++i) {
+      const ColumnChunk& chunk = groups_[i][next_group_].column;
+      leaves.push_back(std::make_unique<LeafReader>(content_, record_.leaves[i], chunk, codec_of(chunk.codec)));
+    }
+    left_ = groups_.front()[next_group_++].rows;
+    group_.emplace(record_, std::move(leaves));
+    return true;
+  }
+
+  FileContent file_;
+  std::string_view content_;
+  Record record_;
+  std::vector<std::vector<RowGroup>> groups_;  ///< of each leaf
+  int64_t rows_ = 0, row_ = 1;                 ///< row_: the next
+  size_t next_group_ = 0;
+  std::optional<RecordReader> group_;
+  int64_t left_ = 0;  ///< rows of it
+};
+
+FileContent content_of(const std::filesystem::path& file) {
+  const auto mapped = std::make_shared<const MappedFile>(file);
+  return {.name = file.string(), .bytes = mapped->text(), .memory = mapped};
+}
+
 }  // namespace
 }  // namespace parquet
 
 std::unique_ptr<TextColumn> open_parquet(const std::filesystem::path& file, const std::string& column) {
-  const auto mapped = std::make_shared<const MappedFile>(file);
-  return read_parquet({.name = file.string(), .bytes = mapped->text(), .memory = mapped}, column);
+  return read_parquet(parquet::content_of(file), column);
 }
 
 std::unique_ptr<TextColumn> read_parquet(FileContent content, const std::string& column) {
   return std::make_unique<parquet::ParquetColumn>(std::move(content), column);
+}
+
+std::unique_ptr<TextColumn> open_parquet(const std::filesystem::path& file, const RecordColumns& columns) {
+  return read_parquet(parquet::content_of(file), columns);
+}
+
+std::unique_ptr<TextColumn> read_parquet(FileContent content, const RecordColumns& columns) {
+  return std::make_unique<parquet::ParquetRecordColumn>(std::move(content), columns);
 }
 
 }  // namespace trainyard::data

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "data/columns/content.h"
+#include "data/columns/record_columns.h"
 #include "data/columns/text_column.h"
 
 // Apache Parquet (github.com/apache/parquet-format): columns of text at the top of the schema, in every codec and
@@ -19,5 +20,9 @@ std::unique_ptr<TextColumn> open_parquet(const std::filesystem::path& file, cons
 
 /// open_parquet() of what is in memory.
 std::unique_ptr<TextColumn> read_parquet(FileContent content, const std::string& column);
+
+/// The same of several columns, of lists and structs within one another, as open_record_columns() has them.
+std::unique_ptr<TextColumn> open_parquet(const std::filesystem::path& file, const RecordColumns& columns);
+std::unique_ptr<TextColumn> read_parquet(FileContent content, const RecordColumns& columns);
 
 }  // namespace trainyard::data

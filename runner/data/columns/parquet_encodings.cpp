@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -17,30 +16,81 @@ void expect_end(std::string_view rest) {
   if (!rest.empty()) throw Damage(fmt::format("{} B are left behind its values", rest.size()));
 }
 
+class PlainTexts final : public TextValues {
+ public:
+  explicit PlainTexts(std::string_view bytes) : rest_(bytes) {}
+  std::string_view next() override { return take(rest_, take_integer(rest_)); }
+  void expect_end() const override { parquet::expect_end(rest_); }
+
+ private:
+  std::string_view rest_;
+};
+
+class TextsBehindLengths final : public TextValues {
+ public:
+  TextsBehindLengths(std::string_view bytes, int64_t count) : rest_(bytes), lengths_(rest_, count) {}
+  std::string_view next() override { return take(rest_, lengths_.next()); }
+  void expect_end() const override { parquet::expect_end(rest_); }
+
+ private:
+  std::string_view rest_;
+  DeltaLengths lengths_;  ///< takes itself off the rest
+};
+
+class TextsBehindPrefixes final : public TextValues {
+ public:
+  TextsBehindPrefixes(std::string_view bytes, int64_t count)
+      : rest_(bytes), prefixes_(rest_, count), suffixes_(rest_, count) {}
+  std::string_view next() override {
+    const size_t prefix = prefixes_.next();
+    if (prefix > text_.size())
+      throw Damage(fmt::format("a text of {} bytes cannot lend its first {}", text_.size(), prefix));
+    text_.resize(prefix);
+    text_ += suffixes_.next();
+    return text_;
+  }
+  void expect_end() const override { suffixes_.expect_end(); }
+
+ private:
+  std::string_view rest_;
+  DeltaLengths prefixes_;  ///< takes itself off the rest
+  TextsBehindLengths suffixes_;
+  std::string text_;
+};
+
+class TextsOfDictionary final : public TextValues {
+ public:
+  TextsOfDictionary(const Dictionary& dictionary, const HybridValues& indices)
+      : dictionary_(dictionary), indices_(indices) {}
+  std::string_view next() override { return dictionary_[indices_.next()]; }
+
+ private:
+  const Dictionary& dictionary_;
+  HybridValues indices_;
+};
+
 }  // namespace
 
-void for_each_plain(std::string_view bytes, int64_t count, const VisitText& visit) {
-  for (int64_t i = 0; i < count; ++i) visit(take(bytes, take_integer(bytes)));
-  expect_end(bytes);
+std::unique_ptr<TextValues> plain_texts(std::string_view bytes) {
+  return std::make_unique<PlainTexts>(bytes);
 }
 
-void for_each_behind_lengths(std::string_view bytes, int64_t count, const VisitText& visit) {
-  DeltaLengths lengths(bytes, count);
-  for (int64_t i = 0; i < count; ++i) visit(take(bytes, lengths.next()));
-  expect_end(bytes);
+std::unique_ptr<TextValues> texts_behind_lengths(std::string_view bytes, int64_t count) {
+  return std::make_unique<TextsBehindLengths>(bytes, count);
 }
 
-void for_each_behind_prefixes(std::string_view bytes, int64_t count, const VisitText& visit) {
-  DeltaLengths prefixes(bytes, count);
-  std::string text;
-  for_each_behind_lengths(bytes, count, [&](std::string_view rest) {
-    const size_t prefix = prefixes.next();
-    if (prefix > text.size())
-      throw Damage(fmt::format("a text of {} bytes cannot lend its first {}", text.size(), prefix));
-    text.resize(prefix);
-    text += rest;
-    visit(text);
-  });
+std::unique_ptr<TextValues> texts_behind_prefixes(std::string_view bytes, int64_t count) {
+  return std::make_unique<TextsBehindPrefixes>(bytes, count);
+}
+
+std::unique_ptr<TextValues> texts_of(const Dictionary& dictionary, std::string_view bytes) {
+  const unsigned width = take_byte(bytes);
+  return std::make_unique<TextsOfDictionary>(dictionary, HybridValues(bytes, width));
+}
+
+void for_each(TextValues& values, int64_t count, const VisitText& visit) {
+  for (int64_t i = 0; i < count; ++i) visit(values.next());
+  values.expect_end();
 }
 
 Dictionary::Dictionary(Unpacked page, int64_t count) : page_(std::move(page)) {
@@ -60,17 +110,6 @@ std::string_view Dictionary::operator[](uint32_t number) const {
     throw Damage(fmt::format("the index {} is beyond a dictionary of {}", number, places_.size()));
   std::string_view from = page_.bytes.substr(places_[number]);
   return take(from, take_integer(from));
-}
-
-void for_each_of(const Dictionary& dictionary, std::string_view bytes, int64_t count, const VisitText& visit) {
-  const unsigned width = take_byte(bytes);
-  HybridRuns runs(bytes, width);
-  for (int64_t seen = 0; seen < count;) {
-    const Run run = runs.next();
-    const auto length = std::min(run.length, static_cast<uint64_t>(count - seen));
-    for (uint64_t i = 0; i < length; ++i) visit(dictionary[run.at(i)]);
-    seen += static_cast<int64_t>(length);
-  }
 }
 
 }  // namespace trainyard::data::parquet

@@ -35,6 +35,23 @@ class HybridRuns {
   unsigned width_;
 };
 
+/// The integers of such runs, one after another.
+class HybridValues {
+ public:
+  /// Throws Damage for a width of more than 32 bits.
+  HybridValues(std::string_view bytes, unsigned width) : runs_(bytes, width) {}
+
+  uint32_t next() {
+    if (at_ == run_.length) run_ = runs_.next(), at_ = 0;
+    return run_.at(at_++);
+  }
+
+ private:
+  HybridRuns runs_;
+  Run run_{};
+  uint64_t at_ = 0;
+};
+
 /// The number of the first of `count` levels that is 0, which is a null's; none where all are 1.
 std::optional<int64_t> first_null(std::string_view levels, int64_t count);
 

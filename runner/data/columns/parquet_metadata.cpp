@@ -111,6 +111,9 @@ void read_data_header(ThriftReader& reader, PageHeader& header) {
       case 1: header.values = reader.integer_of_32_bits(); break;
       case 2: header.encoding = number<Encoding>(reader); break;
       case 3: header.level_encoding = number<Encoding>(reader); break;
+      case 4:
+        header.repetition_encoding = number<Encoding>(reader);
+        break;
       default: break;
     }
   });

@@ -65,7 +65,8 @@ struct PageHeader {
   std::optional<uint32_t> crc;                  ///< of what follows it
   int64_t values = 0;                           ///< nulls among them
   Encoding encoding = Encoding::Plain;
-  Encoding level_encoding = Encoding::Rle;  ///< V1
+  Encoding level_encoding = Encoding::Rle;       ///< V1
+  Encoding repetition_encoding = Encoding::Rle;  ///< V1
   size_t level_bytes = 0;                   ///< V2: of definition levels, which follow those of repetition
   size_t repetition_bytes = 0;              ///< V2
   bool is_packed = true;                    ///< V2: what follows the levels

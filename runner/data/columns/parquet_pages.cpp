@@ -13,25 +13,11 @@
 namespace trainyard::data::parquet {
 namespace {
 
-/// Calls `act`; what it finds damaged is told with the page's place.
-template <class Act>
-auto at_page(size_t place, const Act& act) {
-  try {
-    return act();
-  } catch (const Damage& damage) {
-    throw Damage(fmt::format("its page at byte {}: {}", place, damage.what()));
-  }
-}
-
 void check_crc(const Page& page) {
   if (!page.header.crc) return;
   const auto* const bytes = reinterpret_cast<const Bytef*>(page.content.data());
   if (crc32_z(0, bytes, page.content.size()) != *page.header.crc)
     throw Damage("the checksum in its header is not that of what follows");
-}
-
-bool uses_dictionary(Encoding encoding) {
-  return encoding == Encoding::PlainDictionary || encoding == Encoding::RleDictionary;
 }
 
 std::string name_of(Encoding encoding) {
@@ -49,76 +35,98 @@ std::string name_of(Encoding encoding) {
   return fmt::format("number {}", static_cast<int32_t>(encoding));
 }
 
-[[noreturn]] void refuse(Encoding encoding, const char* what) {
+}  // namespace
+
+bool uses_dictionary(Encoding encoding) {
+  return encoding == Encoding::PlainDictionary || encoding == Encoding::RleDictionary;
+}
+
+void refuse(Encoding encoding, const char* what) {
   throw NotOffered(fmt::format("has {} in the encoding {}, which is not read", what, name_of(encoding)));
 }
 
-std::unique_ptr<const Dictionary> read_dictionary(const Page& page, Codec codec) {
+std::unique_ptr<TextValues> texts_in(Encoding encoding, std::string_view bytes, int64_t count,
+                                     const Dictionary* words) {
+  switch (encoding) {
+    case Encoding::Plain:
+      return plain_texts(bytes);
+    case Encoding::DeltaLengthByteArray:
+      return texts_behind_lengths(bytes, count);
+    case Encoding::DeltaByteArray:
+      return texts_behind_prefixes(bytes, count);
+    case Encoding::PlainDictionary:
+    case Encoding::RleDictionary:
+      return texts_of(*words, bytes);
+    default:
+      refuse(encoding, "text");
+  }
+}
+
+Unpacked unpack_dictionary(const Page& page, Codec codec) {
   check_crc(page);
   const PageHeader& header = page.header;
   if (header.encoding != Encoding::Plain && header.encoding != Encoding::PlainDictionary)
     refuse(header.encoding, "a dictionary");
-  return std::make_unique<const Dictionary>(unpack(codec, page.content, header.unpacked_bytes), header.values);
+  return unpack(codec, page.content, header.unpacked_bytes);
+}
+
+namespace {
+
+/// Levels and values are packed as one, the levels behind their sizes.
+PageParts parts_of_v1(const Page& page, Codec codec, const HasLevels& has) {
+  PageParts parts{.memory = unpack(codec, page.content, page.header.unpacked_bytes)};
+  parts.values = parts.memory.bytes;
+  const auto levels = [&](Encoding encoding, const char* what) {
+    if (encoding != Encoding::Rle) refuse(encoding, what);
+    return take(parts.values, take_integer(parts.values));
+  };
+  if (has.repetition) parts.repetition = levels(page.header.repetition_encoding, "lists");
+  if (has.definition) parts.definition = levels(page.header.level_encoding, "nulls");
+  return parts;
+}
+
+/// Levels come first and are never packed.
+PageParts parts_of_v2(const Page& page, Codec codec) {
+  const PageHeader& header = page.header;
+  std::string_view rest = page.content;
+  PageParts parts{.repetition = take(rest, header.repetition_bytes)};
+  parts.definition = take(rest, header.level_bytes);
+  const size_t levels = page.content.size() - rest.size();
+  if (levels > header.unpacked_bytes)
+    throw Damage(fmt::format("{} of its {} bytes are levels", levels, header.unpacked_bytes));
+  parts.memory = unpack(header.is_packed ? codec : Codec::None, rest, header.unpacked_bytes - levels);
+  parts.values = parts.memory.bytes;
+  return parts;
 }
 
 }  // namespace
 
-/// A page's values as they are encoded. `bytes` lie in `memory` or in the file.
-struct ChunkOfText::Values {
-  std::string_view bytes, levels = {};
-  Unpacked memory = {};
-};
+PageParts parts_of(const Page& page, Codec codec, const HasLevels& has) {
+  check_crc(page);
+  return page.header.type == PageType::Data ? parts_of_v1(page, codec, has) : parts_of_v2(page, codec);
+}
 
 void ChunkOfText::for_each(const Page& page, const VisitText& visit) const {
   const Dictionary* const words = uses_dictionary(page.header.encoding) ? &dictionary() : nullptr;
   at_page(page.place, [&] {
-    check_crc(page);
     const PageHeader& header = page.header;
-    const Values values = header.type == PageType::Data ? values_v1(page) : values_v2(page);
+    const PageParts parts = parts_of(page, codec_, {.definition = column_.is_nullable});
     if (column_.is_nullable)
-      if (const auto null = first_null(values.levels, header.values))
+      if (const auto null = first_null(parts.definition, header.values))
         throw NotOffered(
             fmt::format("row {} of the column '{}' has no text (null)", page.first_row + *null, column_.name));
-    switch (header.encoding) {
-      case Encoding::Plain: return for_each_plain(values.bytes, header.values, visit);
-      case Encoding::DeltaLengthByteArray: return for_each_behind_lengths(values.bytes, header.values, visit);
-      case Encoding::DeltaByteArray: return for_each_behind_prefixes(values.bytes, header.values, visit);
-      case Encoding::PlainDictionary:
-      case Encoding::RleDictionary: return for_each_of(*words, values.bytes, header.values, visit);
-      default: refuse(header.encoding, "text");
-    }
+    parquet::for_each(*texts_in(header.encoding, parts.values, header.values, words), header.values, visit);
   });
-}
-
-/// Levels and values are packed as one, the levels behind their size.
-ChunkOfText::Values ChunkOfText::values_v1(const Page& page) const {
-  Values values{.memory = unpack(codec_, page.content, page.header.unpacked_bytes)};
-  values.bytes = values.memory.bytes;
-  if (!column_.is_nullable) return values;
-  if (page.header.level_encoding != Encoding::Rle) refuse(page.header.level_encoding, "nulls");
-  values.levels = take(values.bytes, take_integer(values.bytes));
-  return values;
-}
-
-/// Levels come first and are never packed.
-ChunkOfText::Values ChunkOfText::values_v2(const Page& page) const {
-  const PageHeader& header = page.header;
-  std::string_view rest = page.content;
-  take(rest, header.repetition_bytes);
-  Values values{.levels = take(rest, header.level_bytes)};
-  const size_t levels = page.content.size() - rest.size();
-  if (levels > header.unpacked_bytes)
-    throw Damage(fmt::format("{} of its {} bytes are levels", levels, header.unpacked_bytes));
-  values.memory = unpack(header.is_packed ? codec_ : Codec::None, rest, header.unpacked_bytes - levels);
-  values.bytes = values.memory.bytes;
-  return values;
 }
 
 const Dictionary& ChunkOfText::dictionary() const {
   if (!dictionary_page_) throw Damage("its texts are in a dictionary that is not there");
   const MutexLock lock(mutex_);
   if (!dictionary_)
-    dictionary_ = at_page(dictionary_page_->place, [&] { return read_dictionary(*dictionary_page_, codec_); });
+    dictionary_ = at_page(dictionary_page_->place, [&] {
+      return std::make_unique<const Dictionary>(unpack_dictionary(*dictionary_page_, codec_),
+                                                dictionary_page_->header.values);
+    });
   return *dictionary_;
 }
 

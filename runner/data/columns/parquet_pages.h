@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -10,6 +12,7 @@
 
 #include "common/mutex.h"
 #include "data/columns/codecs.h"
+#include "data/columns/damage.h"
 #include "data/columns/parquet_encodings.h"
 #include "data/columns/parquet_metadata.h"
 
@@ -21,6 +24,37 @@ struct Page {
   size_t place = 0;          ///< of the header in the file
   int64_t first_row = 0;     ///< counts from 1 in the file
 };
+
+/// Calls `act`; what it finds damaged is told with the page's place in the file.
+template <class Act>
+auto at_page(size_t place, const Act& act) {
+  try {
+    return act();
+  } catch (const Damage& damage) {
+    throw Damage(fmt::format("its page at byte {}: {}", place, damage.what()));
+  }
+}
+
+/// Which levels the pages of a column have.
+struct HasLevels {
+  bool repetition = false, definition = false;
+};
+
+/// The levels of a page's values, and the values, as they are encoded. All lie in `memory` or in the file.
+struct PageParts {
+  std::string_view repetition = {}, definition = {}, values = {};
+  Unpacked memory = {};
+};
+
+/// Unpacks a page of data. Throws Damage, and NotOffered for levels that are encoded otherwise.
+PageParts parts_of(const Page& page, Codec codec, const HasLevels& has);
+/// Unpacks a page of a dictionary, likewise.
+Unpacked unpack_dictionary(const Page& page, Codec codec);
+
+bool uses_dictionary(Encoding encoding);
+[[noreturn]] void refuse(Encoding encoding, const char* what);
+/// The byte arrays of a page, `count` of them; `words` is not null where uses_dictionary(), and outlives them.
+std::unique_ptr<TextValues> texts_in(Encoding encoding, std::string_view bytes, int64_t count, const Dictionary* words);
 
 /// A column of text, as all its chunks have it.
 struct ColumnOfText {
@@ -40,9 +74,6 @@ class ChunkOfText {
   void for_each(const Page& page, const VisitText& visit) const;
 
  private:
-  struct Values;
-  [[nodiscard]] Values values_v1(const Page& page) const;
-  [[nodiscard]] Values values_v2(const Page& page) const;
   /// Unpacks it when it is first asked for.
   const Dictionary& dictionary() const EXCLUDES(mutex_);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -135,6 +136,140 @@ TextLeaf find_text_column(std::span<const SchemaElement> schema, const std::stri
     throw NotOffered(
         fmt::format("the column '{}' holds {}, no text; {}", name, content_of(found->element), offered(names)));
   return {.number = found->first_leaf, .is_nullable = found->element.repetition == Repetition::Optional};
+}
+
+namespace {
+
+/// Reads the tree of a schema, which lists its nodes depth first.
+class RecordBuilder {
+ public:
+  explicit RecordBuilder(std::span<const SchemaElement> schema) : schema_(schema) {
+    if (schema.empty()) throw Damage("its metadata lacks a schema");
+  }
+
+  Record build(const RecordColumns& columns) {
+    std::vector<std::string> names;
+    for (int32_t i = 0; i < schema_.front().children; ++i) {
+      const std::string name(next().name);
+      is_wanted_ = name == columns.needed || std::ranges::find(columns.optional, name) != columns.optional.end();
+      RecordNode column = node({});
+      if (is_wanted_) record_.columns.push_back(std::move(column));
+      names.push_back(name);
+    }
+    if (std::ranges::find(names, columns.needed) != names.end()) return std::move(record_);
+    const auto near = nearest(columns.needed, names);
+    throw NotOffered(fmt::format("has no column '{}'{}; its columns: {}", columns.needed,
+                                 near ? fmt::format(" (did you mean '{}'?)", *near) : "", shortened(names)));
+  }
+
+ private:
+  struct Levels {
+    unsigned repetition = 0, definition = 0, depth = 0;
+  };
+
+  const SchemaElement& next() const {
+    if (at_ >= schema_.size()) throw Damage("its schema ends inside a group of columns");
+    return schema_[at_];
+  }
+
+  /// The node that comes next, within `around`.
+  RecordNode node(Levels around) {
+    const SchemaElement& element = next();
+    if (element.repetition == Repetition::Optional) ++around.definition;
+    if (element.repetition != Repetition::Repeated) return content(around);
+    return list(std::string(element.name), around, [&](const Levels& inside) { return content(inside); });
+  }
+
+  /// `element` makes the node of its elements.
+  template <class Element>
+  RecordNode list(std::string name, const Levels& around, const Element& element) {
+    const Levels inside{around.repetition + 1, around.definition + 1, around.depth};
+    RecordNode made{.name = std::move(name),
+                    .kind = RecordNode::Kind::List,
+                    .definition = around.definition,
+                    .repetition = inside.repetition,
+                    .element_definition = inside.definition};
+    made.children.push_back(element(inside));
+    return with_children(std::move(made));
+  }
+
+  /// Without the node's own repetition.
+  RecordNode content(Levels around) {
+    constexpr unsigned kDeepest = 64;
+    if (++around.depth > kDeepest) throw Damage(fmt::format("its schema is more than {} groups deep", kDeepest));
+    const SchemaElement& element = schema_[at_++];
+    RecordNode made{.name = std::string(element.name), .definition = around.definition};
+    if (element.children == 0) return leaf(element, around, std::move(made));
+    const auto meaning = meaning_of(element);
+    if (meaning == LogicalType::List && element.children == 1 && next().repetition == Repetition::Repeated)
+      return list(made.name, around, [&](const Levels& inside) { return element_of(made.name, inside); });
+    const bool was_wanted = std::exchange(is_wanted_, is_wanted_ && meaning != LogicalType::Map);
+    for (int32_t i = 0; i < element.children; ++i) made.children.push_back(node(around));
+    is_wanted_ = was_wanted;
+    made.kind = RecordNode::Kind::Struct;
+    return with_children(std::move(made));
+  }
+
+  /// A list has a repeated group with its element in it. What older writers wrote is told by how many columns that has,
+  /// and by its name (LogicalTypes.md, "Backward-compatibility rules").
+  RecordNode element_of(const std::string& list, const Levels& inside) {
+    const SchemaElement& repeated = next();
+    if (repeated.children != 1 || repeated.name == "array" || repeated.name == list + "_tuple") return content(inside);
+    ++at_;
+    return node(inside);
+  }
+
+  RecordNode leaf(const SchemaElement& element, const Levels& around, RecordNode made) {
+    if (!element.type) return made;
+    const size_t number = leaves_++;
+    if (!is_wanted_ || !is_json(element)) return made;
+    made.kind = RecordNode::Kind::Leaf;
+    made.leaf = record_.leaves.size();
+    record_.leaves.push_back({.name = made.name,
+                              .number = number,
+                              .type = *element.type,
+                              .repetition = around.repetition,
+                              .definition = around.definition});
+    return made;
+  }
+
+  static bool is_json(const SchemaElement& element) {
+    const auto meaning = meaning_of(element);
+    switch (*element.type) {
+      case PhysicalType::ByteArray:
+        return !meaning || meaning == LogicalType::String || meaning == LogicalType::Json ||
+               meaning == LogicalType::Enum;
+      case PhysicalType::Int32:
+      case PhysicalType::Int64:
+        return !meaning || meaning == LogicalType::Integer;
+      case PhysicalType::Boolean:
+      case PhysicalType::Float:
+      case PhysicalType::Double:
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  /// The first leaf inside tells what is there; where there is none, nothing does.
+  static RecordNode with_children(RecordNode made) {
+    const auto first = std::ranges::find_if(
+        made.children, [](const RecordNode& child) { return child.kind != RecordNode::Kind::PassedOver; });
+    if (first == made.children.end()) made.kind = RecordNode::Kind::PassedOver;
+    if (first != made.children.end()) made.leaf = first->leaf;
+    return made;
+  }
+
+  std::span<const SchemaElement> schema_;
+  size_t at_ = 1, leaves_ = 0;
+  bool is_wanted_ = false;
+  Record record_;
+};
+
+}  // namespace
+
+Record find_record(std::span<const SchemaElement> schema, const RecordColumns& columns) {
+  return RecordBuilder(schema).build(columns);
 }
 
 }  // namespace trainyard::data::parquet
