@@ -483,7 +483,9 @@ class Evaluator {
   }
 
   Value now(const std::string& format) {
-    if (!settings_.now) rendering_.refuse("strftime_now, where no time is given,");
+    if (!settings_.now)
+      rendering_.fail(fmt::format("strftime_now, where no time is given, is not offered in chat templates here{}",
+                                  settings_.instead_of_now));
     if (format.find("%f") != std::string::npos || format.find('\0') != std::string::npos)
       rendering_.refuse("microseconds in strftime_now");
     if (format.empty()) return Value::of(std::string());

@@ -22,7 +22,8 @@ struct Rendered {
 
 struct Settings {
   Limits limits{};
-  std::optional<std::tm> now{};  ///< what strftime_now prints; none: it is refused
+  std::optional<std::tm> now{};     ///< what strftime_now prints; none: it is refused
+  const char* instead_of_now = "";  ///< what to do where it is: the end of the message
 };
 
 }  // namespace trainyard::chat

@@ -24,10 +24,14 @@ class Template {
   /// what is not offered, and where a limit is passed.
   [[nodiscard]] Rendered render(const nlohmann::ordered_json& variables, const Settings& settings) const;
 
+  /// Whether the tag `generation` stands in it, which says what the model is to generate.
+  [[nodiscard]] bool marks_answers() const;
+
   [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const std::string& source() const { return source_; }
 
  private:
-  std::string name_;
+  std::string name_, source_;
   std::shared_ptr<const Program> program_;
 };
 
