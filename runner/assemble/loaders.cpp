@@ -9,6 +9,7 @@
 
 #include "assemble/demo/demo.h"
 #include "assemble/images.h"
+#include "assemble/line_reading.h"
 #include "assemble/pairs.h"
 #include "assemble/read_ahead.h"
 #include "assemble/tokenizer.h"
@@ -17,6 +18,7 @@
 #include "config/mix.h"
 #include "config/value.h"
 #include "data/corpus_files.h"
+#include "data/packed_corpus.h"
 #include "data/split.h"
 #include "data/split_rows.h"
 
@@ -35,18 +37,31 @@ void check_ends(const config::Data& data, const tokenizer::Tokenizer& tokenizer)
                data.tokenizer);
 }
 
-data::TokenArray corpus_of(const config::Data& settings, const tokenizer::Tokenizer& tokenizer,
-                           const data::Tokenising& how) {
+data::CorpusOptions corpus_options_of(const config::Data& settings, const data::Tokenising& how) {
+  return {.path = settings.path,
+          .field = settings.field,
+          .append_eos = settings.append_eos,
+          .tokenizer = settings.tokenizer,
+          .cache_dir = settings.cache_dir,
+          .how = how};
+}
+
+/// A corpus whose lines are no texts.
+data::TokenArray corpus_of_lines(const config::Data& settings, const LoaderParts& parts) {
+  if (settings.path == kEmbedded)
+    throw InputError(fmt::format("'{}' is a text, and data.{}_field is for other lines; leave one out", kEmbedded,
+                                 settings.messages_field.empty() ? "input_ids" : "messages"));
+  const auto reading = line_reading_of(settings, parts.tokenizer, parts.model.vocab_size);
+  return data::open_corpus(corpus_options_of(settings, parts.how), *reading);
+}
+
+data::TokenArray corpus_of(const config::Data& settings, const LoaderParts& parts) {
+  if (has_line_reading(settings)) return corpus_of_lines(settings, parts);
+  const tokenizer::Tokenizer& tokenizer = *parts.tokenizer;
   check_ends(settings, tokenizer);
   if (settings.path == kEmbedded)
     return data::tokenise_text(demo::corpus(), tokenizer, settings.append_eos, "the embedded corpus");
-  return data::open_corpus({.path = settings.path,
-                            .field = settings.field,
-                            .append_eos = settings.append_eos,
-                            .tokenizer = settings.tokenizer,
-                            .cache_dir = settings.cache_dir,
-                            .how = how},
-                           tokenizer);
+  return data::open_corpus(corpus_options_of(settings, parts.how), tokenizer);
 }
 
 /// Refuses data that models of this kind do not learn from.
@@ -73,11 +88,20 @@ std::unique_ptr<data::Loader> random_loader_of(const LoaderParts& parts, const B
                               .vocab_size = parts.model.vocab_size});
 }
 
+/// Of one pass.
+int64_t sequences_of(const data::TokenArray& corpus, int64_t sequence_length) {
+  return data::PackedCorpus(corpus, {.sequence_length = sequence_length}).windows();
+}
+
 /// The corpus of `data`, one side of it, whose ids the model knows.
 data::TokenArray checked_corpus_of(const LoaderParts& parts, const config::Data& data, int64_t sequence_length,
                                    const data::Split& split) {
-  data::TokenArray corpus = side_of(corpus_of(data, *parts.tokenizer, parts.how), sequence_length, split);
+  data::TokenArray corpus = side_of(corpus_of(data, parts), sequence_length, split);
   data::check_ids(corpus, parts.model.vocab_size, parts.how);
+  if (corpus.counting() == data::Counting::SomeIds && parts.how.notes == data::Notes::Logged)
+    spdlog::info("{}: the loss counts tokens in {} of {} rows; the others are left out", corpus.name(),
+                 with_thousands(sequences_of(corpus, sequence_length)),
+                 with_thousands((corpus.size() - 1) / sequence_length));
   return corpus;
 }
 
@@ -93,7 +117,7 @@ std::vector<data::WeightedCorpus> mix_of(const LoaderParts& parts, int64_t seque
     corpora.push_back({checked_corpus_of(parts, data, sequence_length, {}), each.weight});
     if (parts.how.notes == data::Notes::Logged)
       spdlog::info("{}: {} of {} sequences; it begins anew after each {}", each.path, with_thousands(each.weight),
-                   with_thousands(together), with_thousands((corpora.back().tokens.size() - 1) / sequence_length));
+                   with_thousands(together), with_thousands(sequences_of(corpora.back().tokens, sequence_length)));
   }
   return corpora;
 }

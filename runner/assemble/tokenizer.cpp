@@ -3,22 +3,24 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "assemble/line_reading.h"
 #include "base/error.h"
 
 namespace trainyard::train {
 
 namespace {
 
+/// A chat template writes special tokens.
 tokenizer::SpecialTokensAre in_text(const config::Data& data) {
-  return data.special_tokens == config::SpecialTokens::Parse ? tokenizer::SpecialTokensAre::Parsed
-                                                             : tokenizer::SpecialTokensAre::Text;
+  const bool are_parsed = data.special_tokens == config::SpecialTokens::Parse || !data.messages_field.empty();
+  return are_parsed ? tokenizer::SpecialTokensAre::Parsed : tokenizer::SpecialTokensAre::Text;
 }
 
 /// Who writes data.append_eos wants ends.
 void check_wanted_end(const config::Loaded& loaded, const tokenizer::Tokenizer& tokenizer) {
   constexpr const char* kKey = "data.append_eos";
   const config::Data& data = loaded.config.data;
-  const bool is_text = !data.path.empty() || !data.mix.empty();
+  const bool is_text = (!data.path.empty() || !data.mix.empty()) && !has_line_reading(data);
   if (data.append_eos && is_text && loaded.layer(kKey) != config::kDefaultLayer && !tokenizer.eos_id())
     throw InputError(fmt::format("{}, but {}", loaded.statement(kKey), no_end_of(data)));
 }

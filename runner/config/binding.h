@@ -56,6 +56,10 @@ struct Words<SpecialTokens> {
   static std::vector<Choice> list() { return {{"text", {}}, {"parse", {}}}; }
 };
 template <>
+struct Words<LossOn> {
+  static std::vector<Choice> list() { return {{"answers", {}}, {"all", {}}}; }
+};
+template <>
 struct Words<Padding> {
   static std::vector<Choice> list() { return {{"bucket", {}}, {"longest", {}}, {"max_length", {}}}; }
 };

@@ -77,7 +77,7 @@ void check_data(const Loaded& loaded) {
   if ((data.path == "random" || !data.mix.empty()) && loaded.config.training.steps == 0)
     throw InputError(is(loaded, key) + ", which has no end; set training.steps");
   const bool is_text = (!data.path.empty() && data.path != "random") || !data.mix.empty();
-  if (is_text && data.tokenizer.empty())
+  if (is_text && data.tokenizer.empty() && data.input_ids_field.empty())
     throw InputError(
         fmt::format("{}, but no data.tokenizer is given; name a tokenizer's file or folder, or bytes for byte-level",
                     is(loaded, key)));
@@ -100,7 +100,7 @@ void check_validation(const Loaded& loaded) {
   if (validation.split > 0 && loaded.config.data.path == "random")
     throw InputError(fmt::format("{}, but data.path is random ({}), which has no end, and so no share",
                                  is(loaded, "validation.split"), loaded.origin("data.path")));
-  if (!validation.path.empty() && loaded.config.data.tokenizer.empty())
+  if (!validation.path.empty() && loaded.config.data.tokenizer.empty() && loaded.config.data.input_ids_field.empty())
     throw InputError(fmt::format("{}, but no data.tokenizer is given; name that of the training data",
                                  is(loaded, "validation.path")));
 }

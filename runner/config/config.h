@@ -21,6 +21,7 @@ enum class DecayedParameters { Matrices, All };
 enum class StateDict { Sharded, Full };
 enum class FinalStateDict { Same, Sharded, Full };
 enum class SpecialTokens { Text, Parse };
+enum class LossOn { Answers, All };
 enum class Padding { Bucket, Longest, MaxLength };
 enum class CheckpointingMode { None, Full, Selective, EveryN };
 enum class Backend { Auto, Nccl, Gloo, Mpi, InProcess };
@@ -59,6 +60,12 @@ struct Data {
   bool shuffle = true;
   std::string
       cache_dir;  ///< of tokenised corpora; "" = beside the corpus, or the user's cache folder where that is read-only
+  // Conversations, which the tokenizer's chat template prints.
+  std::string messages_field;        ///< of each line or row: lists of messages; "" = the data is none of them
+  LossOn loss_on = LossOn::Answers;  ///< of a conversation
+  std::string chat_template;         ///< a file; "" = that of the tokenizer
+  std::string chat_template_kwargs;  ///< a JSON object: further variables of the template
+  std::string input_ids_field;       ///< of each line or row: lists of ids; "" = the data is none of them
   // Pairs of a source and a target, for encoder-decoders.
   std::string source_field, target_field;  ///< of each line or row; the first of several with commas between
   std::string prefix;                      ///< before each source

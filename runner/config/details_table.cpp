@@ -57,11 +57,26 @@ bool is_lines(const std::string& path) {
 bool is_mix(const Config& config) {
   return !config.data.mix.empty();
 }
+bool is_of_conversations(const Config& config) {
+  return !config.data.messages_field.empty();
+}
+bool is_of_no_conversations(const Config& config) {
+  return !is_of_conversations(config);
+}
+bool is_of_no_ids(const Config& config) {
+  return config.data.input_ids_field.empty();
+}
+bool is_of_no_pairs(const Config& config) {
+  return !is_of_pairs(config);
+}
+bool has_lines(const Config& config) {
+  return is_lines(config.data.path) || is_mix(config) || is_lines(config.validation.path);
+}
 bool reads_documents(const Config& config) {
   return !is_of_pairs(config) && (is_file(config.data.path) || is_mix(config) || is_file(config.validation.path));
 }
 bool reads_lines(const Config& config) {
-  return !is_of_pairs(config) && (is_lines(config.data.path) || is_mix(config) || is_lines(config.validation.path));
+  return !is_of_pairs(config) && has_lines(config);
 }
 bool packs_documents(const Config& config) {
   return reads_documents(config) || config.data.path == "embedded";
@@ -148,7 +163,8 @@ bool is_on_hub(const Config& config) {
 }
 
 constexpr const char* kOnHub = "a name on the hub";
-constexpr const char *kPath = "data.path", *kPairs = "data.source_field", *kHeldOutPath = "validation.path";
+constexpr const char *kPath = "data.path", *kPairs = "data.source_field", *kMessages = "data.messages_field",
+                     *kIds = "data.input_ids_field", *kHeldOutPath = "validation.path";
 constexpr const char *kGiven = "that is given", *kEmpty = "left empty", *kTrue = "true";
 constexpr const char* kAnyHeldOut = "(or tokens, images or split) that is given";
 constexpr const char* kWithEnd = "data that has an end";
@@ -169,9 +185,21 @@ constexpr Detail kDetails[] = {
     {"data.tokenizer", "data.images", kEmpty, has_no_images},
     {"data.config", kPath, kOnHub, is_on_hub},
     {"data.split", kPath, kOnHub, is_on_hub},
+    {kMessages, kPath, "a file of JSON lines or a table (or data.mix or validation.path)", has_lines},
+    {kMessages, kPairs, kEmpty, is_of_no_pairs},
+    {kIds, kPath, "a file of JSON lines or a table (or data.mix or validation.path)", has_lines},
+    {kIds, kPairs, kEmpty, is_of_no_pairs},
+    {kIds, kMessages, kEmpty, is_of_no_conversations},
+    {"data.loss_on", kMessages, kGiven, is_of_conversations},
+    {"data.chat_template", kMessages, kGiven, is_of_conversations},
+    {"data.chat_template_kwargs", kMessages, kGiven, is_of_conversations},
     {"data.field", kPath, "a corpus of JSON lines", reads_lines},
+    {"data.field", kMessages, kEmpty, is_of_no_conversations},
+    {"data.field", kIds, kEmpty, is_of_no_ids},
     {"data.cache_dir", kPath, kDocuments, reads_documents},
     {"data.append_eos", kPath, kDocuments, packs_documents},
+    {"data.append_eos", kMessages, "left empty (a chat template ends what it prints)", is_of_no_conversations},
+    {"data.append_eos", kIds, kEmpty, is_of_no_ids},
     {"data.special_tokens", "data.tokenizer", kGiven, has_tokenizer},
     {"data.shuffle", kPath, kPasses, has_passes},
     {"data.seed", kPath, "a corpus, or random (or images)",
@@ -196,8 +224,7 @@ constexpr Detail kDetails[] = {
     {"training.epochs", "training.steps", "0", [](const Config& config) { return config.training.steps == 0; }},
     {"training.sequence_length", "data.images", kEmpty, has_no_images},
     {"training.sequence_length", kPairs,
-     "left empty (lengths of pairs are data.max_source_length and data.max_target_length)",
-     [](const Config& config) { return !is_of_pairs(config); }},
+     "left empty (lengths of pairs are data.max_source_length and data.max_target_length)", is_of_no_pairs},
     {"training.sync_every_micro_batch", "training.accumulation_steps", "2 or more (or a global_batch_size)",
      [](const Config& config) {
        return config.training.accumulation_steps > 1 || config.training.global_batch_size > 0;

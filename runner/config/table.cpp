@@ -89,6 +89,20 @@ void add_data_preparation(std::vector<Key>& table) {
   key("cache_dir", &Data::cache_dir, kAny,
       "Where tokenised corpora are kept; empty: beside the corpus, or the user's cache folder where that is read-only.")
       .agreement = Agreement::PerRank;
+  key("messages_field", &Data::messages_field, kAny,
+      "For conversations: the field of each JSON line, or the column of a table, that holds a list of messages "
+      "{role, content} or, as ShareGPT, {from, value}. Their chat template prints them, special tokens parsed.");
+  key("loss_on", &Data::loss_on, kAny,
+      "Which tokens of a conversation the loss counts: the assistant's answers, or all.");
+  key("chat_template", &Data::chat_template, kAny,
+      "A file with the chat template of conversations; empty: the tokenizer's own.");
+  key("chat_template_kwargs", &Data::chat_template_kwargs, kAny,
+      "Further variables of the chat template, a JSON object such as `{\"enable_thinking\": false}`.");
+  key("input_ids_field", &Data::input_ids_field, kAny,
+      "For documents that are tokenised already: the field of each JSON line, or the column of a table, that holds a "
+      "list "
+      "of ids, as they are, without an end. Lists beside it count too: labels (-100: no target), loss_mask, "
+      "attention_mask.");
   key("source_field", &Data::source_field, kAny,
       "For encoder-decoders: the field of each JSON line, or the column of a table, that holds the source; the first "
       "that "

@@ -72,18 +72,18 @@ Lock try_lock(int fd) {
 CacheHeader read_cache_header(const MappedFile& file) {
   const auto bytes = file.bytes();
   CacheHeader header;
-  const CacheHeader expected;
   const bool has_header = bytes.size() >= sizeof(header);
   if (has_header) std::memcpy(&header, bytes.data(), sizeof(header));
-  const bool is_ours = has_header && header.magic == expected.magic && header.byte_order == expected.byte_order;
-  const bool has_width = header.bytes_an_id == 2 || header.bytes_an_id == 4;
+  const bool is_ours = has_header && (header.magic == kAllCount || header.magic == kSomeCount) &&
+                       header.byte_order == CacheHeader{}.byte_order;
+  const bool has_width = (header.bytes_an_id == 2 && header.magic == kAllCount) || header.bytes_an_id == 4;
   if (!is_ours || !has_width || header.ids != (bytes.size() - sizeof(header)) / header.bytes_an_id ||
       (bytes.size() - sizeof(header)) % header.bytes_an_id != 0)
     throw InputError(fmt::format("{}: not a whole token cache file", file.path().string()));
   return header;
 }
 
-std::optional<CacheWriter> CacheWriter::begin(const fs::path& file, const std::string& key, uint32_t bytes_an_id,
+std::optional<CacheWriter> CacheWriter::begin(const fs::path& file, const CacheHeader& header,
                                               std::chrono::milliseconds timeout, const Tokenising& how) {
   auto last_grown = Clock::now();
   off_t size = 0;
@@ -115,8 +115,7 @@ std::optional<CacheWriter> CacheWriter::begin(const fs::path& file, const std::s
   CacheWriter writer(file, partial, std::move(fd));
   if (::ftruncate(writer.fd_.get(), sizeof(CacheHeader)) != 0)
     writer.fail("truncate");  // a dead process may have left some
-  writer.header_.bytes_an_id = bytes_an_id;
-  writer.set_key(key);
+  writer.header_ = header;
   return writer;
 }
 

@@ -14,9 +14,14 @@
 
 namespace trainyard::data {
 
+using CacheMagic = std::array<char, 8>;
+inline constexpr CacheMagic kAllCount{'T', 'Y', 'T', 'O', 'K', 'E', 'N', '1'};
+/// Some ids are no target, and stand as their complement (~id, which is negative): 4 bytes an id.
+inline constexpr CacheMagic kSomeCount{'T', 'Y', 'T', 'O', 'K', 'E', 'N', '2'};
+
 /// The head of a cache file; the ids follow, in this machine's byte order.
 struct CacheHeader {
-  std::array<char, 8> magic{'T', 'Y', 'T', 'O', 'K', 'E', 'N', '1'};
+  CacheMagic magic = kAllCount;
   uint32_t byte_order = 0x01020304;
   uint32_t bytes_an_id = 4;  ///< 2 or 4
   uint64_t ids = 0;
@@ -32,12 +37,11 @@ CacheHeader read_cache_header(const MappedFile& file);
 /// process ends, however it ends, so that no lock is ever left behind.
 class CacheWriter {
  public:
-  /// Waits until no other process or thread writes the same file. None where the file is there by then.
-  /// Throws PeerError, naming the file, where the other has written nothing for `timeout`; InputError where the folder
-  /// cannot be written; TerminatedError where it is asked to stop.
-  static std::optional<CacheWriter> begin(const std::filesystem::path& file, const std::string& key,
-                                          uint32_t bytes_an_id, std::chrono::milliseconds timeout,
-                                          const Tokenising& how);
+  /// Waits until no other process or thread writes the same file. None where the file is there by then. What kind of
+  /// file it is stands in `header`. Throws PeerError, naming the file, where the other has written nothing for
+  /// `timeout`; InputError where the folder cannot be written; TerminatedError where it is asked to stop.
+  static std::optional<CacheWriter> begin(const std::filesystem::path& file, const CacheHeader& header,
+                                          std::chrono::milliseconds timeout, const Tokenising& how);
 
   CacheWriter(CacheWriter&&) noexcept = default;
   /// Removes what was written where it was not committed.

@@ -67,6 +67,11 @@ const char* kind_of(const fs::path& file) {
   return "";
 }
 
+void add_file(Fingerprint& key, const MappedFile& content, const Tokenising& how) {
+  key.add(kind_of(content.path()));
+  key.add(content.text(), [&] { stop_if_asked(how, "reading " + content.path().string()); });
+}
+
 Keys keys_of(const std::vector<fs::path>& files, const CorpusOptions& options, const Tokenizer& tokenizer) {
   Fingerprint key;
   const Cutter cutter = cutter_of(tokenizer, options);
@@ -74,9 +79,9 @@ Keys keys_of(const std::vector<fs::path>& files, const CorpusOptions& options, c
   bool has_empty = false, was_cut = false;
   key.add("corpus 1").add(tokenizer.fingerprint()).add(eos_text(eos));
   for (const fs::path& file : files) {
-    key.add(document_in(file) == DocumentIs::File ? "" : options.field).add(kind_of(file));
+    key.add(document_in(file) == DocumentIs::File ? "" : options.field);
     const MappedFile content(file);
-    key.add(content.text(), [&] { stop_if_asked(options.how, "reading " + file.string()); });
+    add_file(key, content, options.how);
     if (is_packed(file) || is_table(file)) continue;  // no former version read it
     has_empty = has_empty || (eos && has_empty_document(content, options.field));
     was_cut = was_cut || was_cut_elsewhere(content, options.field, cutter.is_border);
@@ -146,26 +151,103 @@ struct Tokenised {
   tokenizer::Added found = tokenizer::Added::None;
 };
 
-Tokenised tokenise(const fs::path& file, const Stretch& stretch, const CorpusOptions& options,
-                   const Tokenizer& tokenizer, const Workers& workers) {
-  const auto eos = end_of_document(tokenizer, options.append_eos);
-  Tokenised done{.bytes = stretch.bytes()};
-  for_each_part(file, stretch, options.field, cutter_of(tokenizer, options), [&](const TextPart& part) {
-    if (workers.are_ending()) throw TerminatedError("nobody waits for this any more");
-    if (!part.text.empty()) {
-      const std::vector<int32_t> ids = tokenizer.encode_after(part.before, part.text);
-      done.ids.insert(done.ids.end(), ids.begin(), ids.end());
-      if (done.found < tokenizer.sought()) done.found = std::max(done.found, tokenizer.found_in(part.text));
+/// How the documents of a corpus become ids.
+class Documents {
+ public:
+  Documents() = default;
+  virtual ~Documents() = default;
+  Documents(const Documents&) = delete;
+  Documents& operator=(const Documents&) = delete;
+
+  [[nodiscard]] virtual Keys keys(const std::vector<fs::path>& files) const = 0;
+  /// The most that is found of added tokens in any of them.
+  [[nodiscard]] virtual tokenizer::Added sought() const = 0;
+  /// Of an empty cache file.
+  [[nodiscard]] virtual CacheHeader header() const = 0;
+  virtual void for_each_stretch(const fs::path& file, const std::function<void(const Stretch&)>& visit) const = 0;
+  [[nodiscard]] virtual Tokenised tokenise(const fs::path& file, const Stretch& stretch,
+                                           const Workers& workers) const = 0;
+};
+
+class Texts final : public Documents {
+ public:
+  Texts(const CorpusOptions& options, const Tokenizer& tokenizer) : options_(options), tokenizer_(tokenizer) {}
+
+  [[nodiscard]] Keys keys(const std::vector<fs::path>& files) const override {
+    return keys_of(files, options_, tokenizer_);
+  }
+  [[nodiscard]] tokenizer::Added sought() const override { return tokenizer_.sought(); }
+  [[nodiscard]] CacheHeader header() const override {
+    return {.bytes_an_id = tokenizer_.vocab_size() <= 1 << 16 ? 2U : 4U};
+  }
+  void for_each_stretch(const fs::path& file, const std::function<void(const Stretch&)>& visit) const override {
+    data::for_each_stretch(file, options_.field, cutter_of(tokenizer_, options_), visit);
+  }
+
+  [[nodiscard]] Tokenised tokenise(const fs::path& file, const Stretch& stretch,
+                                   const Workers& workers) const override {
+    const auto eos = end_of_document(tokenizer_, options_.append_eos);
+    Tokenised done{.bytes = stretch.bytes()};
+    for_each_part(file, stretch, options_.field, cutter_of(tokenizer_, options_), [&](const TextPart& part) {
+      if (workers.are_ending()) throw TerminatedError("nobody waits for this any more");
+      if (!part.text.empty()) {
+        const std::vector<int32_t> ids = tokenizer_.encode_after(part.before, part.text);
+        done.ids.insert(done.ids.end(), ids.begin(), ids.end());
+        if (done.found < tokenizer_.sought()) done.found = std::max(done.found, tokenizer_.found_in(part.text));
+      }
+      if (!part.is_last) return;
+      ++done.documents;
+      if (eos) done.ids.push_back(*eos);
+    });
+    return done;
+  }
+
+ private:
+  const CorpusOptions& options_;
+  const Tokenizer& tokenizer_;
+};
+
+class Lines final : public Documents {
+ public:
+  Lines(const CorpusOptions& options, const LineReading& reading) : options_(options), reading_(reading) {}
+
+  [[nodiscard]] Keys keys(const std::vector<fs::path>& files) const override {
+    Fingerprint key;
+    key.add("lines 1").add(reading_.description());
+    for (const fs::path& file : files) {
+      if (document_in(file) == DocumentIs::File)
+        throw InputError(fmt::format("{}: {} come from .jsonl files and tables", file.string(), reading_.name()));
+      add_file(key, MappedFile(file), options_.how);
     }
-    if (!part.is_last) return;
-    ++done.documents;
-    if (eos) done.ids.push_back(*eos);
-  });
-  return done;
-}
+    return keys_of(key);
+  }
+  [[nodiscard]] tokenizer::Added sought() const override { return tokenizer::Added::None; }
+  [[nodiscard]] CacheHeader header() const override {
+    return {.magic = reading_.counting() == Counting::SomeIds ? kSomeCount : kAllCount};
+  }
+  void for_each_stretch(const fs::path& file, const std::function<void(const Stretch&)>& visit) const override {
+    for_each_record_stretch(file, reading_.columns(), visit);
+  }
+
+  [[nodiscard]] Tokenised tokenise(const fs::path& file, const Stretch& stretch,
+                                   const Workers& workers) const override {
+    Tokenised done{.bytes = stretch.bytes()};
+    for_each_line(file, stretch, [&](std::string_view line, const std::string& where) {
+      if (workers.are_ending()) throw TerminatedError("nobody waits for this any more");
+      const std::vector<int32_t> ids = reading_.ids(line, where);
+      done.ids.insert(done.ids.end(), ids.begin(), ids.end());
+      ++done.documents;
+    });
+    return done;
+  }
+
+ private:
+  const CorpusOptions& options_;
+  const LineReading& reading_;
+};
 
 /// Returns what of added tokens was found.
-tokenizer::Added tokenise(const std::vector<fs::path>& files, const CorpusOptions& options, const Tokenizer& tokenizer,
+tokenizer::Added tokenise(const std::vector<fs::path>& files, const CorpusOptions& options, const Documents& documents,
                           CacheWriter& writer) {
   tokenizer::Added found = tokenizer::Added::None;
   Telling telling(files, options.path.string());
@@ -176,10 +258,8 @@ tokenizer::Added tokenise(const std::vector<fs::path>& files, const CorpusOption
       telling.read(part.bytes);
       found = std::max(found, part.found);
     });
-    for_each_stretch(path, options.field, cutter_of(tokenizer, options), [&](const Stretch& stretch) {
-      parts.add([&, stretch](const Workers& workers) {
-        return tokenise(path, stretch, options, tokenizer, workers);
-      });
+    documents.for_each_stretch(path, [&](const Stretch& stretch) {
+      parts.add([&, stretch](const Workers& workers) { return documents.tokenise(path, stretch, workers); });
     });
     parts.finish();
   }
@@ -188,11 +268,10 @@ tokenizer::Added tokenise(const std::vector<fs::path>& files, const CorpusOption
 }
 
 void build(const fs::path& cached, const Keys& keys, const std::vector<fs::path>& files, const CorpusOptions& options,
-           const Tokenizer& tokenizer) {
-  const uint32_t bytes_an_id = tokenizer.vocab_size() <= 1 << 16 ? 2 : 4;
-  auto writer = CacheWriter::begin(cached, keys.front(), bytes_an_id, options.timeout, options.how);
+           const Documents& documents) {
+  auto writer = CacheWriter::begin(cached, documents.header(), options.timeout, options.how);
   if (!writer) return;
-  writer->set_key(key_in(keys, tokenise(files, options, tokenizer, *writer)));
+  writer->set_key(key_in(keys, tokenise(files, options, documents, *writer)));
   writer->commit();
   spdlog::info("{}: {} tokens in {} documents, kept in {}", options.path.string(),
                with_thousands(static_cast<int64_t>(writer->header().ids)),
@@ -209,6 +288,16 @@ bool is_right(const fs::path& cached, const Keys& keys, const std::string& name)
     spdlog::warn("{}; the corpus is tokenised again", error.what());
     return false;
   }
+}
+
+TokenArray open(const CorpusOptions& options, const Documents& documents) {
+  const auto files = corpus_files(options.path, options.how.notes);
+  const Keys keys = documents.keys(files);
+  const std::string name = options.path.string();
+  const fs::path cached = cache_file(options, key_in(keys, documents.sought()));
+  if (fs::exists(cached) && !is_right(cached, keys, name)) fs::remove(cached);
+  if (!fs::exists(cached)) build(cached, keys, files, options, documents);
+  return TokenArray::map(cached, name);
 }
 
 /// Lines that are not empty; two at most are counted.
@@ -245,13 +334,11 @@ int documents_in(const fs::path& file, const std::string& field) {
 }  // namespace
 
 TokenArray open_corpus(const CorpusOptions& options, const Tokenizer& tokenizer) {
-  const auto files = corpus_files(options.path, options.how.notes);
-  const Keys keys = keys_of(files, options, tokenizer);
-  const std::string name = options.path.string();
-  const fs::path cached = cache_file(options, key_in(keys, tokenizer.sought()));
-  if (fs::exists(cached) && !is_right(cached, keys, name)) fs::remove(cached);
-  if (!fs::exists(cached)) build(cached, keys, files, options, tokenizer);
-  return TokenArray::map(cached, name);
+  return open(options, Texts(options, tokenizer));
+}
+
+TokenArray open_corpus(const CorpusOptions& options, const LineReading& reading) {
+  return open(options, Lines(options, reading));
 }
 
 bool has_several_documents(const CorpusOptions& options) {

@@ -12,16 +12,18 @@
 
 #include "base/files.h"
 #include "data/in_order.h"
+#include "data/line_reading.h"
 #include "tokenizer/tokenizer.h"
 
 namespace trainyard::data {
 
 /// The ids of a corpus in order, documents one after another, each with its end-of-text token where that was asked for.
-/// Read-only: mapped from a cache file, 2 or 4 bytes an id, or held in memory. Copies share. Threads may read at once.
+/// Some may be no targets. Read-only: mapped from a cache file, 2 or 4 bytes an id, or held in memory. Copies share.
+/// Threads may read at once.
 class TokenArray {
  public:
-  /// Holds `ids`.
-  TokenArray(std::vector<int32_t> ids, std::string name, std::string fingerprint);
+  /// Holds `ids`; where only some count, those that do not are given as their complement.
+  TokenArray(std::vector<int32_t> ids, std::string name, std::string fingerprint, Counting counting = Counting::AllIds);
   /// Maps a cache file that open_corpus() wrote. Throws InputError where it is no such file.
   static TokenArray map(const std::filesystem::path& cache_file, std::string name);
 
@@ -29,6 +31,9 @@ class TokenArray {
   [[nodiscard]] int32_t operator[](int64_t index) const;
   /// Ids [begin, begin + ids.size()), which must be there (std::out_of_range).
   void copy(int64_t begin, std::span<int32_t> ids) const;
+  /// The same, kIgnored in place of each id that is no target; the number of those that are.
+  int64_t copy_targets(int64_t begin, std::span<int32_t> targets) const;
+  [[nodiscard]] Counting counting() const { return counting_; }
 
   /// Its ids [begin, end), which must be there (std::out_of_range), under a fingerprint of their own.
   [[nodiscard]] TokenArray part(int64_t begin, int64_t end) const;
@@ -43,7 +48,10 @@ class TokenArray {
   std::shared_ptr<const MappedFile> file_;
   std::shared_ptr<const std::vector<int32_t>> held_;
   std::variant<std::span<const uint16_t>, std::span<const int32_t>> ids_;
+  void copy_stored(int64_t begin, std::span<int32_t> ids) const;
+
   int64_t size_ = 0;
+  Counting counting_ = Counting::AllIds;
   std::string name_, fingerprint_;
 };
 
@@ -70,6 +78,11 @@ struct CorpusOptions {
 /// PeerError where another process holds the lock and has written nothing for the time-out; TerminatedError where it is
 /// asked to stop: what was written then goes.
 TokenArray open_corpus(const CorpusOptions& options, const tokenizer::Tokenizer& tokenizer);
+
+/// The same of a corpus whose lines or rows are no texts but what `reading` makes ids of: the field, the end of
+/// documents and the tokenizer of the options are not looked at. Throws InputError for a .txt file, and what `reading`
+/// throws.
+TokenArray open_corpus(const CorpusOptions& options, const LineReading& reading);
 
 /// Whether the corpus has more than one document; no line is read as JSON for that. Throws as open_corpus() does.
 bool has_several_documents(const CorpusOptions& options);

@@ -17,7 +17,7 @@
 namespace trainyard::data {
 namespace {
 namespace fs = std::filesystem;
-using nlohmann::json;
+using nlohmann::ordered_json;
 
 bool is_space(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
@@ -72,7 +72,7 @@ std::string with_numbers_for_nan(std::string_view line) {
 }
 
 std::string take_field(std::string_view line, const std::string& field, const std::string& where) {
-  json object = parse_json_line(line, where);
+  ordered_json object = parse_json_line(line, where);
   if (!object.is_object())
     throw InputError(
         fmt::format("{}: must be a JSON object with the field '{}', is {}", where, field, object.type_name()));
@@ -107,63 +107,63 @@ bool may_be_value_of(const std::string& field, std::string_view before) {
 
 /// The document of a line. One that is not right is none here: whoever reads it says so.
 std::optional<std::string> document_of_line(std::string_view line, const std::string& field) {
-  json object = json::parse(line, nullptr, false);
-  if (object.is_discarded()) object = json::parse(with_numbers_for_nan(line), nullptr, false);
+  ordered_json object = ordered_json::parse(line, nullptr, false);
+  if (object.is_discarded()) object = ordered_json::parse(with_numbers_for_nan(line), nullptr, false);
   if (!object.is_object() || !object.contains(field) || !object[field].is_string()) return std::nullopt;
   return std::move(object[field].get_ref<std::string&>());
 }
 
-void visit_lines(const fs::path& file, const Stretch& stretch, const std::string& field, const Cutter& cutter,
-                 const VisitPart& visit) {
-  std::string_view rest = stretch.text;
-  const bool is_first = stretch.first_line == 1;
-  if (is_first && is_json(file) && trim(rest.substr(0, rest.find('\n'))).starts_with('['))
-    throw InputError(fmt::format("{}: begins with a list; a .json corpus has a JSON object on each line",
-                                 file.string()));
-  for (size_t number = stretch.first_line; !rest.empty(); ++number) {
-    const size_t end = rest.find('\n');
-    const std::string_view line = rest.substr(0, end);
-    if (!trim(line).empty()) {
-      const std::string where = fmt::format("{}:{}", file.string(), number);
-      tokenizer::require_utf8(line, where);
-      const std::string document = take_field(line, field, where);
-      document.empty() ? visit({}) : for_each_part_of(document, [&](size_t) { return where; }, cutter, visit);
-    }
-    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-  }
-}
-
-void visit_rows(const fs::path& file, const TextRows& rows, const Cutter& cutter, const VisitPart& visit) {
-  rows.for_each([&](std::string_view document, int64_t row) {
-    const std::string where = fmt::format("{}: row {}", file.string(), row);
-    tokenizer::require_utf8(document, where);
-    document.empty() ? visit({})
-                     : for_each_part_of(
-                           document, [&](size_t) { return where; }, cutter, visit);
-  });
+/// The parts of one document.
+void visit_parts(std::string_view document, const std::string& where, const Cutter& cutter, const VisitPart& visit) {
+  document.empty() ? visit({})
+                   : for_each_part_of(
+                         document, [&](size_t) { return where; }, cutter, visit);
 }
 
 }  // namespace
 
-json parse_json_line(std::string_view line, const std::string& where) {
+ordered_json parse_json_line(std::string_view line, const std::string& where) {
   try {
-    json parsed = json::parse(line, nullptr, false);
-    return parsed.is_discarded() ? json::parse(with_numbers_for_nan(line)) : parsed;
-  } catch (const json::parse_error& error) {
+    ordered_json parsed = ordered_json::parse(line, nullptr, false);
+    return parsed.is_discarded() ? ordered_json::parse(with_numbers_for_nan(line)) : parsed;
+  } catch (const ordered_json::parse_error& error) {
     // "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error …": its line is of this text.
     const std::string_view told = error.what();
     const size_t place = told.find("column "), reason = told.find(": ", std::min(place, told.size()));
     throw InputError(fmt::format("{}: not JSON at byte {} of the line{}", where, error.byte,
                                  reason == std::string_view::npos ? "" : told.substr(reason)));
-  } catch (const json::exception& error) {
+  } catch (const ordered_json::exception& error) {
     throw InputError(fmt::format("{}: not JSON: {}", where, error.what()));
+  }
+}
+
+void for_each_line(const fs::path& file, const Stretch& stretch, const VisitLine& visit) {
+  const auto visit_right = [&](std::string_view line, const std::string& where) {
+    tokenizer::require_utf8(line, where);
+    visit(line, where);
+  };
+  if (stretch.rows)
+    return stretch.rows->for_each(
+        [&](std::string_view text, int64_t row) { visit_right(text, fmt::format("{}: row {}", file.string(), row)); });
+  std::string_view rest = stretch.text;
+  if (stretch.first_line == 1 && is_json(file) && trim(rest.substr(0, rest.find('\n'))).starts_with('['))
+    throw InputError(
+        fmt::format("{}: begins with a list; a .json corpus has a JSON object on each line", file.string()));
+  for (size_t number = stretch.first_line; !rest.empty(); ++number) {
+    const size_t end = rest.find('\n');
+    const std::string_view line = rest.substr(0, end);
+    if (!trim(line).empty()) visit_right(line, fmt::format("{}:{}", file.string(), number));
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
   }
 }
 
 void for_each_part(const fs::path& file, const Stretch& stretch, const std::string& field, const Cutter& cutter,
                    const VisitPart& visit) {
-  if (stretch.rows) return visit_rows(file, *stretch.rows, cutter, visit);
-  if (document_in(file) == DocumentIs::Line) return visit_lines(file, stretch, field, cutter, visit);
+  if (document_in(file) != DocumentIs::File)
+    return for_each_line(file, stretch, [&](std::string_view line, const std::string& where) {
+      if (stretch.rows) return visit_parts(line, where, cutter, visit);
+      visit_parts(take_field(line, field, where), where, cutter, visit);
+    });
   tokenizer::require_utf8(stretch.text, file.string(), stretch.before.size());
   visit({stretch.before, stretch.text, stretch.is_last});
 }

@@ -15,7 +15,7 @@
 
 namespace trainyard::data {
 namespace {
-using nlohmann::json;
+using nlohmann::ordered_json;
 
 constexpr size_t kLinesAtOnce = 256;
 
@@ -32,7 +32,7 @@ std::vector<std::string> names_in(const std::string& list) {
 }
 
 /// The text of the first of `fields` that the line has.
-std::string field_of(const json& line, const std::vector<std::string>& fields, const std::string& where) {
+std::string field_of(const ordered_json& line, const std::vector<std::string>& fields, const std::string& where) {
   std::string wanted;
   for (const std::string& field : fields) {
     if (const auto found = line.find(field); found != line.end()) {
@@ -64,7 +64,7 @@ void read_pairs_of(const std::filesystem::path& file, const Stretch& lines, cons
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     if (has_enough(pairs, options)) return;
     const std::string where = fmt::format("{}:{}", file.string(), number);
-    const json object = parse_json_line(line, where);
+    const ordered_json object = parse_json_line(line, where);
     if (!object.is_object()) throw InputError(fmt::format("{}: must be a JSON object, is {}", where, object.type_name()));
     pairs.push_back({field_of(object, fields.sources, where), field_of(object, fields.targets, where)});
   }

@@ -145,25 +145,33 @@ void for_each_stretch_of_text(const fs::path& path, const Cutter& cutter,
   });
 }
 
+void for_each_group_of_lines(const fs::path& file, const std::function<void(const Stretch&)>& visit) {
+  GroupsOfLines groups(file);
+  while (const auto lines = groups.next()) visit(*lines);
+}
+
+void for_each_group_of_rows(TextColumn& column, const std::function<void(const Stretch&)>& visit) {
+  while (auto rows = column.next()) visit({.rows = std::move(rows)});
+}
+
 }  // namespace
 
 void for_each_stretch(const fs::path& file, const std::string& field, const Cutter& cutter,
                       const std::function<void(const Stretch&)>& visit) {
   switch (document_in(file)) {
     case DocumentIs::File:
-      for_each_stretch_of_text(file, cutter, visit);
-      break;
-    case DocumentIs::Line: {
-      GroupsOfLines groups(file);
-      while (const auto lines = groups.next()) visit(*lines);
-      break;
-    }
-    case DocumentIs::Row: {
-      const auto column = open_text_column(file, field);
-      while (auto rows = column->next()) visit({.rows = std::move(rows)});
-      break;
-    }
+      return for_each_stretch_of_text(file, cutter, visit);
+    case DocumentIs::Line:
+      return for_each_group_of_lines(file, visit);
+    case DocumentIs::Row:
+      return for_each_group_of_rows(*open_text_column(file, field), visit);
   }
+}
+
+void for_each_record_stretch(const fs::path& file, const RecordColumns& columns,
+                             const std::function<void(const Stretch&)>& visit) {
+  if (!is_table(file)) return for_each_group_of_lines(file, visit);
+  for_each_group_of_rows(*open_record_columns(file, columns), visit);
 }
 
 }  // namespace trainyard::data

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "data/columns/record_columns.h"
 #include "data/columns/text_column.h"
 
 namespace trainyard::data {
@@ -79,5 +80,10 @@ class GroupsOfLines {
 /// and line and the cutter, for a document that cannot be cut, and what GroupsOfLines and open_text_column() throw.
 void for_each_stretch(const std::filesystem::path& file, const std::string& field, const Cutter& cutter,
                       const std::function<void(const Stretch& stretch)>& visit);
+
+/// Those of a file of lines, or of a table: of the latter a row's text is a JSON object of these columns. Throws as
+/// for_each_stretch() and open_record_columns().
+void for_each_record_stretch(const std::filesystem::path& file, const RecordColumns& columns,
+                             const std::function<void(const Stretch& stretch)>& visit);
 
 }  // namespace trainyard::data

@@ -5,15 +5,17 @@
 #include <stdexcept>
 
 #include "base/error.h"
+#include "data/batch.h"
 #include "data/cache_file.h"
 #include "data/corpus.h"
 
 namespace trainyard::data {
 
-TokenArray::TokenArray(std::vector<int32_t> ids, std::string name, std::string fingerprint)
+TokenArray::TokenArray(std::vector<int32_t> ids, std::string name, std::string fingerprint, Counting counting)
     : held_(std::make_shared<const std::vector<int32_t>>(std::move(ids))),
       ids_(std::span<const int32_t>(*held_)),
       size_(static_cast<int64_t>(held_->size())),
+      counting_(counting),
       name_(std::move(name)),
       fingerprint_(std::move(fingerprint)) {}
 
@@ -27,6 +29,7 @@ TokenArray TokenArray::map(const std::filesystem::path& cache_file, std::string 
   else
     tokens.ids_ = std::span(reinterpret_cast<const int32_t*>(data), header.ids);
   tokens.size_ = static_cast<int64_t>(header.ids);
+  tokens.counting_ = header.magic == kSomeCount ? Counting::SomeIds : Counting::AllIds;
   tokens.name_ = std::move(name);
   tokens.fingerprint_ = std::string(header.key.begin(), header.key.end());
   return tokens;
@@ -54,6 +57,26 @@ int32_t TokenArray::operator[](int64_t index) const {
 }
 
 void TokenArray::copy(int64_t begin, std::span<int32_t> ids) const {
+  copy_stored(begin, ids);
+  if (counting_ == Counting::AllIds) return;
+  for (int32_t& id : ids)
+    if (id < 0) id = ~id;
+}
+
+int64_t TokenArray::copy_targets(int64_t begin, std::span<int32_t> targets) const {
+  copy_stored(begin, targets);
+  if (counting_ == Counting::AllIds) return std::ssize(targets);
+  int64_t count = 0;
+  for (int32_t& target : targets) {
+    if (target < 0)
+      target = kIgnored;
+    else
+      ++count;
+  }
+  return count;
+}
+
+void TokenArray::copy_stored(int64_t begin, std::span<int32_t> ids) const {
   if (begin < 0 || begin > size_ || static_cast<int64_t>(ids.size()) > size_ - begin)
     throw std::out_of_range(
         fmt::format("{}: ids [{}, {}) of {}", name_, begin, begin + static_cast<int64_t>(ids.size()), size_));

@@ -29,6 +29,8 @@ const Words kRandomHeldOut{"--data.path=random", "--data.tokenizer=", "--trainin
 const Words kTokens{"--data.path=", "--data.tokenizer=", "--data.tokens=t.safetensors"};
 const Words kImages{"--data.path=", "--data.tokenizer=", "--data.images=mnist"};
 const Words kPairs{"--data.source_field=a", "--data.target_field=b"};
+const Words kTalks{"--data.messages_field=messages"};
+const Words kIds{"--data.input_ids_field=input_ids"};
 const Words kSplit{"--validation.split=0.1"};
 const Words kFloat16{"--parallel.param_dtype=fp16"};
 const Words kConstantScale{"--parallel.param_dtype=fp16", "--training.loss_scale=none"};
@@ -43,6 +45,18 @@ const std::vector<Tried>& trials() {
       {"data.tokenizer", "data.images", "bytes", {"--data.path=", "--data.images=mnist"}, {}},
       {"data.config", "data.path", "en", {"--data.path=embedded"}, {"--data.path=org/texts"}},
       {"data.split", "data.path", "test", {"--data.path=corpus.jsonl"}, {"--data.path=org/texts@v1"}},
+      {"data.messages_field", "data.path", "m", {"--data.path=corpus.txt"}, {"--validation.path=held_out.jsonl"}},
+      {"data.messages_field", "data.source_field", "m", kPairs, {}},
+      {"data.input_ids_field", "data.path", "i", {"--data.path=random", "--training.steps=1"}, {"--data.tokenizer="}},
+      {"data.input_ids_field", "data.source_field", "i", kPairs, {}},
+      {"data.input_ids_field", "data.messages_field", "i", kTalks, {}},
+      {"data.loss_on", "data.messages_field", "all", {}, kTalks},
+      {"data.chat_template", "data.messages_field", "t.jinja", {}, kTalks},
+      {"data.chat_template_kwargs", "data.messages_field", "{}", {}, kTalks},
+      {"data.field", "data.messages_field", "body", kTalks, {}},
+      {"data.append_eos", "data.messages_field", "false", kTalks, {}},
+      {"data.field", "data.input_ids_field", "body", kIds, {}},
+      {"data.append_eos", "data.input_ids_field", "false", kIds, {}},
       {"data.field", "data.path", "body", {"--data.path=corpus.txt"}, {}},
       {"data.field", "data.path", "body", {"--data.path=corpus.TXT"}, {}},
       {"data.cache_dir", "data.path", "c", {"--data.path=embedded"}, {}},

@@ -156,7 +156,7 @@ TEST_CASE("corpus: what the user has to mend is named with file and place", "[da
   fails("latin1.jsonl", "{\"text\": \"a\"}\n{\"text\": \"caf\xE9\"}\n", ":2: no UTF-8 at byte 13");
   fails("broken.jsonl", "{\"text\": \"a\"}\n{\"text\": ", ":2: ");
   fails("typo.jsonl", "{\"texts\": \"a\", \"id\": 1}",
-        ":1: no field 'text', did you mean 'texts'?; the line has id, texts");
+        ":1: no field 'text', did you mean 'texts'?; the line has texts, id");
   fails("number.jsonl", "{\"text\": 5}", ":1: the field 'text' must be a string, is number");
   fails("list.jsonl", "[1]", ":1: must be a JSON object");
   CHECK_THROWS_WITH(open_bytes(folder / "none.txt"), Catch::Contains("none.txt: no such file"));
