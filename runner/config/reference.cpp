@@ -131,10 +131,10 @@ keys set one of these, change nothing, or are refused, says [coming from PyTorch
 - `trainyard config schema > trainyard.schema.json` writes a JSON Schema for editors; the first line of a file then names
   it: `# yaml-language-server: $schema=trainyard.schema.json`.
 
-A key that only says something beside one value of another, such as `activation_checkpointing.n` beside mode `every_n`, is
-refused where it is not at its default and that other value is not chosen. But what a file says of it falls away where a
-flag, or a later file, chooses another value; and what another program's file or flag says of it is accepted, with a line that
-tells of it. [A table](#keys-that-count-beside-others) lists all such keys.
+Some keys count only where another key has a certain value: `activation_checkpointing.n` counts with mode `every_n`. Elsewhere a
+run with such a key is refused, unless the key is at its default. There are two exceptions. A flag, or a later file, may choose
+another mode than the file that holds the key; the key is left out then. And where the key comes from another program's file or
+flag, it is accepted, and a line tells that it changes nothing. [A table](#keys-that-count-beside-others) lists all such keys.
 
 Keys marked † may differ between the ranks of a job; all others are compared when the ranks meet.
 )";

@@ -47,10 +47,10 @@ some for certain values alone.
   operator's environment wins over the machines and ranks of a file, and the launcher says so.
 - What follows from another value, such as a warm-up that is a fraction of the steps, follows from the value that the run has
   in the end, whoever set it.
-- What a torchtitan file leaves out is as torchtitan has it, not as we do: the last column. So with the flags of HyperPod's example,
-  where one is given that only it has, such as `--max_context_width`, and else with those of the Trainer, such as
-  `--learning_rate`, where no file of settings stands beside them. `--print-config` says whose defaults hold. All that is said
-  anywhere goes before them. Of the Trainer's, seeds and what is logged stay as here: its random numbers are others.
+- A key that a torchtitan file leaves out has torchtitan's default, which is in the last column, and not ours. The flags of HyperPod's
+  example bring its defaults along where one of them is HyperPod's alone, such as `--max_context_width`. The flags of the Trainer,
+  such as `--learning_rate`, bring the Trainer's along where no file of settings stands beside them; seeds and what is logged
+  stay ours. `--print-config` says whose defaults hold. What a file or a flag says goes before any default.
 - `--lr_scheduler_type` gives the Trainer's rates, the first and the last included: its warm-up begins at 0, `linear` and
   `cosine` end at 0, and `constant` does not warm up. HyperPod's `--lr_decay_style` gives the rates of its AnnealingLR.
 - Weight decay is for norms too in torchtitan, in HyperPod's example and with an optimizer of DeepSpeed's json, and so it is for
