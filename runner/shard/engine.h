@@ -12,18 +12,9 @@
 #include "nn/module.h"
 #include "ops/norm.h"
 #include "shard/group.h"
+#include "shard/parameter_shard.h"
 
 namespace trainyard::shard {
-
-/// This rank's rows of one parameter.
-struct ParameterShard {
-  autograd::Parameter* parameter;
-  Rows rows;        ///< of dim 0 of what is here of the parameter
-  Rows counted;     ///< of these rows, counted from the first: those that no lower rank of the tensor dimension has too
-  Tensor value;     ///< [rows, …]: a view of the shard; float32, of a base as Policy::base_dtype says, in
-                    ///< NF4 its packed rows
-  Tensor gradient;  ///< float32 [rows, …]; valid while its group has a gradient; undefined where frozen
-};
 
 /// One thing that the engine did, for traces and tests.
 struct Event {

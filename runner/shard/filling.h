@@ -1,6 +1,7 @@
 #pragma once
 
-#include "shard/engine.h"
+#include "comm/communicator.h"
+#include "shard/parameter_shard.h"
 
 namespace trainyard::shard {
 

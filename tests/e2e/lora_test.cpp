@@ -60,7 +60,8 @@ std::map<std::string, std::string> tensors_of(const fs::path& file) {
   std::memcpy(&header_bytes, text.data(), sizeof(header_bytes));
   const size_t data = sizeof(header_bytes) + header_bytes;
   std::map<std::string, std::string> tensors;
-  for (const auto& [name, tensor] : nlohmann::json::parse(text.substr(sizeof(header_bytes), header_bytes)).items()) {
+  const auto header = nlohmann::json::parse(text.substr(sizeof(header_bytes), header_bytes));
+  for (const auto& [name, tensor] : header.items()) {
     if (name == "__metadata__") continue;
     const size_t begin = tensor.at("data_offsets").at(0), end = tensor.at("data_offsets").at(1);
     tensors[name] = text.substr(data + begin, end - begin);
