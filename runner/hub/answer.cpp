@@ -72,18 +72,6 @@ std::string said_by(const Answer& answer) {
 
 }  // namespace
 
-std::string Answer::header(const std::string& name) const {
-  const auto found = headers.find(name);
-  return found == headers.end() ? "" : found->second;
-}
-
-bool is_worth_retry(const Answer& answer) {
-  if (answer.failure == Failure::Distrusted || answer.failure == Failure::Stopped) return false;
-  if (answer.failure != Failure::None) return true;
-  return answer.status == 408 || answer.status == 429 || answer.status == 500 ||
-         (answer.status >= 502 && answer.status <= 504);
-}
-
 FileFacts facts_of(const Answer& answer, const std::string& what) {
   FileFacts facts{.commit = answer.header("x-repo-commit")};
   if (!is_commit(facts.commit))

@@ -1,47 +1,24 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 
 #include "base/error.h"
 #include "hub/name.h"
 #include "hub/settings.h"
+#include "web/answer.h"
 
 // What the hub answers, and what is to be done with it. Pure.
 namespace trainyard::hub {
 
-/// Why no whole answer came.
-enum class Failure {
-  None,
-  Unreachable,  ///< no connection was made
-  Distrusted,   ///< the server's certificate is not trusted
-  Cut,          ///< the connection ended or went silent before the end
-  TimedOut,     ///< no answer in time
-  Stopped,      ///< whoever takes the bytes wanted no more
-};
-
-struct Answer {
-  long status = 0;                             ///< 0: none came
-  std::map<std::string, std::string> headers;  ///< names in lower case
-  std::string text;                            ///< the body; of one that went to a file, nothing
-  Failure failure = Failure::None;             ///< also where a status came, but not the whole body
-  std::string reason;                          ///< of the failure
-
-  /// "" where there is no such header. `name` in lower case.
-  [[nodiscard]] std::string header(const std::string& name) const;
-  [[nodiscard]] bool is_good() const { return failure == Failure::None && status >= 200 && status < 300; }
-  [[nodiscard]] bool is_redirect() const { return status >= 300 && status < 400 && !header("location").empty(); }
-};
+using web::Answer;
+using web::Failure;
 
 /// No connection was made, which the user can mend, or do without where the cache has what is wanted.
 class UnreachableError : public InputError {
   using InputError::InputError;
 };
-
-/// Whether the same question may have another answer a moment later.
-bool is_worth_retry(const Answer& answer);
 
 /// What a HEAD of a file says of it.
 struct FileFacts {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "hub/client.h"
+#include "web/download.h"
 
 namespace trainyard::hub {
 
@@ -15,16 +16,9 @@ struct Wanted {
   const FileFacts& facts;
 };
 
-/// Where its bytes go: to `incomplete` until all are there and are right, then to `complete`, on the same file system.
-struct Target {
-  std::filesystem::path complete, incomplete;
-};
-
-/// Downloads a file whose lock the caller holds, and goes on from what `incomplete` already has. A connection that is
-/// cut is made again, as long as each time something comes. The bytes are compared with the size and the sha256 that
-/// the hub told; wrong ones are deleted. Throws as refuse() says, and InputError for wrong bytes and where the disk has
-/// no room.
-void download(Client& client, const Wanted& wanted, const Target& target);
+/// Downloads a file whose lock the caller holds, as web::download does. The bytes are compared with the sha256 that the
+/// hub told. Throws as refuse() says, and InputError for wrong bytes and where the disk has no room.
+void download(Client& client, const Wanted& wanted, const web::Target& target);
 
 /// The sha256 of a file, in hexadecimal digits. Throws InputError where it cannot be read.
 std::string sha256_of(const std::filesystem::path& path);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/files.h"
+#include "base/safe_name.h"
 #include "base/text.h"
 
 namespace trainyard::hub {

@@ -9,13 +9,17 @@
 
 #include "base/error.h"
 #include "base/json_depth.h"
+#include "base/safe_name.h"
 #include "base/text.h"
 #include "hub/address.h"
+#include "web/address.h"
 
 namespace trainyard::hub {
 namespace {
 
 using nlohmann::json;
+using web::origin_of;
+using web::redirected;
 
 constexpr int kMostRedirects = 10, kTriesToReach = 3;
 constexpr int kMostOfAList = 6;  // time-outs: a list of files may be megabytes
@@ -58,20 +62,14 @@ std::string repo_in(const std::string& address, const std::string& endpoint) {
 
 }  // namespace
 
-std::chrono::milliseconds pause_before(int tries, const Answer& answer) {
-  using std::chrono::milliseconds;
-  constexpr milliseconds kFirst{250}, kLongest{8000}, kMostAsked{60000};
-  if (const auto seconds = parse_int(answer.header("retry-after")); seconds && *seconds >= 0)
-    return std::min<milliseconds>(std::chrono::seconds(std::min<int64_t>(*seconds, 3600)), kMostAsked);
-  return std::min(kLongest, kFirst * (1 << std::min(tries - 1, 10)));
-}
-
-Answer Client::follow(Question question, Redirects redirects, const Name& name) {
+Answer Client::follow(web::Question question, Redirects redirects, const Name& name) {
   const std::string own = origin_of(settings_.endpoint);
   question.authorities = settings_.authorities.string();
   for (int i = 0; i < kMostRedirects; ++i) {
-    question.token = origin_of(question.address) == own ? settings_.token : "";
+    const bool is_own = origin_of(question.address) == own && !settings_.token.empty();
+    if (is_own) question.headers.push_back("Authorization: Bearer " + settings_.token);
     Answer answer = http_.ask(question);
+    if (is_own) question.headers.pop_back();
     if (answer.failure != Failure::None || !answer.is_redirect()) return answer;
     const auto next = redirected(question.address, answer.header("location"));
     if (!next)
@@ -89,10 +87,10 @@ Answer Client::follow(Question question, Redirects redirects, const Name& name) 
                                kMostRedirects));
 }
 
-Answer Client::ask_patiently(const Question& question, const Name& name) {
+Answer Client::ask_patiently(const web::Question& question, const Name& name) {
   for (int tries = 1;; ++tries) {
     Answer answer = follow(question, Redirects::OwnOrigin, name);
-    const int most = answer.failure == Failure::Unreachable ? kTriesToReach : kMostTries;
+    const int most = answer.failure == Failure::Unreachable ? kTriesToReach : web::kMostTries;
     if (!is_worth_retry(answer) || tries >= most) return answer;
     std::this_thread::sleep_for(pause_before(tries, answer));
   }
@@ -111,7 +109,7 @@ Repository Client::look_up(const Name& name) {
 FileFacts Client::facts(const Name& name, const std::string& commit, const std::string& file) {
   const std::string what = fmt::format("{}: {}", to_string(name), file);
   const Answer answer = ask_patiently({.address = file_address(settings_.endpoint, name, commit, file),
-                                       .only_headers = true,
+                                       .method = "HEAD",
                                        .connect = settings_.answer_timeout,
                                        .limit = settings_.answer_timeout},
                                       name);
@@ -121,9 +119,9 @@ FileFacts Client::facts(const Name& name, const std::string& commit, const std::
 }
 
 Answer Client::bytes(const Name& name, const std::string& commit, const std::string& file, uint64_t from,
-                     const Sink& sink) {
+                     const web::Sink& sink) {
   return follow({.address = file_address(settings_.endpoint, name, commit, file),
-                 .from = from,
+                 .headers = web::range_from(from),
                  .connect = settings_.answer_timeout,
                  .silence = settings_.silence,
                  .sink = sink},

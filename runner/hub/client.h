@@ -1,14 +1,13 @@
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <string>
 
 #include "hub/answer.h"
 #include "hub/files.h"
-#include "hub/http.h"
 #include "hub/name.h"
 #include "hub/settings.h"
+#include "web/http.h"
 
 namespace trainyard::hub {
 
@@ -32,24 +31,19 @@ class Client {
   FileFacts facts(const Name& name, const std::string& commit, const std::string& file);
 
   /// The bytes of a file at `commit` from `from` on, to `sink`, with one try. The answer is the last of its redirects.
-  Answer bytes(const Name& name, const std::string& commit, const std::string& file, uint64_t from, const Sink& sink);
+  Answer bytes(const Name& name, const std::string& commit, const std::string& file, uint64_t from,
+               const web::Sink& sink);
 
   [[nodiscard]] const Settings& settings() const { return settings_; }
 
  private:
   enum class Redirects { OwnOrigin, All };  ///< which are followed
-  Answer follow(Question question, Redirects redirects, const Name& name);
-  Answer ask_patiently(const Question& question, const Name& name);
+  Answer follow(web::Question question, Redirects redirects, const Name& name);
+  Answer ask_patiently(const web::Question& question, const Name& name);
 
   const Settings& settings_;
-  Http http_;
+  web::Http http_;
   bool has_told_of_new_name_ = false;
 };
-
-/// How long to wait before try number `tries` (from 1) after `answer`: longer each time, or as the server says.
-std::chrono::milliseconds pause_before(int tries, const Answer& answer);
-
-/// So many tries in a row may bring nothing.
-inline constexpr int kMostTries = 5;
 
 }  // namespace trainyard::hub

@@ -13,19 +13,15 @@
 #include "hub/blob.h"
 #include "hub/cache.h"
 #include "hub/client.h"
-#include "hub/file_lock.h"
+#include "web/file_lock.h"
 
 namespace trainyard::hub {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::chrono::minutes kLockPatience{10};
+using web::size_on_disk;
 
-uint64_t size_of(const fs::path& file) {
-  std::error_code error;
-  const uint64_t bytes = fs::file_size(file, error);
-  return error ? 0 : bytes;
-}
+constexpr std::chrono::minutes kLockPatience{10};
 
 /// What the cache lacks of a commit; "": nothing. Of what others fetched it is not known what more there was.
 std::string missing_of(const RepoCache& cache, const std::string& commit, const Choice& choice) {
@@ -75,11 +71,11 @@ void fetch_file(Client& client, const RepoCache& cache, const Name& name, const 
                                  commit, facts.commit));
   const fs::path blob = cache.blob(facts.etag), incomplete = blob.string() + ".incomplete";
   fs::create_directories(blob.parent_path());
-  const FileLock lock(cache.lock(facts.etag), kLockPatience, [&] { return size_of(incomplete); });
+  const web::FileLock lock(cache.lock(facts.etag), kLockPatience, [&] { return size_on_disk(incomplete); });
   if (!fs::exists(blob)) {
     log_start(name, file, facts);
     download(client, {name, commit, file, facts}, {.complete = blob, .incomplete = incomplete});
-    fetched.bytes += size_of(blob);
+    fetched.bytes += size_on_disk(blob);
     ++fetched.downloaded;
   }
   cache.link(commit, file, facts.etag);
@@ -132,13 +128,13 @@ void fetch_file_into(Client& client, const fs::path& folder, const Name& name, c
   const fs::path target = folder / file;
   fs::create_directories(record.metadata.parent_path());
   fs::create_directories(target.parent_path());
-  const FileLock lock(record.lock, kLockPatience, [&] { return size_of(record.incomplete); });
+  const web::FileLock lock(record.lock, kLockPatience, [&] { return size_on_disk(record.incomplete); });
   const FileFacts facts = client.facts(name, commit, file);
   if (fs::exists(target) && record.etag() == facts.etag) return;
   log_start(name, file, facts);
   download(client, {name, commit, file, facts}, {.complete = target, .incomplete = record.incomplete});
   record.write(facts);
-  fetched.bytes += size_of(target);
+  fetched.bytes += size_on_disk(target);
   ++fetched.downloaded;
 }
 

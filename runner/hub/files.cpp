@@ -140,11 +140,4 @@ std::vector<std::string> patterns_of_assets(const std::string& word) {
   return found == kPatterns.end() ? std::vector<std::string>{} : found->second;
 }
 
-bool is_safe(const std::string& file) {
-  const auto is_printable = [](char c) { return static_cast<unsigned char>(c) >= ' ' && c != 0x7F && c != '\\'; };
-  const auto is_part = [](const std::string& part) { return !part.empty() && part != "." && part != ".."; };
-  return !file.empty() && file.size() < 1024 && std::ranges::all_of(file, is_printable) &&
-         std::ranges::all_of(split(file, '/'), is_part);
-}
-
 }  // namespace trainyard::hub

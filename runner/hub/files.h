@@ -31,8 +31,4 @@ FileNames matching(std::span<const std::string> patterns, const FileNames& there
 std::vector<std::string> patterns_of_assets(const std::string& word);
 inline constexpr const char* kAssetWords = "tokenizer, safetensors, index, config";
 
-/// Whether a file of this name may be made below a folder: relative, with no "..", no empty part and nothing
-/// unprintable.
-bool is_safe(const std::string& file);
-
 }  // namespace trainyard::hub

@@ -7,6 +7,8 @@
 
 using namespace trainyard;
 using namespace trainyard::hub;
+using web::is_worth_retry;
+using web::pause_before;
 
 namespace {
 

@@ -2,7 +2,10 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/safe_name.h"
+
 using namespace trainyard::hub;
+using trainyard::is_safe;
 
 TEST_CASE("hub: of a model one form of its weights is taken, and nothing of its folders", "[hub]") {
   const FileNames there{".gitattributes",

@@ -3,8 +3,11 @@
 #include <catch2/catch.hpp>
 
 #include "hub/address.h"
+#include "web/address.h"
 
 using namespace trainyard::hub;
+using trainyard::web::origin_of;
+using trainyard::web::redirected;
 
 TEST_CASE("hub: a name is org/name, with a revision after an @", "[hub]") {
   CHECK(parse_name("Qwen/Qwen3-0.6B") == Name{.repo = "Qwen/Qwen3-0.6B"});

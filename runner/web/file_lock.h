@@ -6,7 +6,7 @@
 
 #include "common/unique_fd.h"
 
-namespace trainyard::hub {
+namespace trainyard::web {
 
 /// Holds flock() of a file until it goes, as huggingface_hub's locks do: one process of this machine has it, in Python
 /// or here. The file stays. It costs nothing but work done twice where a file system keeps no such locks.
@@ -21,4 +21,4 @@ class FileLock {
   UniqueFd fd_;
 };
 
-}  // namespace trainyard::hub
+}  // namespace trainyard::web

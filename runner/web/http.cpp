@@ -1,4 +1,4 @@
-#include "hub/http.h"
+#include "web/http.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include "base/lowercase.h"
 #include "base/text.h"
 
-namespace trainyard::hub {
+namespace trainyard::web {
 namespace {
 
 constexpr size_t kMostText = size_t{64} << 20;  // of what is kept: a list of files is far smaller
@@ -77,19 +77,42 @@ Failure failure_of(CURLcode code, const Exchange& exchange) {
   }
 }
 
+bool sends_body(const Question& question) {
+  return question.method == "PUT" || question.method == "POST";
+}
+
 CurlList header_lines(const Question& question) {
   CurlList lines;
   append(lines, "Accept-Encoding: identity");  // sizes and ranges are of the file's own bytes
   append(lines, "User-Agent: trainyard");
-  if (!question.token.empty()) append(lines, fmt::format("Authorization: Bearer {}", question.token).c_str());
-  if (question.from > 0) append(lines, fmt::format("Range: bytes={}-", question.from).c_str());
+  for (const std::string& header : question.headers) append(lines, header.c_str());
+  if (!sends_body(question)) return lines;
+  append(lines, "Expect:");  // else libcurl waits a second for servers that do not know it
+  const auto is_type = [](const std::string& header) { return lowercase(header).starts_with("content-type:"); };
+  if (std::ranges::none_of(question.headers, is_type)) append(lines, "Content-Type:");  // else it says it is a form
   return lines;
+}
+
+void set_method(CURL* curl, const Question& question) {
+  if (question.method == "HEAD") {
+    curl_easy_setopt(curl, CURLOPT_NOBODY, 1L);
+    return;
+  }
+  if (question.method != "GET") curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, question.method.c_str());
+  if (!sends_body(question)) return;
+  curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(question.body.size()));
+  curl_easy_setopt(curl, CURLOPT_POSTFIELDS, question.body.empty() ? "" : question.body.data());  // it is not copied
 }
 
 }  // namespace
 
+std::vector<std::string> range_from(uint64_t from) {
+  if (from == 0) return {};
+  return {fmt::format("Range: bytes={}-", from)};
+}
+
 Http::Http() : curl_(curl_easy_init()) {
-  if (!curl_) throw std::runtime_error("libcurl gives no handle for asking the hub");
+  if (!curl_) throw std::runtime_error("libcurl gives no handle for asking a server");
 }
 
 Answer Http::ask(const Question& question) {
@@ -98,10 +121,12 @@ Answer Http::ask(const Question& question) {
   const CurlList lines = header_lines(question);
   Exchange exchange{.question = &question, .answer = {}, .curl = curl, .thrown = nullptr};
   curl_easy_setopt(curl, CURLOPT_URL, question.address.c_str());
+  curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);  // what is asked may be signed, and names may have dots in them
   curl_easy_setopt(curl, CURLOPT_HTTPHEADER, lines.get());
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https,http");
   if (!question.authorities.empty()) curl_easy_setopt(curl, CURLOPT_CAINFO, question.authorities.c_str());
-  curl_easy_setopt(curl, CURLOPT_NOBODY, question.only_headers ? 1L : 0L);
+  if (question.without_proxy) curl_easy_setopt(curl, CURLOPT_NOPROXY, "*");
+  set_method(curl, question);
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(question.connect.count()));
   curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(question.limit.count()));
   if (question.silence.count() > 0) {
@@ -123,4 +148,4 @@ Answer Http::ask(const Question& question) {
   return std::move(answer);
 }
 
-}  // namespace trainyard::hub
+}  // namespace trainyard::web

@@ -1,4 +1,4 @@
-#include "hub/file_lock.h"
+#include "web/file_lock.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-namespace trainyard::hub {
+namespace trainyard::web {
 namespace fs = std::filesystem;
 namespace {
 
@@ -66,4 +66,4 @@ FileLock::FileLock(const fs::path& path, std::chrono::milliseconds patience,
   }
 }
 
-}  // namespace trainyard::hub
+}  // namespace trainyard::web
