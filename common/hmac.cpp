@@ -20,6 +20,16 @@ std::string hmac_sha256(std::string_view key, std::string_view text) {
   return digest;
 }
 
+std::string sha256(std::string_view text) {
+  std::string digest(EVP_MAX_MD_SIZE, '\0');
+  unsigned int length = 0;
+  if (EVP_Digest(text.data(), text.size(), reinterpret_cast<unsigned char*>(digest.data()), &length, EVP_sha256(),
+                 nullptr) != 1)
+    throw std::runtime_error("SHA-256 failed in the crypto library");
+  digest.resize(length);
+  return digest;
+}
+
 std::string hex(std::string_view bytes) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;

@@ -3,11 +3,14 @@
 #include <string>
 #include <string_view>
 
-// Proofs that somebody knows a secret, by OpenSSL.
+// Digests, and proofs that somebody knows a secret, by OpenSSL.
 namespace trainyard {
 
 /// HMAC-SHA256 (RFC 2104) of `text`: 32 bytes. Throws std::runtime_error where the crypto library fails.
 [[nodiscard]] std::string hmac_sha256(std::string_view key, std::string_view text);
+
+/// SHA-256 of `text`: 32 bytes. Throws std::runtime_error where the crypto library fails.
+[[nodiscard]] std::string sha256(std::string_view text);
 
 /// Two lower-case digits a byte.
 [[nodiscard]] std::string hex(std::string_view bytes);

@@ -13,6 +13,7 @@
 #include "cli/parse.h"
 #include "hub/fetch.h"
 #include "rendezvous/place.h"
+#include "s3/fetch.h"
 
 namespace trainyard::cli {
 namespace {
@@ -26,7 +27,9 @@ struct DownloadOptions {
 };
 
 void add_options(CLI::App& app, DownloadOptions& options) {
-  app.add_option("NAME", options.name, "org/name or org/name@revision: into the cache, or into --local_dir itself");
+  app.add_option("NAME", options.name,
+                 "org/name or org/name@revision: into the cache, or into --local_dir itself; s3://bucket/key: into the "
+                 "cache");
   app.add_option("--repo_id", options.repo_id, "as torchtitan's script: org/name, into the folder name of --local_dir")
       ->excludes("NAME");
   app.add_option("--local_dir", options.local_dir,
@@ -107,16 +110,34 @@ fs::path folder_of(const DownloadOptions& options, const hub::Name& name) {
   return top / name.repo.substr(name.repo.find('/') + 1);
 }
 
+/// Names of S3 have no revisions, and what is asked for is all that is there.
+int download_objects(const DownloadOptions& options) {
+  if (!options.local_dir.empty() || !options.revision.empty() || !options.token.empty() || !options.assets.empty() ||
+      !options.patterns.empty())
+    throw InputError(
+        fmt::format("download: {} goes into the cache, whole, and takes no other flag; `aws s3 sync` fills a folder",
+                    options.name));
+  const s3::Settings settings = s3::settings_of(rendezvous::process_environment());
+  s3::Client client(settings);
+  const s3::Fetched fetched = s3::fetch(client, s3::parse_wanted(options.name));
+  spdlog::info("{}: version {}, {} files, of which {} were downloaded, {}", options.name, fetched.version,
+               fetched.files, fetched.downloaded, human_bytes(fetched.bytes));
+  fmt::print("{}\n", fetched.path.string());
+  return 0;
+}
+
 }  // namespace
 
 int run_download(const Arguments& arguments) {
   CLI::App app(
       "Fetches a model or a data set from the Hugging Face hub, and prints the folder in which it lies: as "
-      "huggingface_hub has it in its cache, or as torchtitan's scripts/download_hf_assets.py (docs/hub.md).",
+      "huggingface_hub has it in its cache, or as torchtitan's scripts/download_hf_assets.py (docs/hub.md). Objects of "
+      "S3 (docs/s3.md) likewise.",
       "trainyard download");
   DownloadOptions options;
   add_options(app, options);
   if (const auto code = parse(app, arguments)) return *code;
+  if (s3::is_name(options.name)) return download_objects(options);
   const hub::Name name = name_of(options);
   const hub::Choice choice = choice_of(options, name);
   hub::Settings settings = hub::settings_of(rendezvous::process_environment());

@@ -11,10 +11,12 @@
 
 #include "base/error.h"
 #include "cli/hub_data.h"
+#include "cli/s3_names.h"
 #include "config/schema.h"
 #include "config/value.h"
 #include "hub/fetch.h"
 #include "rendezvous/place.h"
+#include "s3/name.h"
 
 namespace trainyard::cli {
 namespace {
@@ -149,6 +151,7 @@ void replace_data_set(WithoutNames& result, LookUp& look_up) {
 
 WithoutNames without_names(const config::Loaded& given, NamesFor what) {
   WithoutNames result{.loaded = given, .agreed = given.config, .pins = {}};
+  replace_s3_names(result, what);
   LookUp look_up;
   replace_models(result, what, look_up);
   if (what == NamesFor::Run) replace_data_set(result, look_up);
@@ -156,6 +159,11 @@ WithoutNames without_names(const config::Loaded& given, NamesFor what) {
 }
 
 void refuse_name(const std::string& flag, const std::string& value) {
+  if (s3::is_name(value))
+    throw InputError(
+        fmt::format("{} is '{}', and takes no name of S3; `trainyard download {}` fetches it, and prints the path to "
+                    "name",
+                    flag, config::shown(value), config::shown(value)));
   if (const auto name = name_to_look_up(value, hub::RepoKind::Model))
     throw InputError(
         fmt::format("{} is '{}': there is no such file or folder here; `trainyard download {}` fetches it from the "

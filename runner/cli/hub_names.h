@@ -2,33 +2,21 @@
 
 #include <string>
 
-#include "cli/command.h"
+#include "cli/names.h"
 #include "config/load.h"
 
 namespace trainyard::cli {
 
-/// What a configuration's names of the hub are needed for.
-enum class NamesFor {
-  Run,   ///< weights, tokenizers and data
-  Plan,  ///< config.json alone
-};
-
-/// A configuration, and what its names of the hub stand for now.
-struct WithoutNames {
-  config::Loaded loaded;  ///< with paths of the cache in place of names; `understood` tells of each its name and commit
-  config::Config agreed;  ///< with names at their commits: equal on all ranks, wherever their caches are
-  Arguments pins;         ///< flags which make each rank that is started with them take the same commits
-};
-
-/// The one place where names are looked up: those of model.init_from, model.config, data.tokenizer and data.path that
-/// are no path here. What is missing is downloaded, by the process of this machine that comes first: ranks meet later,
+/// The one place where names are looked up: those of S3 (s3_names.h), and those of the hub in model.init_from,
+/// model.config, data.tokenizer and data.path that are no path here. What is missing is downloaded, by the process of
+/// this machine that comes first: ranks meet later,
 /// so those that wait for another's download are waited for there (hub/fetch.h). Ranks that a launcher starts find all
 /// in the cache, as it has looked before and pins the commits. Throws as hub::fetch does, naming the key, the path that
 /// is not there, and why the hub has no such name.
 WithoutNames without_names(const config::Loaded& given, NamesFor what);
 
-/// For a flag that takes no names. Throws InputError, with the command that fetches it, where `value` is a name of the
-/// hub and no path here.
+/// For a flag that takes no names. Throws InputError, with the command that fetches it, where `value` is a name of S3,
+/// or one of the hub and no path here.
 void refuse_name(const std::string& flag, const std::string& value);
 
 }  // namespace trainyard::cli

@@ -33,6 +33,9 @@ NOT_RUN = {
         "it takes a network; tests/e2e/hub_test.py has a hub of its own",
     ("hub.md", "trainyard train --config run.yaml --data.path Salesforce/wikitext --data.config wikitext-103-raw-v1 --data.split train"):
         "it takes a network; tests/e2e/hub_test.py has a hub of its own",
+    **{("s3.md", first): "it takes a network; tests/e2e/s3_test.py has a server of its own" for first in (
+        "trainyard launch --nproc-per-node 8 train --model.init_from s3://models/qwen3-0.6b --data.tokenizer s3://models/qwen3-0.6b \\",
+        "export AWS_ENDPOINT_URL=http://minio:9000 AWS_ACCESS_KEY_ID=… AWS_SECRET_ACCESS_KEY=…")},
     ("coming-from-pytorch.md", "#!/bin/bash"): "it is a batch script of Slurm",
     ("training.md", "# on the first machine"): "it takes two machines",
     ("operator.md", "kubectl apply -k manifests"):
