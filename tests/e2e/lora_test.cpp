@@ -59,8 +59,8 @@ std::map<std::string, std::string> tensors_of(const fs::path& file) {
   uint64_t header_bytes = 0;
   std::memcpy(&header_bytes, text.data(), sizeof(header_bytes));
   const size_t data = sizeof(header_bytes) + header_bytes;
-  std::map<std::string, std::string> tensors;
   const auto header = nlohmann::json::parse(text.substr(sizeof(header_bytes), header_bytes));
+  std::map<std::string, std::string> tensors;
   for (const auto& [name, tensor] : header.items()) {
     if (name == "__metadata__") continue;
     const size_t begin = tensor.at("data_offsets").at(0), end = tensor.at("data_offsets").at(1);
@@ -69,14 +69,18 @@ std::map<std::string, std::string> tensors_of(const fs::path& file) {
   return tensors;
 }
 
-/// What a run says of its memory: what it had at most, and what its plan predicted.
+/// What a run says of its memory, in KiB: what it had at most, and what its plan predicted.
 struct Memory {
   double most, predicted;
 };
 Memory memory_of(const Ended& trained) {
+  const std::regex said(R"(memory: peak ([0-9.]+) (KiB|MiB):.*; predicted ([0-9.]+) (KiB|MiB);)");
   std::smatch found;
-  REQUIRE(std::regex_search(trained.out, found, std::regex(R"(memory: ([0-9.]+) KiB.*; predicted ([0-9.]+) KiB)")));
-  return {std::stod(found[1]), std::stod(found[2])};
+  REQUIRE(std::regex_search(trained.out, found, said));
+  const auto in_kib = [](const std::string& number, const std::string& unit) {
+    return std::stod(number) * (unit == "MiB" ? 1024 : 1);
+  };
+  return {in_kib(found[1], found[2]), in_kib(found[3], found[4])};
 }
 
 double loss_of(const Ended& evaluated) {
