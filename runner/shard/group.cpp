@@ -103,19 +103,25 @@ Group::Group(std::string label, std::span<autograd::Parameter* const> parameters
       gradient_in_place_(sharders_.world() == 1 && precision_.reduce_dtype == DType::Float32 && !offloads_ &&
                          ((replicas_.world() == 1 && !has_tensor_sum()) || !policy.sync_every_micro_batch)),
       coalesces_(coalesces(gradient_layout_, device_)),
+      unsharded_(all_messages(mesh, policy)),
       shard_gradient_(
           released(empty(gradient_layout_.shard_elements, DType::Float32, MemoryKind::Gradients, device_, offloads_))),
       unsharded_gradient_(gradient_in_place_
                               ? shard_gradient_
                               : released(empty(gradient_layout_.unsharded_elements, precision_.reduce_dtype,
                                                MemoryKind::Gathered, device_))) {
+  place_parameters();
+}
+
+/// With their shards.
+std::vector<Unsharded> Group::all_messages(const Mesh& mesh, const Policy& policy) const {
+  std::vector<Unsharded> all;
   for (const auto& [form, parameters_of] : messages_of(layout_, mesh, policy)) {
     const int64_t elements = Layout(parameters_of, sharders_.world(), sharders_.rank(), form.kept).shard_elements;
-    unsharded_.emplace_back(parameters_of,
-                            zeroed(empty(elements, form.kept, MemoryKind::Parameters, device_, offloads_)), form, mesh,
-                            policy);
+    all.emplace_back(parameters_of, zeroed(empty(elements, form.kept, MemoryKind::Parameters, device_, offloads_)),
+                     form, mesh, policy);
   }
-  place_parameters();
+  return all;
 }
 
 std::vector<Tensor> Group::shard_rows() const {

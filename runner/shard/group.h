@@ -102,6 +102,7 @@ class Group {
   enum class Reduction { None, Scattering, Summing };
 
   [[nodiscard]] bool has_tensor_sum() const;
+  [[nodiscard]] std::vector<Unsharded> all_messages(const Mesh& mesh, const Policy& policy) const;
   [[nodiscard]] ops::Nf4Scales empty_scales(const Piece& piece) const;
   void place_parameters();
   void scatter_in_place();
@@ -126,9 +127,9 @@ class Group {
   bool gradient_in_place_;  // unsharded gradients are the reduced ones
   bool coalesces_;          // each gradient is scattered from where it lies, without a buffer in between
 
-  Tensor shard_gradient_;
   std::vector<Unsharded> unsharded_;  // one for each form; one in 8 bits is the last
-  Tensor unsharded_gradient_;         // flat, [unsharded_elements]; the parameters' gradients are views of it
+  Tensor shard_gradient_;
+  Tensor unsharded_gradient_;  // flat, [unsharded_elements]; the parameters' gradients are views of it
   bool has_gradient_ = false, whole_gradient_ready_ = false;
 
   State state_ = State::Sharded;
