@@ -265,7 +265,7 @@ void optimizer(const OpBench& bench) {
   bench.stream("cast bfloat16 to float32", 6 * elements, [&] { return [&] { ops::cast(half, param); }; });
 }
 
-/// Beside a copy, whose rate is the measure: of it NF4 is to have half, in bytes read and written a second.
+/// The rate of unpacking NF4, beside that of a copy: it is to be half of that, in bytes read and written a second.
 void nf4(const OpBench& bench) {
   const int64_t rows = bench.device().kind == DeviceKind::Cpu ? 4096 : 16384, columns = 4096;
   const auto elements = static_cast<double>(rows * columns);

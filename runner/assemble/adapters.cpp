@@ -49,7 +49,7 @@ void require_layer(const std::string& target, const std::vector<nn::Linear*>& la
       target, near ? fmt::format(", did you mean '{}'?", *near) : "", fmt::join(names, ", "), nn::kAllLinear));
 }
 
-/// Of the layers, adapted or not.
+/// Keeps the weights of all the layers in NF4, adapted or not.
 void keep_in_nf4(const std::vector<nn::Linear*>& layers) {
   for (const nn::Linear* const layer : layers) {
     autograd::Parameter& weight = layer->weight();

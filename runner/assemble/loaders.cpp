@@ -88,7 +88,7 @@ std::unique_ptr<data::Loader> random_loader_of(const LoaderParts& parts, const B
                               .vocab_size = parts.model.vocab_size});
 }
 
-/// Of one pass.
+/// The number of sequences of one pass.
 int64_t sequences_of(const data::TokenArray& corpus, int64_t sequence_length) {
   return data::PackedCorpus(corpus, {.sequence_length = sequence_length}).windows();
 }

@@ -75,7 +75,7 @@ void require_known_keys(const config::Loaded& loaded) {
   }
 }
 
-/// Of a folder what the key needs of it.
+/// The files of a folder that the key needs.
 hub::FileNames chosen_files(const S3Key& key, const std::string& name, const hub::FileNames& there) {
   if (!key.need) return there;
   if (const std::string lacking = hub::lacking(*key.need, there); !lacking.empty())

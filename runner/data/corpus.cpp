@@ -162,7 +162,7 @@ class Documents {
   [[nodiscard]] virtual Keys keys(const std::vector<fs::path>& files) const = 0;
   /// The most that is found of added tokens in any of them.
   [[nodiscard]] virtual tokenizer::Added sought() const = 0;
-  /// Of an empty cache file.
+  /// The header of an empty cache file.
   [[nodiscard]] virtual CacheHeader header() const = 0;
   virtual void for_each_stretch(const fs::path& file, const std::function<void(const Stretch&)>& visit) const = 0;
   [[nodiscard]] virtual Tokenised tokenise(const fs::path& file, const Stretch& stretch,

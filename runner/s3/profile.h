@@ -18,7 +18,7 @@ std::string value_of(const std::map<std::string, std::string, std::less<>>& valu
 /// InputError, naming `where` and the line but nothing of what it holds, for a line that is none.
 std::map<std::string, Section, std::less<>> parse_sections(std::string_view text, const std::string& where);
 
-/// Of the two files what stands for one profile.
+/// What the two files hold for one profile.
 struct Profile {
   std::string name;      ///< AWS_PROFILE, else "default"
   Section settings;      ///< of both; where both have one, that of the credentials file

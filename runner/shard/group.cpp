@@ -113,7 +113,7 @@ Group::Group(std::string label, std::span<autograd::Parameter* const> parameters
   place_parameters();
 }
 
-/// With their shards.
+/// The messages of all gathers, each with its shard.
 std::vector<Unsharded> Group::all_messages(const Mesh& mesh, const Policy& policy) const {
   std::vector<Unsharded> all;
   for (const auto& [form, parameters_of] : messages_of(layout_, mesh, policy)) {
@@ -130,7 +130,7 @@ std::vector<Tensor> Group::shard_rows() const {
   return rows;
 }
 
-/// Of all of a parameter: they are read with any of its rows, and are few.
+/// The scales of a whole parameter: any of its rows is read with them, and they are few.
 ops::Nf4Scales Group::empty_scales(const Piece& piece) const {
   return {empty(ops::nf4_factors(piece.parameter->count()), DType::Float32, MemoryKind::Parameters, device_),
           empty(1, DType::Float32, MemoryKind::Parameters, device_)};

@@ -15,6 +15,7 @@ import threading
 import unittest
 
 from hub_server import MODEL, Hub, Repository, weights
+from program_case import ProgramCase
 
 TOKEN = "hf_a-secret-of-the-test"
 
@@ -45,7 +46,9 @@ except ImportError:
     huggingface_hub = None
 
 
-class HubTest(unittest.TestCase):
+class HubTest(ProgramCase):
+    secrets = (TOKEN,)
+
     @classmethod
     def setUpClass(cls):
         cls.learned = tempfile.TemporaryDirectory()
@@ -80,25 +83,6 @@ class HubTest(unittest.TestCase):
     def environment(self, **more):
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "HUGGING"))}
         return kept | {"HF_ENDPOINT": self.hub.url(), "HF_HOME": str(self.home), "no_proxy": "*"} | more
-
-    def run_it(self, *arguments, **more):
-        return subprocess.run([PROGRAM, *map(str, arguments)], env=self.environment(**more), cwd=self.folder, text=True,
-                              capture_output=True, timeout=120)
-
-    def run_well(self, *arguments, **more):
-        ended = self.run_it(*arguments, **more)
-        self.assertEqual(ended.returncode, 0, ended.stderr)
-        return ended
-
-    def fails(self, code, words, *arguments, **more):
-        ended = self.run_it(*arguments, **more)
-        self.assertEqual(ended.returncode, code, ended.stderr)
-        errors = [line for line in ended.stderr.splitlines() if line.startswith("trainyard: ")]
-        self.assertEqual(len(errors), 1, ended.stderr)
-        for word in words:
-            self.assertIn(word, errors[0])
-        self.assertNotIn(TOKEN, ended.stdout + ended.stderr)
-        return ended
 
     def cache(self, repo="org/tiny"):
         return self.home / "hub" / ("models--" + repo.replace("/", "--"))
@@ -351,5 +335,5 @@ class HubTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    PROGRAM = sys.argv.pop(1)
+    PROGRAM = ProgramCase.program = sys.argv.pop(1)
     unittest.main()

@@ -14,6 +14,7 @@ import tempfile
 import unittest
 
 from hub_server import MODEL, weights
+from program_case import ProgramCase
 from s3_server import KEYS, S3, Giver
 
 (ACCESS, (SECRET, _)), = KEYS.items()
@@ -22,7 +23,9 @@ TEXT = b"to be or not to be that is the question\n" * 200
 LINES = b"".join(json.dumps({"text": f"a rose is a rose {i} " * 50}).encode() + b"\n" for i in range(40))
 
 
-class S3Test(unittest.TestCase):
+class S3Test(ProgramCase):
+    secrets = (SECRET, *GIVEN[1:], "a-token-of-a-pod", "Signature=")
+
     def setUp(self):
         self.scratch = tempfile.TemporaryDirectory()
         self.folder = pathlib.Path(self.scratch.name)
@@ -48,30 +51,6 @@ class S3Test(unittest.TestCase):
         if not any(name.startswith(("AWS_WEB", "AWS_CONTAINER", "AWS_EC2", "AWS_PROFILE", "AWS_ACCESS")) for name in more):
             kept |= {"AWS_ACCESS_KEY_ID": ACCESS, "AWS_SECRET_ACCESS_KEY": SECRET}
         return kept | more
-
-    def run_it(self, *arguments, **more):
-        return subprocess.run([PROGRAM, *map(str, arguments)], env=self.environment(**more), cwd=self.folder, text=True,
-                              capture_output=True, timeout=120)
-
-    def run_well(self, *arguments, **more):
-        ended = self.run_it(*arguments, **more)
-        self.assertEqual(ended.returncode, 0, ended.stderr)
-        self.holds_no_secret(ended)
-        return ended
-
-    def fails(self, code, words, *arguments, **more):
-        ended = self.run_it(*arguments, **more)
-        self.assertEqual(ended.returncode, code, ended.stderr)
-        errors = [line for line in ended.stderr.splitlines() if line.startswith("trainyard: ")]
-        self.assertEqual(len(errors), 1, ended.stderr)
-        for word in words:
-            self.assertIn(word, errors[0])
-        self.holds_no_secret(ended)
-        return ended
-
-    def holds_no_secret(self, ended):
-        for secret in (SECRET, *GIVEN[1:], "a-token-of-a-pod", "Signature="):
-            self.assertNotIn(secret, ended.stdout + ended.stderr)
 
     def download(self, name, **more):
         return pathlib.Path(self.run_well("download", name, **more).stdout.strip())
@@ -258,5 +237,5 @@ class S3Test(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    PROGRAM = sys.argv.pop(1)
+    PROGRAM = ProgramCase.program = sys.argv.pop(1)
     unittest.main()

@@ -16,7 +16,7 @@ namespace trainyard::data {
 /// The values of a column, or of one inside of others.
 class ArrowRecords::Values {
  public:
-  /// Of its first `rows`.
+  /// The values of the field's first `rows`.
   Values(ArrowBuffers& buffers, const ArrowField& field, size_t rows) : field_(field), rows_(rows) {
     if (field.kind == ArrowKind::PassedOver) return;
     if (field.kind == ArrowKind::Text) {
@@ -60,7 +60,7 @@ class ArrowRecords::Values {
   }
 
  private:
-  /// Of its own buffer.
+  /// What a row takes of the field's own buffer.
   [[nodiscard]] size_t bits_a_row() const {
     switch (field_.kind) {
       case ArrowKind::Integer:

@@ -41,7 +41,7 @@ void add_number(std::string& json, std::string_view bytes) {
     fmt::format_to(std::back_inserter(json), "{}", number);
 }
 
-/// PLAIN
+/// The encoding PLAIN.
 template <typename Number>
 class JsonNumbers final : public LeafReader::Values {
  public:
@@ -52,7 +52,7 @@ class JsonNumbers final : public LeafReader::Values {
   std::string_view rest_;
 };
 
-/// By a dictionary
+/// The encodings that give indices into a dictionary: PLAIN_DICTIONARY and RLE_DICTIONARY.
 template <typename Number>
 class JsonNumbersOf final : public LeafReader::Values {
  public:

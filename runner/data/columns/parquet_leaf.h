@@ -31,7 +31,7 @@ class LeafReader {
   ~LeafReader();
 
   [[nodiscard]] bool is_at_end() const { return !has_entry_; }
-  // Of the next entry, which is to be there.
+  // The levels of the next entry, which is to be there.
   [[nodiscard]] unsigned repetition() const { return repetition_; }
   [[nodiscard]] unsigned definition() const { return definition_; }
   [[nodiscard]] bool has_value() const { return definition_ == leaf_.definition; }

@@ -77,7 +77,7 @@ void RecordReader::add_list(const RecordNode& node, unsigned repetition, std::st
   json += ']';
 }
 
-/// Of what is not there each leaf has one entry, with a level `below` that of what is.
+/// Each leaf has one entry for what is not there, with a level `below` that of what is.
 void RecordReader::pass(const RecordNode& node, unsigned repetition, unsigned below) {
   if (node.kind == RecordNode::Kind::Leaf) {
     LeafReader& reader = entry(node.leaf, repetition);

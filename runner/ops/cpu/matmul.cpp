@@ -99,13 +99,20 @@ void product(const ProductSize& size, const Factor<Float16>& a, const Factor<Flo
   converted_product(size, a, b, c);
 }
 
+/// The size of the product of which c has some rows or all.
+ProductSize product_size(const Tensor& a, const Tensor& c, const MatmulOptions& options) {
+  return {.m = c.size(0),
+          .n = c.size(1),
+          .k = a.size(options.a == Transpose::Yes ? 0 : 1),
+          .beta = options.accumulate ? 1.0F : 0.0F};
+}
+
 /// Computes the rows [first, first + c.size(0)) of the product into c, which is float32.
 template <typename T>
 void product_rows(const Tensor& a, const Tensor& b, int64_t first, Tensor& c, const MatmulOptions& options) {
   const bool is_turned = options.a == Transpose::Yes;
-  const int64_t k = a.size(is_turned ? 0 : 1);
-  const ProductSize size{.m = c.size(0), .n = c.size(1), .k = k, .beta = options.accumulate ? 1.0F : 0.0F};
-  if (k > 0)
+  const ProductSize size = product_size(a, c, options);
+  if (size.k > 0)
     product(size, Factor<T>(a.data<T>() + first * (is_turned ? 1 : a.size(1)), a.size(1), options.a),
             Factor<T>(b.data<T>(), b.size(1), options.b), {c.data<float>(), c.size(1)});
   else if (!options.accumulate)
@@ -130,20 +137,16 @@ void rounded_product(const Tensor& a, const Tensor& b, Tensor& c, const MatmulOp
   }
 }
 
-/// A product that is rounded where it is computed, with no float32 sums in memory.
+/// Whether a product is rounded where it is computed, with no float32 sums in memory.
 bool rounds_in_place(const Tensor& a, const Tensor& c, const MatmulOptions& options) {
-  const int64_t k = a.size(options.a == Transpose::Yes ? 0 : 1);
+  const int64_t k = product_size(a, c, options).k;
   return a.dtype() == DType::BFloat16 && c.dtype() == DType::BFloat16 && multiplies_bfloat16_in_tiles() && k > 0 &&
          k <= kAmxRoundedDepth && !options.bias.defined();
 }
 
 void product_in_place(const Tensor& a, const Tensor& b, Tensor& c, const MatmulOptions& options) {
-  const ProductSize size{.m = c.size(0),
-                         .n = c.size(1),
-                         .k = a.size(options.a == Transpose::Yes ? 0 : 1),
-                         .beta = options.accumulate ? 1.0F : 0.0F};
-  amx_gemm(size, {a.data<BFloat16>(), a.size(1), options.a}, {b.data<BFloat16>(), b.size(1), options.b},
-           c.data<BFloat16>(), c.size(1));
+  amx_gemm(product_size(a, c, options), {a.data<BFloat16>(), a.size(1), options.a},
+           {b.data<BFloat16>(), b.size(1), options.b}, c.data<BFloat16>(), c.size(1));
 }
 
 }  // namespace

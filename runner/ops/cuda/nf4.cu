@@ -8,7 +8,7 @@
 namespace trainyard::ops::cuda {
 namespace {
 
-/// Of a whole matrix.
+/// A whole matrix in NF4.
 struct Packed {
   const uint8_t* rows;
   const float *factor, *mean;

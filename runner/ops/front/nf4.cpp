@@ -17,7 +17,7 @@ void require_scales(const Nf4Scales& scales, int64_t values) {
   require("nf4", "mean", scales.mean, {1}, DType::Float32);
 }
 
-/// Of `values` [rows, columns].
+/// Whether `packed` is what `values` [rows, columns] take in NF4.
 void require_packed(const Tensor& values, const Tensor& packed) {
   require_rank("nf4", "values", values, 2);
   require_floating("nf4", "values", values);

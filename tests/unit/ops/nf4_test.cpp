@@ -42,7 +42,7 @@ struct Packed {
   [[nodiscard]] Packed on(Device device) const {
     return {on_device(rows, device), {on_device(scales.factor, device), on_device(scales.mean, device)}};
   }
-  /// Of each row its codes, or its scalers.
+  /// The codes of each row, or its scalers.
   [[nodiscard]] std::vector<std::byte> codes() const { return columns(0, code_bytes()); }
   [[nodiscard]] std::vector<std::byte> scalers() const { return columns(code_bytes(), rows.size(1)); }
   [[nodiscard]] Tensor dequantized(DType dtype) const {
